@@ -1,0 +1,121 @@
+"""API errors, rendered to clients as Kubernetes `Status` objects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for a refusal: which field, and what is wrong with it."""
+
+    reason: str
+    message: str
+    field: str
+
+    def as_json(self) -> JsonObject:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+class ApiError(Exception):
+    """A refusal with an HTTP status and a machine-readable Kubernetes reason."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        details: JsonObject | None = None,
+        causes: Sequence[Cause] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+        self.causes = tuple(causes)
+
+    def as_status(self) -> JsonObject:
+        body: JsonObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.status,
+        }
+        details = dict(self.details)
+        if self.causes:
+            details["causes"] = [cause.as_json() for cause in self.causes]
+        if details:
+            body["details"] = details
+        return body
+
+
+class BadRequest(ApiError):
+    def __init__(self, message: str) -> None:
+        super().__init__(400, "BadRequest", message)
+
+
+class Unauthorized(ApiError):
+    def __init__(self, message: str = "Unauthorized") -> None:
+        super().__init__(401, "Unauthorized", message)
+
+
+class Forbidden(ApiError):
+    def __init__(self, message: str, *, details: JsonObject | None = None) -> None:
+        super().__init__(403, "Forbidden", message, details=details)
+
+
+class NotFound(ApiError):
+    def __init__(self, message: str, *, details: JsonObject | None = None) -> None:
+        super().__init__(404, "NotFound", message, details=details)
+
+
+class MethodNotAllowed(ApiError):
+    def __init__(
+        self,
+        message: str = "the server does not allow this method on the requested resource",
+    ) -> None:
+        super().__init__(405, "MethodNotAllowed", message)
+
+
+class AlreadyExists(ApiError):
+    def __init__(self, message: str, *, details: JsonObject | None = None) -> None:
+        super().__init__(409, "AlreadyExists", message, details=details)
+
+
+class Conflict(ApiError):
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: JsonObject | None = None,
+        causes: Sequence[Cause] = (),
+    ) -> None:
+        super().__init__(409, "Conflict", message, details=details, causes=causes)
+
+
+class Gone(ApiError):
+    def __init__(self, message: str) -> None:
+        super().__init__(410, "Expired", message)
+
+
+class UnsupportedMediaType(ApiError):
+    def __init__(self, message: str) -> None:
+        super().__init__(415, "UnsupportedMediaType", message)
+
+
+class Invalid(ApiError):
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: JsonObject | None = None,
+        causes: Sequence[Cause] = (),
+    ) -> None:
+        super().__init__(422, "Invalid", message, details=details, causes=causes)

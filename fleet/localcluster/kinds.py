@@ -1,0 +1,143 @@
+"""Every resource type that the embedded cluster serves."""
+
+from dataclasses import dataclass
+
+from fleet.localcluster.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource type; also its key in the store."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    has_status: bool = True
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def resource(self) -> str:
+        """`inferenceservices.serving.kserve.io`, or `pods` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def has_scale(self) -> bool:
+        return self.group == "apps"
+
+
+_KSERVE = "serving.kserve.io"
+_GATEWAY = "gateway.networking.k8s.io"
+_ALL = ("all",)
+
+POD = Kind("", "v1", "Pod", "pods", True, ("po",), categories=_ALL)
+NODE = Kind("", "v1", "Node", "nodes", False, ("no",))
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", False, ("ns",))
+SERVICE = Kind("", "v1", "Service", "services", True, ("svc",), categories=_ALL)
+ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints", True, ("ep",), has_status=False)
+EVENT = Kind("", "v1", "Event", "events", True, ("ev",), has_status=False)
+SECRET = Kind("", "v1", "Secret", "secrets", True, has_status=False)
+SERVICE_ACCOUNT = Kind(
+    "", "v1", "ServiceAccount", "serviceaccounts", True, ("sa",), has_status=False
+)
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", True, ("cm",), has_status=False)
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", True, ("quota",))
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", True, ("deploy",), categories=_ALL)
+REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets", True, ("rs",), categories=_ALL)
+HPA = Kind(
+    "autoscaling",
+    "v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    True,
+    ("hpa",),
+    categories=_ALL,
+)
+PDB = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, ("pdb",))
+NETWORK_POLICY = Kind(
+    "networking.k8s.io",
+    "v1",
+    "NetworkPolicy",
+    "networkpolicies",
+    True,
+    ("netpol",),
+    has_status=False,
+)
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", True, has_status=False)
+CRD = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    False,
+    ("crd", "crds"),
+)
+INFERENCE_SERVICE = Kind(
+    _KSERVE,
+    "v1beta1",
+    "InferenceService",
+    "inferenceservices",
+    True,
+    ("isvc",),
+    categories=_ALL,
+)
+SERVING_RUNTIME = Kind(_KSERVE, "v1alpha1", "ServingRuntime", "servingruntimes", True)
+CLUSTER_SERVING_RUNTIME = Kind(
+    _KSERVE, "v1alpha1", "ClusterServingRuntime", "clusterservingruntimes", False
+)
+GATEWAY_CLASS = Kind(_GATEWAY, "v1", "GatewayClass", "gatewayclasses", False, ("gc",))
+GATEWAY = Kind(_GATEWAY, "v1", "Gateway", "gateways", True, ("gtw",))
+HTTP_ROUTE = Kind(_GATEWAY, "v1", "HTTPRoute", "httproutes", True)
+
+KINDS: tuple[Kind, ...] = (
+    POD,
+    NODE,
+    NAMESPACE,
+    SERVICE,
+    ENDPOINTS,
+    EVENT,
+    SECRET,
+    SERVICE_ACCOUNT,
+    CONFIG_MAP,
+    RESOURCE_QUOTA,
+    DEPLOYMENT,
+    REPLICA_SET,
+    HPA,
+    PDB,
+    NETWORK_POLICY,
+    LEASE,
+    CRD,
+    INFERENCE_SERVICE,
+    SERVING_RUNTIME,
+    CLUSTER_SERVING_RUNTIME,
+    GATEWAY_CLASS,
+    GATEWAY,
+    HTTP_ROUTE,
+)
+
+_BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}
+_BY_PLURAL = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
+
+
+def by_kind(api_version: str, kind: str) -> Kind:
+    try:
+        return _BY_KIND[api_version, kind]
+    except KeyError as error:
+        raise NotFound(f'no matches for kind "{kind}" in version "{api_version}"') from error
+
+
+def by_plural(group: str, version: str, plural: str) -> Kind:
+    try:
+        return _BY_PLURAL[group, version, plural]
+    except KeyError as error:
+        raise NotFound("the server could not find the requested resource") from error

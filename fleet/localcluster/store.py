@@ -1,0 +1,326 @@
+"""Objects of the embedded cluster, kept in one SQLite file.
+
+Every write is one transaction that raises the global revision by one and appends to a bounded
+history, from which watches resume, also after a restart. Objects go in and come out as JSON, so
+callers never share a dict with the store.
+"""
+
+import json
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fleet.localcluster.errors import (
+    AlreadyExists,
+    Conflict,
+    Gone,
+    JsonObject,
+    NotFound,
+)
+from fleet.localcluster.kinds import NAMESPACE, Kind, by_kind
+
+Objects = list[JsonObject]
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+    api_version TEXT NOT NULL, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (api_version, kind, namespace, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS history (
+    revision INTEGER PRIMARY KEY, type TEXT NOT NULL, api_version TEXT NOT NULL,
+    kind TEXT NOT NULL, body TEXT NOT NULL, previous TEXT
+);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta VALUES ('revision', 1), ('compacted', 1);
+"""
+_KEY = "api_version = ? AND kind = ? AND namespace = ? AND name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change; `previous` is the object before it, needed to leave a selector properly."""
+
+    type: EventType
+    kind: Kind
+    object: JsonObject
+    revision: int
+    previous: JsonObject | None = None
+
+
+class Store:
+    """Thread-safe; every call is one transaction; `exclusive()` groups calls."""
+
+    def __init__(self, path: Path | str, *, history_limit: int = 4000) -> None:
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._listeners: list[Callable[[int], None]] = []
+        self._history_limit = history_limit
+        self._db = sqlite3.connect(str(path), check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.executescript(_SCHEMA)
+        meta = dict(self._db.execute("SELECT key, value FROM meta").fetchall())
+        self._revision = int(meta["revision"])
+        self._compacted = int(meta["compacted"])
+
+    @property
+    def revision(self) -> int:
+        """The resourceVersion of the last write; grows by one with every write."""
+        return self._revision
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other threads out between a read and the write that depends on it."""
+        with self._lock:
+            yield
+
+    def find(self, kind: Kind, namespace: str | None, name: str) -> JsonObject | None:
+        text = self._text(kind, namespace, name)
+        return None if text is None else load(text)
+
+    def get(self, kind: Kind, namespace: str | None, name: str) -> JsonObject:
+        found = self.find(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Objects:
+        """Objects by namespace, then name; `labels` must all be equal."""
+        return self.snapshot(kind, namespace, labels)[0]
+
+    def snapshot(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> tuple[Objects, int]:
+        """The list and the revision at which it was true: where a watch has to start."""
+        query = "SELECT body FROM objects WHERE api_version = ? AND kind = ?"
+        arguments = [kind.api_version, kind.kind]
+        if namespace and kind.namespaced:
+            query += " AND namespace = ?"
+            arguments.append(namespace)
+        with self._lock:
+            rows = self._db.execute(f"{query} ORDER BY namespace, name", arguments).fetchall()
+            revision = self._revision
+        objects = [load(body) for (body,) in rows]
+        wanted = (labels or {}).items()
+        return [
+            item
+            for item in objects
+            if not wanted or wanted <= (item["metadata"].get("labels") or {}).items()
+        ], revision
+
+    def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        created = load(json.dumps(obj))
+        metadata = created["metadata"]
+        if not kind.namespaced:
+            metadata.pop("namespace", None)
+        created |= {"apiVersion": kind.api_version, "kind": kind.kind}
+        if kind is NAMESPACE:
+            created["spec"] = {"finalizers": ["kubernetes"]} | (created.get("spec") or {})
+        with self._lock:
+            if self._text(kind, metadata.get("namespace"), metadata["name"]) is not None:
+                raise AlreadyExists(
+                    f'{kind.resource} "{metadata["name"]}" already exists',
+                    details={
+                        "name": metadata["name"],
+                        "group": kind.group,
+                        "kind": kind.plural,
+                    },
+                )
+            metadata |= {
+                "uid": str(uuid.uuid4()),
+                "creationTimestamp": timestamp(),
+                "generation": 1,
+            }
+            return self._write("ADDED", kind, created, None)
+
+    def replace(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        """Write all but status; an unchanged object is not written. Compares resourceVersion
+        when the object carries one. Removes a deleted object whose last finalizer is gone."""
+        updated = load(json.dumps(obj))
+        with self._lock:
+            current = self._current(kind, updated)
+            updated |= {"apiVersion": kind.api_version, "kind": kind.kind}
+            keep_fixed_metadata(updated, current)
+            if kind.has_status:
+                updated.pop("status", None)
+                if "status" in current:
+                    updated["status"] = current["status"]
+            generation = int(current["metadata"].get("generation", 1))
+            changed_spec = updated.get("spec") != current.get("spec")
+            updated["metadata"]["generation"] = generation + int(changed_spec)
+            if "deletionTimestamp" in updated["metadata"] and not is_held(updated):
+                return self._remove(kind, updated, current)
+            if updated == current:
+                return current
+            return self._write("MODIFIED", kind, updated, current)
+
+    def replace_status(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        """Write `.status` alone; an unchanged status is not written."""
+        with self._lock:
+            current = self._current(kind, obj)
+            if obj.get("status") == current.get("status"):
+                return current
+            updated = dict(current)
+            updated.pop("status", None)
+            if "status" in obj:
+                updated["status"] = obj["status"]
+            updated["metadata"] = dict(current["metadata"])
+            if "managedFields" in obj["metadata"]:
+                updated["metadata"]["managedFields"] = obj["metadata"]["managedFields"]
+            return self._write("MODIFIED", kind, updated, current)
+
+    def delete(
+        self, kind: Kind, namespace: str | None, name: str, *, uid: str | None = None
+    ) -> JsonObject:
+        """Remove, or, while finalizers hold the object, mark it as deleted."""
+        with self._lock:
+            current = self.get(kind, namespace, name)
+            if uid is not None and current["metadata"]["uid"] != uid:
+                found = current["metadata"]["uid"]
+                raise stale(
+                    kind,
+                    name,
+                    f"the UID in the precondition ({uid}) is not that of it ({found})",
+                )
+            if not is_held(current):
+                return self._remove(kind, current, current)
+            if "deletionTimestamp" in current["metadata"]:
+                return current
+            marked = load(json.dumps(current))
+            marked["metadata"] |= {
+                "deletionTimestamp": timestamp(),
+                "deletionGracePeriodSeconds": 0,
+            }
+            if kind is NAMESPACE:
+                marked["status"] = (marked.get("status") or {}) | {"phase": "Terminating"}
+            return self._write("MODIFIED", kind, marked, current)
+
+    def events_since(self, revision: int, kind: Kind | None = None) -> Iterator[WatchEvent]:
+        """Changes after `revision`, oldest first."""
+        query = "SELECT revision, type, api_version, kind, body, previous FROM history"
+        query += " WHERE revision > ?"
+        arguments: list[int | str] = [revision]
+        if kind is not None:
+            query += " AND api_version = ? AND kind = ?"
+            arguments += [kind.api_version, kind.kind]
+        with self._lock:
+            if revision < self._compacted:
+                raise Gone(f"too old resource version: {revision} ({self._compacted})")
+            rows = self._db.execute(f"{query} ORDER BY revision", arguments).fetchall()
+        for number, change, api_version, name, body, previous in rows:
+            before = None if previous is None else load(previous)
+            yield WatchEvent(change, by_kind(api_version, name), load(body), number, before)
+
+    def wait(self, revision: int, timeout: float) -> int:
+        """Block until something newer than `revision` is stored, at most `timeout` seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._revision > revision, timeout)
+            return self._revision
+
+    def add_listener(self, listener: Callable[[int], None]) -> None:
+        """`listener(revision)` runs in the writing thread after each write; it must not block."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def remove_listener(self, listener: Callable[[int], None]) -> None:
+        with self._lock:
+            self._listeners.remove(listener)
+
+    def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:
+        place = (namespace or "") if kind.namespaced else ""
+        with self._lock:
+            row = self._db.execute(
+                f"SELECT body FROM objects WHERE {_KEY}",
+                (kind.api_version, kind.kind, place, name),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def _current(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        metadata = obj["metadata"]
+        current = self.get(kind, metadata.get("namespace"), metadata["name"])
+        expected = metadata.get("resourceVersion")
+        if expected and expected != current["metadata"]["resourceVersion"]:
+            raise stale(
+                kind,
+                metadata["name"],
+                "the object has been modified; please apply your changes to the latest version "
+                "and try again",
+            )
+        if metadata.get("uid", current["metadata"]["uid"]) != current["metadata"]["uid"]:
+            raise stale(kind, metadata["name"], "the object was deleted and created anew")
+        return current
+
+    def _remove(self, kind: Kind, obj: JsonObject, previous: JsonObject) -> JsonObject:
+        return self._write("DELETED", kind, obj, previous)
+
+    def _write(
+        self,
+        change: EventType,
+        kind: Kind,
+        obj: JsonObject,
+        previous: JsonObject | None,
+    ) -> JsonObject:
+        metadata = obj["metadata"]
+        revision = self._revision + 1
+        obj = obj | {"metadata": metadata | {"resourceVersion": str(revision)}}
+        body = json.dumps(obj, separators=(",", ":"))
+        before = None if previous is None else json.dumps(previous, separators=(",", ":"))
+        key = (
+            kind.api_version,
+            kind.kind,
+            metadata.get("namespace", ""),
+            metadata["name"],
+        )
+        with self._transaction():
+            if change == "DELETED":
+                self._db.execute(f"DELETE FROM objects WHERE {_KEY}", key)
+            else:
+                self._db.execute("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)", (*key, body))
+            self._db.execute(
+                "INSERT INTO history VALUES (?,?,?,?,?,?)",
+                (revision, change, kind.api_version, kind.kind, body, before),
+            )
+            self._db.execute("UPDATE meta SET value = ? WHERE key = 'revision'", (revision,))
+            self._compact(revision)
+        self._revision = revision
+        self._changed.notify_all()
+        for listener in self._listeners:
+            listener(revision)
+        return obj
+
+    def _compact(self, revision: int) -> None:
+        oldest = revision - self._history_limit
+        # In steps, so that most writes do not pay for it.
+        if oldest - self._compacted < max(self._history_limit // 10, 1):
+            return
+        self._db.execute("DELETE FROM history WHERE revision <= ?", (oldest,))
+        self._db.execute("UPDATE meta SET value = ? WHERE key = 'compacted'", (oldest,))
+        self._compacted = oldest
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")

@@ -1,0 +1,79 @@
+"""People, teams and who is what in which team."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+
+SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
+
+
+class User(AbstractUser):
+    is_platform_admin = models.BooleanField(default=False)
+    # What the person chose with the switch; empty follows the system.
+    theme = models.CharField(max_length=5, blank=True, default="")
+
+    @property
+    def display_name(self) -> str:
+        return self.get_full_name() or self.username
+
+
+class Role(models.TextChoices):
+    VIEWER = "viewer"
+    MEMBER = "member"
+    LEAD = "lead"
+
+
+class Team(models.Model):
+    """Owns models, deployments, budget and quota. Its slug is its namespace on every cluster."""
+
+    slug = models.CharField(max_length=32, unique=True, validators=[RegexValidator(SLUG)])
+    name = models.CharField(max_length=80)
+    quota_gpus = models.PositiveIntegerField(default=4)
+    monthly_budget_amount = models.DecimalField(
+        max_digits=12, decimal_places=2, default=Decimal("0.00")
+    )
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Membership(models.Model):
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "team"], name="one_membership_per_team"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="known_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.role} of {self.team_id}"
+
+
+class ApiToken(models.Model):
+    """A personal token for notebooks and scripts. Only its SHA-256 is kept; it is shown once."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80)
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… {self.name}"

@@ -1,0 +1,128 @@
+"""Who may do what: the one permission table. Services call `require`; pages may ask `is_allowed`.
+
+What a person may not see does not exist for them (NotFound). What they may see but not do is
+refused (Forbidden) with the rule named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from django.db.models import QuerySet
+
+from portal.accounts.models import Membership, Role, Team, User
+from portal.core.errors import Forbidden, NotFound
+
+
+class Action(StrEnum):
+    VIEW = "view"
+    UPLOAD = "upload versions"
+    REQUEST_CHANGE = "request changes"
+    STOP = "abort or pause"
+    MOVE_ALIAS = "move aliases"
+    APPROVE = "approve change requests"
+    PROMOTE = "promote a rollout"
+    RELEASE_QUARANTINE = "release a quarantined version"
+    MANAGE_MEMBERS = "manage members"
+    VIEW_AUDIT = "read the audit trail"
+    MANAGE_TEAM = "manage teams, quotas and budgets"
+    MANAGE_PLATFORM = "manage clusters, prices and policies"
+
+
+_ADMIN = "admin"
+_RULES: dict[Action, frozenset[str]] = {
+    Action.VIEW: frozenset({Role.VIEWER, Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.UPLOAD: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.REQUEST_CHANGE: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.STOP: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.MOVE_ALIAS: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
+    Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
+    Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
+    Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
+    Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
+    Action.MANAGE_TEAM: frozenset({_ADMIN}),
+    Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
+}
+# Four eyes: whoever asked for it does not decide on it.
+_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.PROMOTE})
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The actor of workers and sweepers. It moves what people decided; it decides nothing itself."""
+
+    name: str = "slipway"
+
+
+SYSTEM = System()
+Actor = User | System
+
+
+class TeamOwned(Protocol):
+    @property
+    def team(self) -> Team: ...
+
+
+def actor_name(actor: Actor) -> str:
+    return actor.name if isinstance(actor, System) else actor.username
+
+
+def role_in(actor: Actor, team: Team) -> str | None:
+    """The actor's role in the team: a Role, "admin", or None for a stranger."""
+    if isinstance(actor, System):
+        return _ADMIN
+    if not actor.is_authenticated or not actor.is_active:
+        return None
+    if actor.is_platform_admin:
+        return _ADMIN
+    return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
+
+
+def require(
+    actor: Actor, action: Action, obj: Team | TeamOwned, *, requester_id: int | None = None
+) -> None:
+    """Raise NotFound for strangers and Forbidden, naming the rule, for those without the role.
+
+    Pass `requester_id` for decisions that need four eyes.
+    """
+    team = obj if isinstance(obj, Team) else obj.team
+    role = role_in(actor, team)
+    if role is None:
+        raise NotFound("There is no such object, or you are not in the team that owns it.")
+    if role not in _RULES[action]:
+        allowed = " or ".join(sorted(_RULES[action]))
+        raise Forbidden(
+            f"You are {role} of {team.slug}; to {action} you must be {allowed}.",
+            code="role_required",
+        )
+    is_own = isinstance(actor, User) and requester_id is not None and actor.pk == requester_id
+    if is_own and action in _NOT_THE_REQUESTER:
+        raise Forbidden(
+            f"You asked for this change, so someone else of {team.slug} must {action} (four eyes).",
+            code="four_eyes",
+        )
+
+
+def is_allowed(
+    actor: Actor, action: Action, obj: Team | TeamOwned, *, requester_id: int | None = None
+) -> bool:
+    try:
+        require(actor, action, obj, requester_id=requester_id)
+    except (NotFound, Forbidden):
+        return False
+    return True
+
+
+def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM) -> None:
+    if isinstance(actor, User) and not actor.is_platform_admin:
+        raise Forbidden(f"Only a platform admin may {action}.", code="role_required")
+
+
+def visible_teams(actor: Actor) -> QuerySet[Team]:
+    """The teams whose things the actor may see: all for admins and the system."""
+    if isinstance(actor, System) or actor.is_platform_admin:
+        return Team.objects.all()
+    return Team.objects.filter(memberships__user=actor)

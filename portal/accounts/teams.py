@@ -1,0 +1,126 @@
+"""Teams and their members."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from django.db import transaction
+
+from portal.accounts import policy
+from portal.accounts.models import SLUG, Membership, Role, Team, User
+from portal.accounts.policy import Action, Actor
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound
+
+CREATED = register("team.created", "created team")
+LIMITS_SET = register("team.limits_set", "set quota and budget of")
+MEMBER_SET = register("team.member_set", "set a member of")
+MEMBER_REMOVED = register("team.member_removed", "removed a member of")
+
+
+def create(
+    *, actor: Actor, slug: str, name: str, quota_gpus: int, monthly_budget_amount: Decimal
+) -> Team:
+    """Raises Invalid for a slug Kubernetes would refuse as a namespace, Conflict for a taken one."""
+    policy.require_platform_admin(actor, Action.MANAGE_TEAM)
+    if not re.match(SLUG, slug):
+        raise Invalid(
+            f"{slug!r} cannot name a team: it is also the Kubernetes namespace. Use at most 32 "
+            "lower-case letters, digits and '-', beginning with a letter.",
+            fields={"slug": "lower-case letters, digits and '-'"},
+        )
+    if Team.objects.filter(slug=slug).exists():
+        raise Conflict(f"There is already a team {slug}.", code="name_taken")
+    with transaction.atomic():
+        team = Team.objects.create(
+            slug=slug,
+            name=name,
+            quota_gpus=quota_gpus,
+            monthly_budget_amount=monthly_budget_amount,
+            created_at=clock.now(),
+        )
+        trail.record(actor=actor, action=CREATED, obj=team, label=slug, team_slug=slug)
+    return team
+
+
+def set_limits(
+    *, actor: Actor, team: Team, quota_gpus: int, monthly_budget_amount: Decimal
+) -> None:
+    policy.require_platform_admin(actor, Action.MANAGE_TEAM)
+    before = {"quota_gpus": team.quota_gpus, "monthly_budget_amount": str(team.monthly_budget_amount)}
+    after = {"quota_gpus": quota_gpus, "monthly_budget_amount": str(monthly_budget_amount)}
+    with transaction.atomic():
+        Team.objects.filter(pk=team.pk).update(
+            quota_gpus=quota_gpus, monthly_budget_amount=monthly_budget_amount
+        )
+        trail.record(
+            actor=actor,
+            action=LIMITS_SET,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before=before,
+            after=after,
+        )
+
+
+def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Membership:
+    """Add the person or change their role. Raises Invalid for an unknown person or role."""
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        raise Invalid(
+            f"There is no user {username!r}. They must sign in once first.",
+            fields={"username": "unknown"},
+        )
+    if role not in Role.values:
+        raise Invalid(
+            f"{role!r} is no role; use {', '.join(Role.values)}.", fields={"role": "unknown"}
+        )
+    with transaction.atomic():
+        old = Membership.objects.filter(user=user, team=team).first()
+        membership, _ = Membership.objects.update_or_create(
+            user=user, team=team, defaults={"role": role}
+        )
+        trail.record(
+            actor=actor,
+            action=MEMBER_SET,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before={username: old.role if old else None},
+            after={username: role},
+        )
+    return membership
+
+
+def remove_member(*, actor: Actor, team: Team, username: str) -> None:
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    with transaction.atomic():
+        membership = Membership.objects.filter(user__username=username, team=team).first()
+        if membership is None:
+            raise NotFound(f"{username} is not a member of {team.slug}.")
+        membership.delete()
+        trail.record(
+            actor=actor,
+            action=MEMBER_REMOVED,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before={username: membership.role},
+        )
+
+
+def get_visible(*, actor: Actor, slug: str) -> Team:
+    team = policy.visible_teams(actor).filter(slug=slug).first()
+    if team is None:
+        raise NotFound(f"There is no team {slug}, or you are not in it.")
+    return team
+
+
+def list_members(*, actor: Actor, team: Team) -> list[Membership]:
+    policy.require(actor, Action.VIEW, team)
+    return list(team.memberships.select_related("user").order_by("user__username"))

@@ -1,0 +1,84 @@
+"""Personal API tokens: made once, shown once, kept as a digest, found by it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+
+from portal.accounts.models import ApiToken, User
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Invalid, NotFound
+
+MADE = register("token.made", "made an API token")
+REVOKED = register("token.revoked", "revoked an API token")
+_PREFIX = "slp_"
+_LONGEST_DAYS = 365
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """The only moment at which the token itself exists outside its owner's hands."""
+
+    row: ApiToken
+    plain: str
+
+
+def make(*, actor: User, name: str, days: int = 90) -> NewToken:
+    """Raises Invalid for an empty name or a lifetime outside 1..365 days."""
+    if not name.strip():
+        raise Invalid("Give the token a name that says where it is used.", fields={"name": "required"})
+    if not 1 <= days <= _LONGEST_DAYS:
+        raise Invalid(
+            f"A token lives 1 to {_LONGEST_DAYS} days.", fields={"days": f"1 to {_LONGEST_DAYS}"}
+        )
+    plain = _PREFIX + secrets.token_urlsafe(32)
+    at = clock.now()
+    with transaction.atomic():
+        row = ApiToken.objects.create(
+            user=actor,
+            name=name.strip(),
+            prefix=plain[:12],
+            digest=_digest(plain),
+            created_at=at,
+            expires_at=at + timedelta(days=days),
+        )
+        trail.record(actor=actor, action=MADE, obj=row, label=row.name)
+    return NewToken(row=row, plain=plain)
+
+
+def revoke(*, actor: User, token_id: int) -> None:
+    with transaction.atomic():
+        row = ApiToken.objects.filter(pk=token_id, user=actor, revoked_at=None).first()
+        if row is None:
+            raise NotFound("You have no such token, or it is already revoked.")
+        ApiToken.objects.filter(pk=row.pk).update(revoked_at=clock.now())
+        trail.record(actor=actor, action=REVOKED, obj=row, label=row.name)
+
+
+def user_of(plain: str) -> User | None:
+    """The active owner of a live token, or None. Marks the use at most once a minute."""
+    at = clock.now()
+    row = (
+        ApiToken.objects.select_related("user")
+        .filter(digest=_digest(plain), revoked_at=None, expires_at__gt=at, user__is_active=True)
+        .first()
+    )
+    if row is None:
+        return None
+    if row.last_used_at is None or at - row.last_used_at > timedelta(minutes=1):
+        ApiToken.objects.filter(pk=row.pk).update(last_used_at=at)
+    return row.user
+
+
+def list_of(user: User) -> list[ApiToken]:
+    return list(ApiToken.objects.filter(user=user))
+
+
+def _digest(plain: str) -> str:
+    return hashlib.sha256(plain.encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""Idempotency-Key for POST: a repeat gets the first answer, not a second effect."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.models import IdempotencyRecord
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+
+_KEPT = timedelta(hours=24)
+_ABANDONED = timedelta(minutes=2)
+_LONGEST_KEY = 100
+
+
+class IdempotentMixin:
+    """For API views: POST bodies sent again under the same key are answered from the record.
+
+    The same key with another body is refused; a key whose first request still runs is a Conflict.
+    An answer of 500 or above is not kept, so that a retry can heal.
+    """
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        self._idempotency_record: IdempotencyRecord | None = None
+        return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
+        key = request.headers.get("Idempotency-Key", "")
+        if request.method == "POST" and key:
+            self._idempotency_record = _begin(request, key)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, _Replay):
+            return Response(exc.record.body, status=exc.record.status)
+        response: Response = super().handle_exception(exc)  # type: ignore[misc]  # mixed into APIView
+        return response
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        record = self._idempotency_record
+        if record is not None:
+            if response.status_code >= 500:  # noqa: PLR2004
+                record.delete()
+            else:
+                record.status, record.body = response.status_code, response.data
+                record.save(update_fields=["status", "body"])
+        return super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
+
+
+class _Replay(Exception):
+    def __init__(self, record: IdempotencyRecord) -> None:
+        super().__init__(record.key)
+        self.record = record
+
+
+def _begin(request: Request, key: str) -> IdempotencyRecord:
+    if len(key) > _LONGEST_KEY:
+        raise Invalid(f"Idempotency-Key is longer than {_LONGEST_KEY} characters.")
+    at = clock.now()
+    digest = hashlib.sha256(request.path.encode() + b"\0" + request._request.body).hexdigest()
+    mine = IdempotencyRecord.objects.filter(user=request.user.pk, key=key)
+    mine.filter(created_at__lt=at - _KEPT).delete()
+    mine.filter(status=None, created_at__lt=at - _ABANDONED).delete()
+    try:
+        with transaction.atomic():
+            return IdempotencyRecord.objects.create(
+                user_id=request.user.pk, key=key, request_digest=digest, created_at=at
+            )
+    except IntegrityError:
+        record = mine.get()
+    if record.request_digest != digest:
+        raise Invalid("This Idempotency-Key was used for another request. Use a new one.")
+    if record.status is None:
+        raise Conflict("The first request with this Idempotency-Key still runs. Ask again soon.")
+    raise _Replay(record)

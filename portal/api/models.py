@@ -1,0 +1,19 @@
+from django.conf import settings
+from django.db import models
+
+
+class IdempotencyRecord(models.Model):
+    """The first answer to a request that carried an Idempotency-Key, given again to its repeats."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    key = models.CharField(max_length=100)
+    request_digest = models.CharField(max_length=64)
+    status = models.PositiveIntegerField(null=True)
+    body = models.JSONField(null=True)
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,28 @@
+"""The audit vocabulary. Each app registers its actions at import; nothing else can be recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAction:
+    """`code` is stable ("version.registered"); `phrase` completes "Ana …" in words."""
+
+    code: str
+    phrase: str
+
+
+_REGISTRY: dict[str, AuditAction] = {}
+
+
+def register(code: str, phrase: str) -> AuditAction:
+    """Raise ValueError when another phrase is already registered under the code."""
+    action = AuditAction(code, phrase)
+    if _REGISTRY.setdefault(code, action) != action:
+        raise ValueError(f"audit action {code} is registered twice")
+    return action
+
+
+def phrase_of(code: str) -> str:
+    return _REGISTRY[code].phrase if code in _REGISTRY else code

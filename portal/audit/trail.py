@@ -1,0 +1,43 @@
+"""Write the audit trail, in the same transaction as the change it tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import models, transaction
+
+from portal.audit.actions import AuditAction
+from portal.audit.models import AuditEvent
+from portal.core import clock
+
+
+def record(
+    *,
+    actor: Any,
+    action: AuditAction,
+    obj: models.Model,
+    label: str,
+    team_slug: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    reason: str = "",
+    evidence: str = "",
+) -> AuditEvent:
+    """Append one event. Must run inside the transaction of the change; raises RuntimeError outside one."""
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError(f"audit of {action.code} outside a transaction")
+    return AuditEvent.objects.create(
+        at=clock.now(),
+        action=action.code,
+        actor_id=getattr(actor, "pk", None),
+        actor_name=getattr(actor, "username", "") or actor.name,
+        team_slug=team_slug,
+        object_type=obj._meta.model_name or "",
+        object_id=str(obj.pk),
+        object_label=label,
+        before=dict(before or {}),
+        after=dict(after or {}),
+        reason=reason,
+        evidence=evidence,
+    )

@@ -1,0 +1,13 @@
+"""The Celery application: three queues, periodic sweeps, every message only a hint."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+
+app = Celery("slipway")
+app.config_from_object("portal.celery_config")
+app.autodiscover_tasks(["deployments", "fleet"])

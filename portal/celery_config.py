@@ -1,0 +1,41 @@
+"""Celery options and the beat schedule. Periodic sends expire before the next one is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal import env
+
+broker_url = env.secret("SLIPWAY_REDIS_URL")
+broker_connection_retry_on_startup = True
+broker_transport_options = {"visibility_timeout": 120, "socket_timeout": 5, "socket_connect_timeout": 5}
+task_ignore_result = True
+task_acks_late = True
+task_reject_on_worker_lost = True
+task_serializer = "json"
+accept_content = ["json"]
+worker_prefetch_multiplier = 1
+worker_hijack_root_logger = False
+task_time_limit = 600
+task_default_queue = "delivery"
+task_routes = {
+    "fleet.*": {"queue": "telemetry"},
+    "deployments.verify_version": {"queue": "artifacts"},
+    "deployments.sweep_versions": {"queue": "artifacts"},
+}
+
+
+def _every(task: str, seconds: float) -> dict[str, Any]:
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds * 0.9}}
+
+
+beat_schedule = {
+    "sweep versions": _every("deployments.sweep_versions", 5),
+    "sweep changes": _every("deployments.sweep_changes", 5),
+    "sweep deployments": _every("deployments.sweep_deployments", 3),
+    "sweep rollouts": _every("deployments.sweep_rollouts", 3),
+    "observe clusters": _every("fleet.observe_clusters", 5),
+    "poll metrics": _every("fleet.poll_metrics", 5),
+    "meter and seal": _every("fleet.meter", 30),
+    "thin samples": _every("fleet.thin_samples", 600),
+}

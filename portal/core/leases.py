@@ -1,0 +1,100 @@
+"""Claim a row for a while by compare-and-swap; no lock is held over I/O.
+
+A model that works this way has `next_check_at`, `lease_until` and `lease_token` (see Leased).
+A worker that outlives its lease fails `is_held` and must not write: its token is stale.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.expressions import Combinable
+
+from portal.core import clock
+
+
+class Leased(models.Model):
+    next_check_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    lease_token = models.CharField(max_length=32, blank=True, default="")
+    check_failures = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    pk: int
+    token: str
+    until: datetime
+
+
+def due(model: type[Leased], *, limit: int = 100) -> list[int]:
+    """Primary keys of rows whose check time has passed and that nobody holds, oldest first."""
+    at = clock.now()
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
+    rows = model._default_manager.filter(free, next_check_at__lte=at)
+    return list(rows.order_by("next_check_at").values_list("pk", flat=True)[:limit])
+
+
+def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
+    """Take the row for `seconds`, or return None when someone else holds it.
+
+    The row is due again when the lease ends, so a worker that dies costs one lease.
+    """
+    at = clock.now()
+    lease = Lease(pk=pk, token=secrets.token_hex(8), until=at + timedelta(seconds=seconds))
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
+    claimed = model._default_manager.filter(free, pk=pk).update(
+        lease_until=lease.until, lease_token=lease.token, next_check_at=lease.until
+    )
+    return lease if claimed == 1 else None
+
+
+def nudge(model: type[Leased], pk: int) -> None:
+    """Make the row due now; a worker that holds it looks again after its release."""
+    model._default_manager.filter(pk=pk).update(next_check_at=clock.now())
+
+
+def is_held(model: type[Leased], lease: Lease) -> bool:
+    return model._default_manager.filter(
+        pk=lease.pk, lease_token=lease.token, lease_until__gt=clock.now()
+    ).exists()
+
+
+def release(model: type[Leased], lease: Lease, *, next_check_at: datetime | None) -> bool:
+    """Give the row back and say when to look again (None: never). False when the lease was lost."""
+    return _give_back(model, lease, next_check_at=next_check_at, check_failures=Value(0))
+
+
+def back_off(
+    model: type[Leased], lease: Lease, *, base_seconds: float = 2, cap_seconds: float = 60
+) -> bool:
+    """Give the row back after a failure that may heal; each failure doubles the wait up to the cap."""
+    failures = model._default_manager.filter(pk=lease.pk).values_list("check_failures", flat=True)
+    wait = min(cap_seconds, base_seconds * 2 ** min(failures.first() or 0, 10))
+    return _give_back(
+        model,
+        lease,
+        next_check_at=clock.now() + timedelta(seconds=wait),
+        check_failures=F("check_failures") + 1,
+    )
+
+
+def _give_back(
+    model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Combinable
+) -> bool:
+    """A nudge that came while the row was held moved next_check_at nearer; it is kept."""
+    nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
+    changed = model._default_manager.filter(pk=lease.pk, lease_token=lease.token).update(
+        lease_until=None,
+        lease_token="",
+        check_failures=check_failures,
+        next_check_at=Case(nudged, default=Value(next_check_at), output_field=models.DateTimeField()),
+    )
+    return changed == 1

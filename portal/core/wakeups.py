@@ -1,0 +1,24 @@
+"""Wake-ups: hints that work is waiting. Losing one costs a sweep interval, never the work."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+logger = logging.getLogger(__name__)
+
+
+def wake(task_name: str, *ids: int) -> None:
+    """Run the task soon, after the current transaction commits. A broker that is down is logged."""
+    transaction.on_commit(lambda: _send(task_name, ids))
+
+
+def _send(task_name: str, ids: tuple[Any, ...]) -> None:
+    try:
+        current_app.tasks[task_name].apply_async(args=ids, expires=60, retry=False)
+    except OperationalError as error:
+        logger.warning("wake-up %s%s was not sent: %s; the sweep will find it", task_name, ids, error)
