@@ -78,8 +78,7 @@ class NotFound(ApiError):
 
 class MethodNotAllowed(ApiError):
     def __init__(
-        self,
-        message: str = "the server does not allow this method on the requested resource",
+        self, message: str = "the server does not allow this method on the requested resource"
     ) -> None:
         super().__init__(405, "MethodNotAllowed", message)
 
@@ -91,11 +90,7 @@ class AlreadyExists(ApiError):
 
 class Conflict(ApiError):
     def __init__(
-        self,
-        message: str,
-        *,
-        details: JsonObject | None = None,
-        causes: Sequence[Cause] = (),
+        self, message: str, *, details: JsonObject | None = None, causes: Sequence[Cause] = ()
     ) -> None:
         super().__init__(409, "Conflict", message, details=details, causes=causes)
 
@@ -112,10 +107,6 @@ class UnsupportedMediaType(ApiError):
 
 class Invalid(ApiError):
     def __init__(
-        self,
-        message: str,
-        *,
-        details: JsonObject | None = None,
-        causes: Sequence[Cause] = (),
+        self, message: str, *, details: JsonObject | None = None, causes: Sequence[Cause] = ()
     ) -> None:
         super().__init__(422, "Invalid", message, details=details, causes=causes)

@@ -40,64 +40,97 @@ _KSERVE = "serving.kserve.io"
 _GATEWAY = "gateway.networking.k8s.io"
 _ALL = ("all",)
 
-POD = Kind("", "v1", "Pod", "pods", True, ("po",), categories=_ALL)
-NODE = Kind("", "v1", "Node", "nodes", False, ("no",))
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", False, ("ns",))
-SERVICE = Kind("", "v1", "Service", "services", True, ("svc",), categories=_ALL)
-ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints", True, ("ep",), has_status=False)
-EVENT = Kind("", "v1", "Event", "events", True, ("ev",), has_status=False)
-SECRET = Kind("", "v1", "Secret", "secrets", True, has_status=False)
-SERVICE_ACCOUNT = Kind(
-    "", "v1", "ServiceAccount", "serviceaccounts", True, ("sa",), has_status=False
+POD = Kind("", "v1", "Pod", "pods", namespaced=True, short_names=("po",), categories=_ALL)
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False, short_names=("no",))
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False, short_names=("ns",))
+SERVICE = Kind(
+    "", "v1", "Service", "services", namespaced=True, short_names=("svc",), categories=_ALL
 )
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", True, ("cm",), has_status=False)
-RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", True, ("quota",))
-DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", True, ("deploy",), categories=_ALL)
-REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets", True, ("rs",), categories=_ALL)
+ENDPOINTS = Kind(
+    "", "v1", "Endpoints", "endpoints", namespaced=True, short_names=("ep",), has_status=False
+)
+EVENT = Kind("", "v1", "Event", "events", namespaced=True, short_names=("ev",), has_status=False)
+SECRET = Kind("", "v1", "Secret", "secrets", namespaced=True, has_status=False)
+SERVICE_ACCOUNT = Kind(
+    "",
+    "v1",
+    "ServiceAccount",
+    "serviceaccounts",
+    namespaced=True,
+    short_names=("sa",),
+    has_status=False,
+)
+CONFIG_MAP = Kind(
+    "", "v1", "ConfigMap", "configmaps", namespaced=True, short_names=("cm",), has_status=False
+)
+RESOURCE_QUOTA = Kind(
+    "", "v1", "ResourceQuota", "resourcequotas", namespaced=True, short_names=("quota",)
+)
+DEPLOYMENT = Kind(
+    "apps",
+    "v1",
+    "Deployment",
+    "deployments",
+    namespaced=True,
+    short_names=("deploy",),
+    categories=_ALL,
+)
+REPLICA_SET = Kind(
+    "apps", "v1", "ReplicaSet", "replicasets", namespaced=True, short_names=("rs",), categories=_ALL
+)
 HPA = Kind(
     "autoscaling",
     "v2",
     "HorizontalPodAutoscaler",
     "horizontalpodautoscalers",
-    True,
-    ("hpa",),
+    namespaced=True,
+    short_names=("hpa",),
     categories=_ALL,
 )
-PDB = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, ("pdb",))
+PDB = Kind(
+    "policy",
+    "v1",
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    namespaced=True,
+    short_names=("pdb",),
+)
 NETWORK_POLICY = Kind(
     "networking.k8s.io",
     "v1",
     "NetworkPolicy",
     "networkpolicies",
-    True,
-    ("netpol",),
+    namespaced=True,
+    short_names=("netpol",),
     has_status=False,
 )
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", True, has_status=False)
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, has_status=False)
 CRD = Kind(
     "apiextensions.k8s.io",
     "v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
-    False,
-    ("crd", "crds"),
+    namespaced=False,
+    short_names=("crd", "crds"),
 )
 INFERENCE_SERVICE = Kind(
     _KSERVE,
     "v1beta1",
     "InferenceService",
     "inferenceservices",
-    True,
-    ("isvc",),
+    namespaced=True,
+    short_names=("isvc",),
     categories=_ALL,
 )
-SERVING_RUNTIME = Kind(_KSERVE, "v1alpha1", "ServingRuntime", "servingruntimes", True)
+SERVING_RUNTIME = Kind(_KSERVE, "v1alpha1", "ServingRuntime", "servingruntimes", namespaced=True)
 CLUSTER_SERVING_RUNTIME = Kind(
-    _KSERVE, "v1alpha1", "ClusterServingRuntime", "clusterservingruntimes", False
+    _KSERVE, "v1alpha1", "ClusterServingRuntime", "clusterservingruntimes", namespaced=False
 )
-GATEWAY_CLASS = Kind(_GATEWAY, "v1", "GatewayClass", "gatewayclasses", False, ("gc",))
-GATEWAY = Kind(_GATEWAY, "v1", "Gateway", "gateways", True, ("gtw",))
-HTTP_ROUTE = Kind(_GATEWAY, "v1", "HTTPRoute", "httproutes", True)
+GATEWAY_CLASS = Kind(
+    _GATEWAY, "v1", "GatewayClass", "gatewayclasses", namespaced=False, short_names=("gc",)
+)
+GATEWAY = Kind(_GATEWAY, "v1", "Gateway", "gateways", namespaced=True, short_names=("gtw",))
+HTTP_ROUTE = Kind(_GATEWAY, "v1", "HTTPRoute", "httproutes", namespaced=True)
 
 KINDS: tuple[Kind, ...] = (
     POD,

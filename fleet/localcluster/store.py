@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fleet.localcluster.errors import (
-    AlreadyExists,
-    Conflict,
-    Gone,
-    JsonObject,
-    NotFound,
-)
+from fleet.localcluster.errors import AlreadyExists, Gone, JsonObject
 from fleet.localcluster.kinds import NAMESPACE, Kind, by_kind
+from fleet.localcluster.objects import (
+    is_held,
+    keep_fixed_metadata,
+    load,
+    not_found,
+    stale,
+    timestamp,
+)
 
 Objects = list[JsonObject]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -39,7 +41,8 @@ CREATE TABLE IF NOT EXISTS history (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('revision', 1), ('compacted', 1);
 """
-_KEY = "api_version = ? AND kind = ? AND namespace = ? AND name = ?"
+_GET = "SELECT body FROM objects WHERE api_version = ? AND kind = ? AND namespace = ? AND name = ?"
+_DELETE = "DELETE FROM objects WHERE api_version = ? AND kind = ? AND namespace = ? AND name = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +98,13 @@ class Store:
         return found
 
     def list(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> Objects:
         """Objects by namespace, then name; `labels` must all be equal."""
         return self.snapshot(kind, namespace, labels)[0]
 
     def snapshot(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> tuple[Objects, int]:
         """The list and the revision at which it was true: where a watch has to start."""
         query = "SELECT body FROM objects WHERE api_version = ? AND kind = ?"
@@ -138,11 +135,7 @@ class Store:
             if self._text(kind, metadata.get("namespace"), metadata["name"]) is not None:
                 raise AlreadyExists(
                     f'{kind.resource} "{metadata["name"]}" already exists',
-                    details={
-                        "name": metadata["name"],
-                        "group": kind.group,
-                        "kind": kind.plural,
-                    },
+                    details={"name": metadata["name"], "group": kind.group, "kind": kind.plural},
                 )
             metadata |= {
                 "uid": str(uuid.uuid4()),
@@ -196,9 +189,7 @@ class Store:
             if uid is not None and current["metadata"]["uid"] != uid:
                 found = current["metadata"]["uid"]
                 raise stale(
-                    kind,
-                    name,
-                    f"the UID in the precondition ({uid}) is not that of it ({found})",
+                    kind, name, f"the UID in the precondition ({uid}) is not that of it ({found})"
                 )
             if not is_held(current):
                 return self._remove(kind, current, current)
@@ -247,10 +238,7 @@ class Store:
     def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:
         place = (namespace or "") if kind.namespaced else ""
         with self._lock:
-            row = self._db.execute(
-                f"SELECT body FROM objects WHERE {_KEY}",
-                (kind.api_version, kind.kind, place, name),
-            ).fetchone()
+            row = self._db.execute(_GET, (kind.api_version, kind.kind, place, name)).fetchone()
         return None if row is None else str(row[0])
 
     def _current(self, kind: Kind, obj: JsonObject) -> JsonObject:
@@ -272,26 +260,17 @@ class Store:
         return self._write("DELETED", kind, obj, previous)
 
     def _write(
-        self,
-        change: EventType,
-        kind: Kind,
-        obj: JsonObject,
-        previous: JsonObject | None,
+        self, change: EventType, kind: Kind, obj: JsonObject, previous: JsonObject | None
     ) -> JsonObject:
         metadata = obj["metadata"]
         revision = self._revision + 1
         obj = obj | {"metadata": metadata | {"resourceVersion": str(revision)}}
         body = json.dumps(obj, separators=(",", ":"))
         before = None if previous is None else json.dumps(previous, separators=(",", ":"))
-        key = (
-            kind.api_version,
-            kind.kind,
-            metadata.get("namespace", ""),
-            metadata["name"],
-        )
+        key = (kind.api_version, kind.kind, metadata.get("namespace", ""), metadata["name"])
         with self._transaction():
             if change == "DELETED":
-                self._db.execute(f"DELETE FROM objects WHERE {_KEY}", key)
+                self._db.execute(_DELETE, key)
             else:
                 self._db.execute("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)", (*key, body))
             self._db.execute(

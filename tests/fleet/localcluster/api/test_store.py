@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.localcluster.errors import (
-    AlreadyExists,
-    Conflict,
-    Gone,
-    JsonObject,
-    NotFound,
-)
+from fleet.localcluster.errors import AlreadyExists, Conflict, Gone, JsonObject, NotFound
 from fleet.localcluster.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD
 from fleet.localcluster.store import Store
 
@@ -134,20 +128,9 @@ def test_missing_object_is_named(store: Store) -> None:
 
 
 def test_list_filters_by_namespace_and_labels(store: Store) -> None:
-    for name, namespace, label in (
-        ("a", "one", "x"),
-        ("b", "one", "y"),
-        ("a", "two", "x"),
-    ):
+    for name, namespace, label in (("a", "one", "x"), ("b", "one", "y"), ("a", "two", "x")):
         store.create(
-            CONFIG_MAP,
-            {
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "labels": {"l": label},
-                }
-            },
+            CONFIG_MAP, {"metadata": {"name": name, "namespace": namespace, "labels": {"l": label}}}
         )
 
     assert len(store.list(CONFIG_MAP)) == 3
@@ -155,9 +138,7 @@ def test_list_filters_by_namespace_and_labels(store: Store) -> None:
     assert len(store.list(CONFIG_MAP, labels={"l": "x"})) == 2
 
 
-def test_history_has_every_change_in_order_and_survives_a_restart(
-    tmp_path: Path,
-) -> None:
+def test_history_has_every_change_in_order_and_survives_a_restart(tmp_path: Path) -> None:
     first = Store(tmp_path / "cluster.db")
     start = first.revision
     created = first.create(POD, _pod("a"))
