@@ -8,7 +8,11 @@ from portal import env
 
 broker_url = env.secret("SLIPWAY_REDIS_URL")
 broker_connection_retry_on_startup = True
-broker_transport_options = {"visibility_timeout": 120, "socket_timeout": 5, "socket_connect_timeout": 5}
+broker_transport_options = {
+    "visibility_timeout": 120,
+    "socket_timeout": 5,
+    "socket_connect_timeout": 5,
+}
 task_ignore_result = True
 task_acks_late = True
 task_reject_on_worker_lost = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class BadEnvironment(Exception):
@@ -14,7 +14,9 @@ class BadEnvironment(Exception):
 def text(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None:
-        raise BadEnvironment(f"{name} is not set. Set it, or run `make demo` for embedded defaults.")
+        raise BadEnvironment(
+            f"{name} is not set. Set it, or run `make demo` for embedded defaults."
+        )
     return value
 
 
@@ -28,7 +30,9 @@ def secret(name: str) -> str:
             raise BadEnvironment(f"{name}_FILE points to {path}, which cannot be read.") from error
     value = os.environ.get(name, "")
     if not value:
-        raise BadEnvironment(f"{name} is not set. Set {name} or {name}_FILE to a long random value.")
+        raise BadEnvironment(
+            f"{name} is not set. Set {name} or {name}_FILE to a long random value."
+        )
     return value
 
 
@@ -59,12 +63,15 @@ def names(name: str, default: str = "") -> list[str]:
 
 
 def database(name: str) -> dict[str, object]:
-    """Read a database URL: postgres://user:password@host:5432/name or sqlite:///path/to/file."""
+    """Read a database URL: postgres://user:password@host:5432/name or sqlite:///path/to/file (absolute).
+
+    `?host=/path` names the folder of a Unix socket, as in libpq.
+    """
     url = urlsplit(secret(name))
     if url.scheme == "sqlite":
         return {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": unquote(url.path[1:]),
+            "NAME": unquote(url.path),
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
@@ -77,7 +84,7 @@ def database(name: str) -> dict[str, object]:
             "NAME": unquote(url.path[1:]),
             "USER": unquote(url.username or ""),
             "PASSWORD": unquote(url.password or ""),
-            "HOST": unquote(url.hostname or ""),
+            "HOST": unquote(url.hostname or "") or parse_qs(url.query).get("host", [""])[0],
             "PORT": url.port or "",
             "CONN_MAX_AGE": 60,
             "CONN_HEALTH_CHECKS": True,

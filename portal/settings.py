@@ -97,7 +97,9 @@ SLIPWAY_S3_BUCKET = env.text("SLIPWAY_S3_BUCKET", "slipway-models")
 SLIPWAY_S3_REGION = env.text("SLIPWAY_S3_REGION", "us-east-1")
 # Empty means AWS itself. The browser endpoint differs only when clients reach S3 by another name.
 SLIPWAY_S3_ENDPOINT_URL = env.text("SLIPWAY_S3_ENDPOINT_URL", "")
-SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text("SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL)
+SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
+    "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
+)
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_MIN_TRITON_TAG = env.text("SLIPWAY_TRITON_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-py3")
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
@@ -135,7 +137,16 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
         "img-src": ["'self'", "data:"],
-        "connect-src": ["'self'", *filter(None, [SLIPWAY_S3_BROWSER_ENDPOINT_URL or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com"])],
+        "connect-src": [
+            "'self'",
+            *filter(
+                None,
+                [
+                    SLIPWAY_S3_BROWSER_ENDPOINT_URL
+                    or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com"
+                ],
+            ),
+        ],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
         "form-action": ["'self'"],

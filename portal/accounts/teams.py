@@ -50,7 +50,10 @@ def set_limits(
     *, actor: Actor, team: Team, quota_gpus: int, monthly_budget_amount: Decimal
 ) -> None:
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
-    before = {"quota_gpus": team.quota_gpus, "monthly_budget_amount": str(team.monthly_budget_amount)}
+    before = {
+        "quota_gpus": team.quota_gpus,
+        "monthly_budget_amount": str(team.monthly_budget_amount),
+    }
     after = {"quota_gpus": quota_gpus, "monthly_budget_amount": str(monthly_budget_amount)}
     with transaction.atomic():
         Team.objects.filter(pk=team.pk).update(

@@ -32,7 +32,9 @@ class NewToken:
 def make(*, actor: User, name: str, days: int = 90) -> NewToken:
     """Raises Invalid for an empty name or a lifetime outside 1..365 days."""
     if not name.strip():
-        raise Invalid("Give the token a name that says where it is used.", fields={"name": "required"})
+        raise Invalid(
+            "Give the token a name that says where it is used.", fields={"name": "required"}
+        )
     if not 1 <= days <= _LONGEST_DAYS:
         raise Invalid(
             f"A token lives 1 to {_LONGEST_DAYS} days.", fields={"days": f"1 to {_LONGEST_DAYS}"}

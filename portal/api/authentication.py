@@ -13,7 +13,7 @@ from portal.accounts.models import User
 class TokenAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         parts = get_authorization_header(request).decode("latin-1").split()
-        if len(parts) != 2 or parts[0].lower() != "bearer":  # noqa: PLR2004
+        if len(parts) != 2 or parts[0].lower() != "bearer":
             return None
         user = tokens.user_of(parts[1])
         if user is None:

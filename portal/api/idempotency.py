@@ -45,7 +45,7 @@ class IdempotentMixin:
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         record = self._idempotency_record
         if record is not None:
-            if response.status_code >= 500:  # noqa: PLR2004
+            if response.status_code >= 500:
                 record.delete()
             else:
                 record.status, record.body = response.status_code, response.data
@@ -70,7 +70,7 @@ def _begin(request: Request, key: str) -> IdempotencyRecord:
     try:
         with transaction.atomic():
             return IdempotencyRecord.objects.create(
-                user_id=request.user.pk, key=key, request_digest=digest, created_at=at
+                user_id=request.user.pk or 0, key=key, request_digest=digest, created_at=at
             )
     except IntegrityError:
         record = mine.get()

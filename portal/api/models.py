@@ -1,4 +1,5 @@
 from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
 
@@ -9,7 +10,7 @@ class IdempotencyRecord(models.Model):
     key = models.CharField(max_length=100)
     request_digest = models.CharField(max_length=64)
     status = models.PositiveIntegerField(null=True)
-    body = models.JSONField(null=True)
+    body = models.JSONField(null=True, encoder=DjangoJSONEncoder)
     created_at = models.DateTimeField(db_index=True)
 
     class Meta:

@@ -95,6 +95,8 @@ def _give_back(
         lease_until=None,
         lease_token="",
         check_failures=check_failures,
-        next_check_at=Case(nudged, default=Value(next_check_at), output_field=models.DateTimeField()),
+        next_check_at=Case(
+            nudged, default=Value(next_check_at), output_field=models.DateTimeField()
+        ),
     )
     return changed == 1

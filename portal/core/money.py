@@ -9,7 +9,9 @@ MICRO = Decimal("0.000001")
 HOURS_PER_MONTH = 730
 
 
-def split_exactly(total: Decimal, weights: Sequence[int], *, unit: Decimal = MICRO) -> list[Decimal]:
+def split_exactly(
+    total: Decimal, weights: Sequence[int], *, unit: Decimal = MICRO
+) -> list[Decimal]:
     """Split `total` in proportion to `weights` in multiples of `unit`, by largest remainder.
 
     The parts sum to `total` exactly (any part of `total` below one unit goes to the largest part).

@@ -21,4 +21,6 @@ def _send(task_name: str, ids: tuple[Any, ...]) -> None:
     try:
         current_app.tasks[task_name].apply_async(args=ids, expires=60, retry=False)
     except OperationalError as error:
-        logger.warning("wake-up %s%s was not sent: %s; the sweep will find it", task_name, ids, error)
+        logger.warning(
+            "wake-up %s%s was not sent: %s; the sweep will find it", task_name, ids, error
+        )

@@ -1,0 +1,145 @@
+"""Every state and every legal transition. Services move rows along these and no other way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class VersionState(StrEnum):
+    UPLOADING = "uploading"
+    VERIFYING = "verifying"
+    READY = "ready"
+    QUARANTINED = "quarantined"
+    ARCHIVED = "archived"
+    FAILED = "failed"
+
+
+class ChangeState(StrEnum):
+    DRAFT = "draft"
+    SUBMITTED = "submitted"
+    APPROVED = "approved"
+    APPLYING = "applying"
+    DONE = "done"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+
+
+class ChangeKind(StrEnum):
+    DEPLOY = "deploy"
+    CANARY = "canary"
+    PROMOTE = "promote"
+    SCALE = "scale"
+    ROLL_BACK = "roll_back"
+    RETIRE = "retire"
+
+
+class DeploymentState(StrEnum):
+    """Observed, never set by hand."""
+
+    PENDING = "pending"
+    PROGRESSING = "progressing"
+    READY = "ready"
+    DEGRADED = "degraded"
+    STOPPED = "stopped"
+    RETIRED = "retired"
+
+
+class RolloutPhase(StrEnum):
+    PREPARING = "preparing"
+    RUNNING = "running"
+    PAUSED = "paused"
+    PROMOTING = "promoting"
+    COMPLETED = "completed"
+    ABORTING = "aborting"
+    ABORTED = "aborted"
+
+
+VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
+    VersionState.UPLOADING: frozenset({VersionState.VERIFYING, VersionState.FAILED}),
+    VersionState.VERIFYING: frozenset(
+        {VersionState.READY, VersionState.QUARANTINED, VersionState.FAILED}
+    ),
+    VersionState.READY: frozenset({VersionState.ARCHIVED}),
+    VersionState.QUARANTINED: frozenset({VersionState.READY, VersionState.ARCHIVED}),
+    VersionState.ARCHIVED: frozenset({VersionState.READY}),
+    VersionState.FAILED: frozenset(),
+}
+
+CHANGE: Final[Mapping[ChangeState, frozenset[ChangeState]]] = {
+    ChangeState.DRAFT: frozenset({ChangeState.SUBMITTED, ChangeState.WITHDRAWN}),
+    ChangeState.SUBMITTED: frozenset(
+        {
+            ChangeState.APPROVED,
+            ChangeState.REJECTED,
+            ChangeState.WITHDRAWN,
+            ChangeState.EXPIRED,
+        }
+    ),
+    # An approval whose evidence no longer holds returns to the approvers.
+    ChangeState.APPROVED: frozenset(
+        {ChangeState.APPLYING, ChangeState.SUBMITTED, ChangeState.WITHDRAWN, ChangeState.EXPIRED}
+    ),
+    ChangeState.APPLYING: frozenset({ChangeState.DONE, ChangeState.FAILED}),
+    ChangeState.DONE: frozenset(),
+    ChangeState.FAILED: frozenset(),
+    ChangeState.REJECTED: frozenset(),
+    ChangeState.WITHDRAWN: frozenset(),
+    ChangeState.EXPIRED: frozenset(),
+}
+
+DEPLOYMENT: Final[Mapping[DeploymentState, frozenset[DeploymentState]]] = {
+    DeploymentState.PENDING: frozenset(
+        {DeploymentState.PROGRESSING, DeploymentState.READY, DeploymentState.RETIRED}
+    ),
+    DeploymentState.PROGRESSING: frozenset(
+        {
+            DeploymentState.READY,
+            DeploymentState.DEGRADED,
+            DeploymentState.STOPPED,
+            DeploymentState.RETIRED,
+        }
+    ),
+    DeploymentState.READY: frozenset(
+        {
+            DeploymentState.PROGRESSING,
+            DeploymentState.DEGRADED,
+            DeploymentState.STOPPED,
+            DeploymentState.RETIRED,
+        }
+    ),
+    DeploymentState.DEGRADED: frozenset(
+        {
+            DeploymentState.PROGRESSING,
+            DeploymentState.READY,
+            DeploymentState.STOPPED,
+            DeploymentState.RETIRED,
+        }
+    ),
+    DeploymentState.STOPPED: frozenset({DeploymentState.PROGRESSING, DeploymentState.RETIRED}),
+    DeploymentState.RETIRED: frozenset(),
+}
+
+ROLLOUT: Final[Mapping[RolloutPhase, frozenset[RolloutPhase]]] = {
+    RolloutPhase.PREPARING: frozenset(
+        {RolloutPhase.RUNNING, RolloutPhase.PAUSED, RolloutPhase.ABORTING}
+    ),
+    RolloutPhase.RUNNING: frozenset(
+        {RolloutPhase.PAUSED, RolloutPhase.PROMOTING, RolloutPhase.ABORTING}
+    ),
+    RolloutPhase.PAUSED: frozenset(
+        {
+            RolloutPhase.PREPARING,
+            RolloutPhase.RUNNING,
+            RolloutPhase.PROMOTING,
+            RolloutPhase.ABORTING,
+        }
+    ),
+    RolloutPhase.PROMOTING: frozenset({RolloutPhase.COMPLETED, RolloutPhase.ABORTING}),
+    RolloutPhase.ABORTING: frozenset({RolloutPhase.ABORTED}),
+    RolloutPhase.COMPLETED: frozenset(),
+    RolloutPhase.ABORTED: frozenset(),
+}

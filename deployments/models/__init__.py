@@ -1,0 +1,22 @@
+from deployments.models.delivery import (
+    Approval,
+    ChangeRequest,
+    Deployment,
+    DeploymentEvent,
+    Revision,
+)
+from deployments.models.registry import Alias, Model, ModelVersion
+from deployments.models.rollouts import Rollout, RolloutEvent
+
+__all__ = [
+    "Alias",
+    "Approval",
+    "ChangeRequest",
+    "Deployment",
+    "DeploymentEvent",
+    "Model",
+    "ModelVersion",
+    "Revision",
+    "Rollout",
+    "RolloutEvent",
+]

@@ -1,0 +1,166 @@
+"""Deployments, their immutable revisions, and the change requests that move them."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
+from deployments.models.registry import ModelVersion
+from portal.accounts.models import Team
+from portal.core.leases import Leased
+
+
+class Deployment(Leased):
+    """Something that serves behind a stable URL. Desired and observed are separate columns."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="deployments")
+    cluster = models.ForeignKey("fleet.Cluster", on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=30)
+    namespace = models.CharField(max_length=63)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+
+    # Desired. Any write to these raises `desired_generation`.
+    stable_revision = models.ForeignKey(
+        "Revision", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    candidate_revision = models.ForeignKey(
+        "Revision", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # Percent of requests that the route shall send to the candidate.
+    candidate_weight = models.PositiveSmallIntegerField(default=0)
+    is_stopped = models.BooleanField(default=False)
+    is_retired = models.BooleanField(default=False)
+    desired_generation = models.PositiveIntegerField(default=1)
+
+    # Observed.
+    observed_generation = models.PositiveIntegerField(default=0)
+    state = models.CharField(
+        max_length=12, choices=[(s, s) for s in DeploymentState], default=DeploymentState.PENDING
+    )
+    state_reason = models.TextField(blank=True, default="")
+    observed_weight = models.PositiveSmallIntegerField(null=True)
+    # What the cluster last said of each revision: {"r1": {"ready": bool, "reason", "message", …}}
+    observed = models.JSONField(default=dict)
+    observed_at = models.DateTimeField(null=True)
+    first_ready_at = models.DateTimeField(null=True)
+    progress_deadline_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["team__slug", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "namespace", "name"],
+                condition=models.Q(is_retired=False),
+                name="one_live_deployment_per_name",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(candidate_weight__lte=100), name="weight_is_a_percentage"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team.slug}/{self.name}"
+
+
+class Revision(models.Model):
+    """Immutable, numbered serving spec of a deployment. Its workload is named {deployment}-r{number}."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="revisions")
+    number = models.PositiveIntegerField()
+    version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, related_name="revisions")
+    # deployments.domain.specs.ServingSpec as JSON
+    spec = models.JSONField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "number"], name="one_revision_per_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.deployment} r{self.number}"
+
+    @property
+    def team(self) -> Team:
+        return self.deployment.team
+
+    @property
+    def workload_name(self) -> str:
+        return f"{self.deployment.name}-r{self.number}"
+
+
+class ChangeRequest(Leased):
+    """Asks for one change of one deployment. For a first deploy the deployment row is made on submit."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="changes")
+    kind = models.CharField(max_length=10, choices=[(k, k) for k in ChangeKind])
+    state = models.CharField(max_length=10, choices=[(s, s) for s in ChangeState])
+    state_reason = models.TextField(blank=True, default="")
+    requester = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="change_requests"
+    )
+    comment = models.TextField(blank=True, default="")
+    # The revision that the change wants to serve (deploy, canary, scale, roll back).
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
+    # For a canary: [{"weight": 5, "soak_seconds": 600, "min_requests": 100}, …]
+    steps = models.JSONField(default=list)
+    # [{"name", "ok": true|false|null, "detail", "fix"}]
+    checks = models.JSONField(default=list)
+    # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
+    cost = models.JSONField(default=dict)
+    # SHA-256 over manifests + version identity + steps; an approval is void when it no longer matches.
+    evidence_hash = models.CharField(max_length=64, blank=True, default="")
+    created_at = models.DateTimeField()
+    submitted_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state", "-id"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.deployment}"
+
+    @property
+    def team(self) -> Team:
+        return self.deployment.team
+
+
+class Approval(models.Model):
+    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    is_approved = models.BooleanField()
+    comment = models.TextField(blank=True, default="")
+    evidence_hash = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    # Set when what was approved has changed since.
+    void_reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ["at"]
+
+    def __str__(self) -> str:
+        return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
+
+
+class DeploymentEvent(models.Model):
+    """The timeline of a deployment: one line per thing that happened, never per tick."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    # accepted, scheduled, node, image, download, load, ready, route, failed, …
+    kind = models.CharField(max_length=30)
+    message = models.TextField()
+    revision_number = models.PositiveIntegerField(null=True)
+    actor_name = models.CharField(max_length=150, blank=True, default="")
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,110 @@
+"""Models, their immutable versions, and the movable names that point to versions."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from deployments.domain.states import VersionState
+from portal.accounts.models import Team
+from portal.core.leases import Leased
+
+
+class Model(models.Model):
+    """A named line of versions inside a team: vision/detector."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="models")
+    name = models.CharField(max_length=40)
+    description = models.TextField(blank=True, default="")
+    task = models.CharField(max_length=60, blank=True, default="")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["team__slug", "name"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_model_per_name")]
+
+    def __str__(self) -> str:
+        return f"{self.team.slug}/{self.name}"
+
+
+class ModelVersion(Leased):
+    """An artifact and what is known of it. Identified by bucket, key, S3 VersionId and SHA-256.
+
+    While `state` is uploading, `upload_id` names the open multipart upload and `declared_*` say
+    what the client promised; the worker's own digest over the stored object decides.
+    Everything about the bytes is frozen once the version is ready.
+    """
+
+    model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=12, choices=[(s, s) for s in VersionState])
+    # Why it is quarantined or failed, in words, with the fix.
+    state_reason = models.TextField(blank=True, default="")
+    deadline_at = models.DateTimeField(null=True, blank=True)
+
+    filename = models.CharField(max_length=200)
+    format = models.CharField(max_length=20, blank=True, default="")
+    declared_size_bytes = models.BigIntegerField()
+    declared_sha256 = models.CharField(max_length=64, blank=True, default="")
+    upload_id = models.CharField(max_length=300, blank=True, default="")
+    part_size_bytes = models.BigIntegerField(default=0)
+
+    bucket = models.CharField(max_length=63)
+    key = models.CharField(max_length=400)
+    s3_version_id = models.CharField(max_length=200, blank=True, default="")
+    size_bytes = models.BigIntegerField(null=True)
+    sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
+
+    # {"inputs": [{"name", "dtype", "dims"}], "outputs": […], "max_batch_size": n}
+    signature = models.JSONField(default=dict)
+    # What the person states: accuracy, dataset_version, trained_at, commit, run_url, framework, tags…
+    metadata = models.JSONField(default=dict)
+    # [{"name", "ok", "detail"}]: one line per verification step, in order
+    checks = models.JSONField(default=list)
+    vram_estimate_mib = models.PositiveIntegerField(null=True)
+    # The immutable Triton repository laid out from exactly these bytes; ends with "/".
+    repository_prefix = models.CharField(max_length=400, blank=True, default="")
+    config_pbtxt = models.TextField(blank=True, default="")
+
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+    ready_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["model", "number"], name="one_version_per_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}:{self.number}"
+
+    @property
+    def team(self) -> Team:
+        return self.model.team
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name}:{self.number}"
+
+    @property
+    def storage_uri(self) -> str:
+        """What serving reads: the parent of the Triton model directory, ending with "/"."""
+        return f"s3://{self.bucket}/{self.repository_prefix}"
+
+
+class Alias(models.Model):
+    model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="aliases")
+    name = models.CharField(max_length=40)
+    version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, related_name="aliases")
+    is_protected = models.BooleanField(default=False)
+    moved_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["model", "name"], name="one_alias_per_name")]
+
+    def __str__(self) -> str:
+        return f"{self.model}@{self.name}"

@@ -1,0 +1,69 @@
+"""The movement of traffic from the stable revision to the candidate, in steps."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from deployments.domain.states import RolloutPhase
+from deployments.models.delivery import ChangeRequest, Deployment, Revision
+from portal.accounts.models import Team
+from portal.core.leases import Leased
+
+
+class Rollout(Leased):
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="rollouts")
+    change = models.OneToOneField(ChangeRequest, on_delete=models.PROTECT, related_name="rollout")
+    stable_revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    candidate_revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    # Frozen copy of the approved plan: [{"weight", "soak_seconds", "min_requests"}, …]
+    steps = models.JSONField()
+    phase = models.CharField(max_length=10, choices=[(p, p) for p in RolloutPhase])
+    phase_reason = models.TextField(blank=True, default="")
+    step_index = models.PositiveSmallIntegerField(default=0)
+    step_started_at = models.DateTimeField(null=True)
+    # {"weight", "stable_requests", "candidate_requests", …} as last seen at this step
+    observed = models.JSONField(default=dict)
+    # Last analysis: [{"guard", "stable", "candidate", "limit", "n", "verdict", "words"}]
+    evidence = models.JSONField(default=list)
+    evidence_hash = models.CharField(max_length=64, blank=True, default="")
+    evidence_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    deadline_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment"],
+                condition=~models.Q(phase__in=["completed", "aborted"]),
+                name="one_rollout_at_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"rollout {self.pk} of {self.deployment_id}"
+
+    @property
+    def team(self) -> Team:
+        return self.deployment.team
+
+
+class RolloutEvent(models.Model):
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=30)
+    message = models.TextField()
+    actor_name = models.CharField(max_length=150, blank=True, default="")
+    step_index = models.PositiveSmallIntegerField(default=0)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.message

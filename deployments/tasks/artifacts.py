@@ -1,0 +1,1 @@
+"""Verifying uploads."""

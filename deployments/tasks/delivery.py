@@ -1,0 +1,1 @@
+"""Applying changes, reconciling deployments, advancing rollouts."""

