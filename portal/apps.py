@@ -5,4 +5,5 @@ class PortalConfig(AppConfig):
     name = "portal"
 
     def ready(self) -> None:
-        from portal import checks  # noqa: F401, PLC0415  registers the system checks
+        # Registers the system checks, and makes ours the current Celery application.
+        from portal import celery, checks  # noqa: F401, PLC0415  needed for their effect

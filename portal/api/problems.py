@@ -72,7 +72,8 @@ def _flatten(detail: Any, prefix: str = "") -> dict[str, str]:
     if isinstance(detail, dict):
         flat: dict[str, str] = {}
         for key, value in detail.items():
-            flat |= _flatten(value, f"{prefix}.{key}" if prefix else str(key))
+            step = f"[{key}]" if str(key).isdigit() else f".{key}"
+            flat |= _flatten(value, f"{prefix}{step}".removeprefix("."))
         return flat
     if isinstance(detail, list) and any(isinstance(item, dict | list) for item in detail):
         flat = {}

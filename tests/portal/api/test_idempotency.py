@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.test import APIRequestFactory, force_authenticate
+from rest_framework.views import APIView
+
+from portal.accounts.models import User
+from portal.api.idempotency import IdempotentMixin
+from portal.api.models import IdempotencyRecord
+from portal.core import clock
+from portal.core.errors import Unavailable
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+class Counter(IdempotentMixin, APIView):
+    authentication_classes: list[type[BaseAuthentication]] = []
+    calls = 0
+    is_down = False
+
+    def post(self, request: Request) -> Response:
+        type(self).calls += 1
+        if self.is_down:
+            raise Unavailable("Try again.")
+        return Response({"call": self.calls, "said": request.data.get("say")}, status=201)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    Counter.calls, Counter.is_down = 0, False
+
+
+def post(user: User, *, key: str = "", say: str = "hi") -> Response:
+    headers = {"HTTP_IDEMPOTENCY_KEY": key} if key else {}
+    request = APIRequestFactory().post("/count", {"say": say}, format="json", **headers)
+    force_authenticate(request, user)
+    response: Response = Counter.as_view()(request)
+    return response
+
+
+def test_a_repeat_gets_the_first_answer_and_no_second_effect() -> None:
+    user = UserFactory()
+
+    first, again = post(user, key="k"), post(user, key="k")
+
+    assert (first.status_code, first.data) == (again.status_code, again.data)
+    assert Counter.calls == 1
+
+
+def test_without_a_key_each_request_counts() -> None:
+    user = UserFactory()
+
+    post(user)
+    post(user)
+
+    assert Counter.calls == 2
+
+
+def test_anothers_key_is_another_key() -> None:
+    post(UserFactory(), key="k")
+    post(UserFactory(), key="k")
+
+    assert Counter.calls == 2
+
+
+def test_a_key_with_another_body_is_refused() -> None:
+    user = UserFactory()
+    post(user, key="k")
+
+    response = post(user, key="k", say="ho")
+
+    assert (response.status_code, response.data["code"]) == (422, "invalid")
+    assert Counter.calls == 1
+
+
+def test_a_key_whose_first_request_still_runs_is_a_conflict() -> None:
+    user = UserFactory()
+    post(user, key="k")
+    IdempotencyRecord.objects.update(status=None, created_at=clock.now())
+
+    assert post(user, key="k").status_code == 409
+    assert Counter.calls == 1
+
+
+def test_an_outage_is_not_remembered() -> None:
+    user = UserFactory()
+    Counter.is_down = True
+    assert post(user, key="k").status_code == 503
+
+    Counter.is_down = False
+
+    assert post(user, key="k").status_code == 201

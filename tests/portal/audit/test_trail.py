@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from portal.accounts.policy import SYSTEM
+from portal.audit import trail
+from portal.audit.actions import phrase_of, register
+from portal.audit.models import AuditEvent
+from tests.factories import TeamFactory
+
+TESTED = register("test.done", "tested")
+
+
+@pytest.mark.django_db
+def test_an_event_keeps_names_that_outlive_their_objects() -> None:
+    team = TeamFactory(slug="vision")
+
+    trail.record(
+        actor=SYSTEM, action=TESTED, obj=team, label="vision", team_slug="vision", after={"a": 1}
+    )
+    team.delete()
+
+    event = AuditEvent.objects.get()
+    assert (event.actor_id, event.actor_name) == (None, "slipway")
+    assert (event.object_type, event.object_label, event.after) == ("team", "vision", {"a": 1})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_outside_the_transaction_of_its_change_is_refused() -> None:
+    team = TeamFactory()
+
+    with pytest.raises(RuntimeError, match="outside a transaction"):
+        trail.record(actor=SYSTEM, action=TESTED, obj=team, label="x")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_vanishes_with_its_rolled_back_change() -> None:
+    team = TeamFactory()
+
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        trail.record(actor=SYSTEM, action=TESTED, obj=team, label="x")
+        raise ZeroDivisionError
+
+    assert AuditEvent.objects.count() == 0
+
+
+def test_a_code_has_one_phrase() -> None:
+    assert register("test.done", "tested") is not None
+    with pytest.raises(ValueError, match="registered twice"):
+        register("test.done", "did something else")
+    assert phrase_of("test.done") == "tested"
