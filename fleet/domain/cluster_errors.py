@@ -1,0 +1,54 @@
+"""What can go wrong when talking to a cluster, in the words of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCause:
+    """One reason for a refusal: which field of the object, and what is wrong with it."""
+
+    field: str
+    message: str
+    reason: str = ""
+
+
+class ClusterError(Exception):
+    def __init__(self, message: str, *, causes: Sequence[FieldCause] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.causes = tuple(causes)
+
+
+class ObjectNotFound(ClusterError):
+    """There is no such object, or the cluster does not serve its kind."""
+
+
+class ObjectConflict(ClusterError):
+    """Another field manager owns a field (server-side apply), or the object changed meanwhile."""
+
+
+class ObjectInvalid(ClusterError):
+    """The cluster refuses the object as it is; sending it again cannot help."""
+
+
+class Refused(ClusterError):
+    """401 or 403: the portal's credentials are not accepted or lack the permission."""
+
+
+class Unreachable(ClusterError):
+    """No answer, or a 5xx one. It can heal."""
+
+
+class Throttled(ClusterError):
+    """429: ask again after `retry_after_seconds`."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class WatchExpired(ClusterError):
+    """410: the resource version is too old to continue from; list again."""

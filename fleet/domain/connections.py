@@ -1,0 +1,16 @@
+"""How a cluster is reached. Never holds a credential: only where one is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`kind` is one of local, kubeconfig, in-cluster, eks."""
+
+    name: str
+    kind: str
+    kubeconfig_path: str = ""
+    eks_name: str = ""
+    region: str = ""

@@ -1,0 +1,70 @@
+"""Where the Kubernetes API serves the kinds that Slipway uses. Nothing is discovered for these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    api_version: str
+    kind: str
+    plural: str
+    is_namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """The URL path of the collection or, with a name, of one object."""
+        root = "/apis/" if "/" in self.api_version else "/api/"
+        path = f"{root}{self.api_version}"
+        if self.is_namespaced and namespace:
+            path += f"/namespaces/{quote(namespace, safe='')}"
+        path += f"/{self.plural}"
+        return f"{path}/{quote(name, safe='')}" if name else path
+
+
+POD = ResourceType("v1", "Pod", "pods")
+NODE = ResourceType("v1", "Node", "nodes", is_namespaced=False)
+INFERENCE_SERVICE = ResourceType(
+    "serving.kserve.io/v1beta1", "InferenceService", "inferenceservices"
+)
+DEPLOYMENT = ResourceType("apps/v1", "Deployment", "deployments")
+HTTP_ROUTE = ResourceType("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes")
+
+KNOWN: tuple[ResourceType, ...] = (
+    POD,
+    NODE,
+    INFERENCE_SERVICE,
+    DEPLOYMENT,
+    HTTP_ROUTE,
+    ResourceType("v1", "Namespace", "namespaces", is_namespaced=False),
+    ResourceType("v1", "Service", "services"),
+    ResourceType("v1", "ServiceAccount", "serviceaccounts"),
+    ResourceType("v1", "Secret", "secrets"),
+    ResourceType("v1", "ConfigMap", "configmaps"),
+    ResourceType("v1", "Event", "events"),
+    ResourceType("v1", "ResourceQuota", "resourcequotas"),
+    ResourceType("apps/v1", "ReplicaSet", "replicasets"),
+    ResourceType("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ResourceType("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+    ResourceType("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ResourceType("serving.kserve.io/v1alpha1", "ServingRuntime", "servingruntimes"),
+    ResourceType(
+        "serving.kserve.io/v1alpha1",
+        "ClusterServingRuntime",
+        "clusterservingruntimes",
+        is_namespaced=False,
+    ),
+    ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
+    ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+)
+_BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
+
+
+def find(api_version: str, kind: str) -> ResourceType | None:
+    """None for a kind that has to be discovered from the cluster."""
+    return _BY_KIND.get((api_version, kind))

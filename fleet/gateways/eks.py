@@ -1,0 +1,99 @@
+"""Amazon EKS: where a cluster's API is, and short-lived tokens from the portal's own AWS role."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.signers import RequestSigner
+
+from portal.core import clock
+
+# EKS accepts a token for 15 minutes from its X-Amz-Date, whatever its own expiry says.
+TOKEN_LIFE = timedelta(minutes=14)
+_TIMEOUTS = Config(connect_timeout=3, read_timeout=10, retries={"max_attempts": 2})
+
+
+class EksUnavailable(Exception):
+    """AWS refused or did not answer; the message says which call."""
+
+
+@dataclass(frozen=True, slots=True)
+class EksCluster:
+    endpoint: str
+    ca_file: str
+    version: str
+
+
+def describe(name: str, region: str) -> EksCluster:
+    try:
+        client = boto3.client("eks", region_name=region, config=_TIMEOUTS)
+        found = client.describe_cluster(name=name)["cluster"]
+        certificate = base64.b64decode(found["certificateAuthority"]["data"])
+    except (BotoCoreError, ClientError, KeyError, binascii.Error) as error:
+        raise EksUnavailable(f"eks:DescribeCluster {name} in {region} failed: {error}") from error
+    with tempfile.NamedTemporaryFile(prefix="slipway-eks-ca-", suffix=".pem", delete=False) as ca:
+        ca.write(certificate)
+    return EksCluster(found["endpoint"], str(Path(ca.name)), str(found.get("version", "")))
+
+
+class TokenCache:
+    """A bearer token for one cluster, made anew shortly before EKS stops taking the old one."""
+
+    def __init__(self, name: str, region: str, session: Any = None) -> None:
+        self._name = name
+        self._region = region
+        self._session = session
+        self._lock = threading.Lock()
+        self._token = ""
+        self._renew_at: datetime | None = None
+
+    def get(self) -> str:
+        with self._lock:
+            at = clock.now()
+            if self._renew_at is None or at >= self._renew_at:
+                self._token = self._make()
+                self._renew_at = at + TOKEN_LIFE
+            return self._token
+
+    def _make(self) -> str:
+        try:
+            session = self._session or boto3.session.Session(region_name=self._region)
+            credentials = session.get_credentials()
+            if credentials is None:
+                raise EksUnavailable("no AWS credentials were found for the portal")
+            sts = session.client("sts", region_name=self._region)
+            signer = RequestSigner(
+                sts.meta.service_model.service_id,
+                self._region,
+                "sts",
+                "v4",
+                credentials,
+                session.events,
+            )
+            url = signer.generate_presigned_url(
+                {
+                    "method": "GET",
+                    "url": f"https://sts.{self._region}.amazonaws.com/"
+                    "?Action=GetCallerIdentity&Version=2011-06-15",
+                    "body": {},
+                    # The cluster's name must be signed, or the token would open any cluster.
+                    "headers": {"x-k8s-aws-id": self._name},
+                    "context": {},
+                },
+                region_name=self._region,
+                expires_in=60,
+                operation_name="",
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise EksUnavailable(f"signing an STS token failed: {error}") from error
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

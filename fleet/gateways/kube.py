@@ -1,0 +1,247 @@
+"""The one door to Kubernetes clusters: objects, watches, logs and the pod proxy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from fleet.domain.cluster_errors import ObjectInvalid, ObjectNotFound, WatchExpired
+from fleet.domain.connections import Connection
+from fleet.domain.kinds import Manifest, ResourceType, find
+from fleet.gateways.kube_transport import Transport, error_of
+
+FIELD_MANAGER = "slipway"
+_PAGE = 500
+# The server ends a watch after this long; silence beyond it means that the stream is dead.
+WATCH_SECONDS = 50
+_WATCH_GRACE_SECONDS = 15
+_APPLY_SECONDS = 30.0
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    items: list[Json]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: Json
+    resource_version: str
+
+
+class KubeClient(Protocol):
+    """Every method raises a ClusterError and returns within its timeout."""
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False, force: bool = False) -> Json: ...
+
+    def get(self, kind: ResourceType, namespace: str | None, name: str) -> Json: ...
+
+    def list_all(
+        self,
+        kind: ResourceType,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Listing: ...
+
+    def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None: ...
+
+    def merge_patch(
+        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
+    ) -> Json: ...
+
+    def watch(
+        self,
+        kind: ResourceType,
+        *,
+        resource_version: str,
+        labels: Mapping[str, str] | None = None,
+        seconds: int = WATCH_SECONDS,
+    ) -> Iterator[WatchEvent]: ...
+
+    def proxy_get(
+        self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
+    ) -> str: ...
+
+    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str: ...
+
+    def version(self) -> str: ...
+
+    def groups(self) -> dict[str, list[str]]: ...
+
+    def resource_type(self, api_version: str, kind: str) -> ResourceType: ...
+
+
+class HttpKubeClient:
+    """KubeClient over HTTP; safe to use from several threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._transport = Transport(connection)
+        self._discovered: dict[tuple[str, str], ResourceType] = {}
+        self._lock = threading.Lock()
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False, force: bool = False) -> Json:
+        """Server-side apply as `slipway` with strict field validation."""
+        metadata = manifest.get("metadata") or {}
+        if not metadata.get("name"):
+            raise ObjectInvalid(
+                f"A {manifest.get('kind')} without metadata.name was to be applied."
+            )
+        kind = self.resource_type(str(manifest["apiVersion"]), str(manifest["kind"]))
+        query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
+        query += [("force", "true")] if force else []
+        query += [("dryRun", "All")] if dry_run else []
+        return self._transport.json(
+            "PATCH",
+            kind.path(metadata.get("namespace"), metadata["name"]),
+            query=query,
+            body=manifest,
+            content_type="application/apply-patch+yaml",
+            read_seconds=_APPLY_SECONDS,
+        )
+
+    def get(self, kind: ResourceType, namespace: str | None, name: str) -> Json:
+        return self._transport.json("GET", kind.path(namespace, name))
+
+    def list_all(
+        self,
+        kind: ResourceType,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Listing:
+        """All pages. The resource version is that of the first page: a watch goes on from there."""
+        items: list[Json] = []
+        query = [("limit", str(_PAGE)), *_selector(labels)]
+        page = self._transport.json("GET", kind.path(namespace), query=query)
+        version = str(page["metadata"].get("resourceVersion", ""))
+        while True:
+            items += [self._typed(kind, item) for item in page.get("items") or []]
+            token = page["metadata"].get("continue")
+            if not token:
+                return Listing(items, version)
+            page = self._transport.json(
+                "GET", kind.path(namespace), query=[*query, ("continue", token)]
+            )
+
+    def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None:
+        self._transport.json(
+            "DELETE", kind.path(namespace, name), query=[("propagationPolicy", "Background")]
+        )
+
+    def merge_patch(
+        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
+    ) -> Json:
+        return self._transport.json(
+            "PATCH",
+            kind.path(namespace, name),
+            query=[("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")],
+            body=patch,
+            content_type="application/merge-patch+json",
+        )
+
+    def watch(
+        self,
+        kind: ResourceType,
+        *,
+        resource_version: str,
+        labels: Mapping[str, str] | None = None,
+        seconds: int = WATCH_SECONDS,
+    ) -> Iterator[WatchEvent]:
+        """Changes after `resource_version`, until the server ends the stream.
+
+        Raises WatchExpired when the version is too old, Unreachable when the stream falls silent
+        for longer than the server may stay silent.
+        """
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(seconds)),
+            *_selector(labels),
+        ]
+        silence = float(seconds + _WATCH_GRACE_SECONDS)
+        for line in self._transport.lines(kind.path(), query=query, silence_seconds=silence):
+            yield self._event(kind, line)
+
+    def proxy_get(
+        self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
+    ) -> str:
+        """GET from a pod's port through the API server."""
+        base = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}:{port}/proxy/"
+        content = self._transport.request(
+            "GET", base + path.lstrip("/"), accept="*/*", read_seconds=seconds
+        )
+        return content.decode("utf-8", "replace")
+
+    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+        path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
+        content = self._transport.request(
+            "GET", path, query=[("tailLines", str(tail_lines))], accept="*/*"
+        )
+        return content.decode("utf-8", "replace")
+
+    def version(self) -> str:
+        return str(self._transport.json("GET", "/version").get("gitVersion", ""))
+
+    def groups(self) -> dict[str, list[str]]:
+        """API group to served versions, the preferred one first."""
+        found = self._transport.json("GET", "/apis")
+        return {group["name"]: _preferred_first(group) for group in found.get("groups") or []}
+
+    def resource_type(self, api_version: str, kind: str) -> ResourceType:
+        """From the static table; other kinds are discovered once and remembered."""
+        known = find(api_version, kind) or self._discovered.get((api_version, kind))
+        return known or self._discover(api_version, kind)
+
+    def _discover(self, api_version: str, kind: str) -> ResourceType:
+        root = "/apis/" if "/" in api_version else "/api/"
+        served = self._transport.json("GET", f"{root}{api_version}").get("resources") or []
+        with self._lock:
+            for item in served:
+                if "/" not in item["name"]:
+                    self._discovered[api_version, item["kind"]] = ResourceType(
+                        api_version, item["kind"], item["name"], bool(item["namespaced"])
+                    )
+        found = self._discovered.get((api_version, kind))
+        if found is None:
+            raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
+        return found
+
+    def _event(self, kind: ResourceType, line: bytes) -> WatchEvent:
+        try:
+            raw = json.loads(line)
+            type_, body = str(raw["type"]), raw["object"]
+        except (ValueError, KeyError) as error:
+            raise WatchExpired(f"the watch of {kind.plural} sent a broken line") from error
+        if type_ == "ERROR":
+            raise error_of(int(body.get("code") or 500), json.dumps(body).encode())
+        version = str((body.get("metadata") or {}).get("resourceVersion", ""))
+        return WatchEvent(type_, self._typed(kind, body), version)
+
+    @staticmethod
+    def _typed(kind: ResourceType, item: Json) -> Json:
+        """Items of a list carry no type of their own."""
+        return {"apiVersion": kind.api_version, "kind": kind.kind} | item
+
+
+def _selector(labels: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    if not labels:
+        return []
+    return [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items()))]
+
+
+def _preferred_first(group: Json) -> list[str]:
+    preferred = (group.get("preferredVersion") or {}).get("version")
+    versions = [str(item["version"]) for item in group.get("versions") or []]
+    return sorted(versions, key=lambda version: version != preferred)

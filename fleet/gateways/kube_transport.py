@@ -1,0 +1,190 @@
+"""HTTP to one Kubernetes API server: pooled connections, a timeout on every call, our own errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client import ApiClient
+from kubernetes.config import ConfigException
+
+from fleet.domain import cluster_errors as errors
+from fleet.domain.connections import Connection
+from fleet.gateways.kube_credentials import configuration_of
+
+Query = Sequence[tuple[str, str]]
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 15.0
+_DEFAULT_RETRY_AFTER = 5.0
+_BY_STATUS: dict[int, type[errors.ClusterError]] = {
+    401: errors.Refused,
+    403: errors.Refused,
+    404: errors.ObjectNotFound,
+    409: errors.ObjectConflict,
+    410: errors.WatchExpired,
+}
+
+
+class Transport:
+    def __init__(self, connection: Connection) -> None:
+        self.name = connection.name
+        self._configuration = configuration_of(connection)
+        self._pool: urllib3.PoolManager = ApiClient(self._configuration).rest_client.pool_manager
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        read_seconds: float = READ_SECONDS,
+    ) -> bytes:
+        """Everything sent here is idempotent, so a kept-alive connection that the server closed
+        meanwhile is tried once more on a new one.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": accept} | ({"Content-Type": content_type} if data else {})
+        for is_last in (False, True):
+            try:
+                response = self._send(method, path, query, data, headers, read_seconds)
+                content = response.data
+                break
+            except urllib3.exceptions.ProtocolError as error:
+                if is_last:
+                    raise self._unreachable(error) from error
+            except urllib3.exceptions.HTTPError as error:
+                raise self._unreachable(error) from error
+        if response.status >= 300:
+            raise error_of(response.status, content, response.headers.get("Retry-After"))
+        return content
+
+    def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        content = self.request(method, path, **options)
+        try:
+            parsed: dict[str, Any] = json.loads(content)
+        except ValueError as error:
+            raise errors.Unreachable(
+                f"Cluster {self.name} answered {path} with something that is not JSON."
+            ) from error
+        return parsed
+
+    def lines(self, path: str, *, query: Query, silence_seconds: float) -> Iterator[bytes]:
+        """Lines as they come, until the server ends the answer. Silence raises Unreachable."""
+        headers = {"Accept": "application/json"}
+        try:
+            response = self._send(
+                "GET", path, query, None, headers, silence_seconds, preload_content=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise self._unreachable(error) from error
+        try:
+            if response.status >= 300:
+                content = response.read(decode_content=True)
+                raise error_of(response.status, content, response.headers.get("Retry-After"))
+            yield from _split_lines(response)
+        except urllib3.exceptions.HTTPError as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.close()
+            response.release_conn()
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        data: bytes | None,
+        headers: dict[str, str],
+        read_seconds: float,
+        *,
+        preload_content: bool = True,
+    ) -> urllib3.BaseHTTPResponse:
+        url = f"{self._configuration.host}{path}"
+        if query:
+            url += f"?{urlencode(query)}"
+        return self._pool.request(
+            method,
+            url,
+            body=data,
+            headers=headers | self._auth(),
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+            retries=False,
+            redirect=False,
+            preload_content=preload_content,
+        )
+
+    def _auth(self) -> dict[str, str]:
+        """Asks the configuration each time, so that expiring tokens are renewed."""
+        try:
+            settings = self._configuration.auth_settings()
+        except ConfigException as error:
+            raise errors.Refused(
+                f"Cluster {self.name}: no credentials could be had: {error}"
+            ) from error
+        return {
+            setting["key"]: setting["value"]
+            for setting in settings.values()
+            if setting["in"] == "header" and setting["value"]
+        }
+
+    def _unreachable(self, error: Exception) -> errors.Unreachable:
+        return errors.Unreachable(
+            f"Cluster {self.name} at {self._configuration.host} does not answer: {error}"
+        )
+
+
+def _split_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    # read1 gives what has come; read and stream would wait until a whole block is there.
+    while chunk := response.read1(65_536):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line)
+    if rest:
+        yield rest
+
+
+def error_of(status: int, content: bytes, retry_after: str | None = None) -> errors.ClusterError:
+    """Map an answer to our errors, keeping the server's own words and field causes."""
+    message, causes, delay = _read_status(content)
+    text = message or f"the cluster answered {status}"
+    if status == 429:
+        return errors.Throttled(text, retry_after_seconds=_seconds(retry_after, delay))
+    if status in _BY_STATUS:
+        return _BY_STATUS[status](text, causes=causes)
+    kind = errors.Unreachable if status >= 500 else errors.ObjectInvalid
+    return kind(text, causes=causes)
+
+
+def _seconds(header: str | None, from_body: float) -> float:
+    if header and header.isdigit():
+        return float(header)
+    return from_body or _DEFAULT_RETRY_AFTER
+
+
+def _read_status(content: bytes) -> tuple[str, list[errors.FieldCause], float]:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return content.decode("utf-8", "replace")[:500].strip(), [], 0.0
+    if not isinstance(body, dict):
+        return "", [], 0.0
+    details = body.get("details") or {}
+    causes = [
+        errors.FieldCause(
+            field=str(cause.get("field", "")),
+            message=str(cause.get("message", "")),
+            reason=str(cause.get("reason", "")),
+        )
+        for cause in details.get("causes") or []
+    ]
+    return str(body.get("message", "")), causes, float(details.get("retryAfterSeconds") or 0)

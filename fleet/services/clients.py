@@ -1,0 +1,52 @@
+"""One Kubernetes client per cluster and process, reused so that its connections stay open."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from fleet.domain.connections import Connection
+from fleet.gateways.kube import HttpKubeClient, KubeClient
+from fleet.models import Cluster
+from portal.core.errors import NotFound
+
+_lock = threading.Lock()
+_clients: dict[tuple[int, Connection], KubeClient] = {}
+# Tests put a fake here; nothing else does.
+factory: Callable[[Connection], KubeClient] = HttpKubeClient
+
+
+def connection_of(cluster: Cluster) -> Connection:
+    return Connection(
+        name=cluster.name,
+        kind=cluster.kind,
+        kubeconfig_path=cluster.kubeconfig_path,
+        eks_name=cluster.eks_name,
+        region=cluster.region,
+    )
+
+
+def connect(connection: Connection) -> KubeClient:
+    """Keyed by process too: a forked worker must not share its parent's sockets."""
+    key = (os.getpid(), connection)
+    with _lock:
+        found = _clients.get(key)
+    if found is None:
+        made = factory(connection)
+        with _lock:
+            found = _clients.setdefault(key, made)
+    return found
+
+
+def client_for(cluster_id: int) -> KubeClient:
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        raise NotFound(f"There is no cluster {cluster_id}.")
+    return connect(connection_of(cluster))
+
+
+def forget() -> None:
+    """Drop all clients, for example after the credentials of a cluster were replaced."""
+    with _lock:
+        _clients.clear()

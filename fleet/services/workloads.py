@@ -1,0 +1,49 @@
+"""What others run on the fleet, registered so that fleet can meter and show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleet.models import Workload
+from portal.accounts.models import Team
+from portal.core import clock
+
+
+def register(
+    *,
+    cluster_id: int,
+    team: Team,
+    namespace: str,
+    name: str,
+    labels: Mapping[str, str],
+    triton_model: str,
+) -> int:
+    """Create or refresh the workload; registering again changes nothing that is already so.
+
+    `labels` say what it belongs to, in words: deployment, revision, model, version.
+    """
+    workload, _ = Workload.objects.update_or_create(
+        cluster_id=cluster_id,
+        namespace=namespace,
+        name=name,
+        defaults={
+            "team": team,
+            "labels": dict(labels),
+            "triton_model": triton_model,
+            "retired_at": None,
+        },
+        create_defaults={
+            "team": team,
+            "labels": dict(labels),
+            "triton_model": triton_model,
+            "created_at": clock.now(),
+        },
+    )
+    return workload.pk
+
+
+def retire(*, cluster_id: int, namespace: str, name: str) -> None:
+    """Its pods are metered until they are gone; history stays."""
+    Workload.objects.filter(
+        cluster_id=cluster_id, namespace=namespace, name=name, retired_at=None
+    ).update(retired_at=clock.now())
