@@ -59,6 +59,9 @@ class Node(models.Model):
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     is_simulated = models.BooleanField(default=False)
+    # Orders observations of one node; 0 when the cluster's versions are no numbers.
+    resource_version = models.BigIntegerField(default=0)
+    # When its life began as far as it is metered: its creation, or the cluster's registration.
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True, blank=True)
@@ -107,6 +110,9 @@ class Pod(models.Model):
     namespace = models.CharField(max_length=63)
     name = models.CharField(max_length=253)
     uid = models.CharField(max_length=64)
+    # Kept beside `node`, which is empty until the node itself was seen.
+    node_name = models.CharField(max_length=253, blank=True, default="")
+    resource_version = models.BigIntegerField(default=0)
     labels = models.JSONField(default=dict)
     phase = models.CharField(max_length=20, default="Pending")
     # Why it is not ready, in the cluster's words: "Unschedulable", "0/3 nodes are available: …"
@@ -119,11 +125,20 @@ class Pod(models.Model):
     scheduled_at = models.DateTimeField(null=True)
     ready_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
+    # When it gave its GPUs back: its containers ended, or it was deleted.
+    ended_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["namespace", "name"]
         constraints = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod")]
+        indexes = [
+            models.Index(
+                fields=["cluster", "namespace"],
+                condition=models.Q(gone_at=None),
+                name="pods_that_exist",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -29,6 +29,8 @@ class MetricSample(Counters):
 
     pod = models.ForeignKey(Pod, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField(db_index=True)
+    # Triton's own p95 of request time where summaries are switched on; means nothing when summed.
+    request_p95_us = models.FloatField(null=True)
     pending_requests = models.BigIntegerField(null=True)
     # From DCGM or NVML, 0..1; None where nothing measures it.
     gpu_utilisation = models.FloatField(null=True)

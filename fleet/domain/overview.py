@@ -1,0 +1,100 @@
+"""What the Fleet page shows: nodes as rows of GPUs, and what holds each. None is "not known"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+OTHER_TEAM = "other team"
+UNATTRIBUTED = "unattributed"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One pod's share of one GPU. Of other teams only `label` = "other team" is told."""
+
+    label: str
+    share_ppm: int
+    is_visible: bool
+    team_slug: str = ""
+    namespace: str = ""
+    workload_name: str = ""
+    deployment: str = ""
+    pod_name: str = ""
+    since: datetime | None = None
+    # 0..1, with where it comes from: "GPU utilisation" or "Triton busy time".
+    utilisation: float | None = None
+    utilisation_source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTile:
+    """One GPU of a node. Its place in the row is for drawing: Kubernetes does not tell which
+    device a pod got. `free_ppm` is what nobody holds, in millionths of the GPU.
+    """
+
+    holders: tuple[Holder, ...]
+    free_ppm: int
+
+    @property
+    def is_free(self) -> bool:
+        return not self.holders
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    cluster_id: int
+    cluster_name: str
+    name: str
+    instance_type: str
+    capacity_type: str
+    zone: str
+    gpu_product: str
+    gpu_count: int
+    gpu_memory_mib: int
+    is_ready: bool
+    is_schedulable: bool
+    is_simulated: bool
+    usd_per_hour_amount: Decimal | None
+    tiles: tuple[GpuTile, ...]
+    last_seen_at: datetime
+
+    @property
+    def free_gpus(self) -> Decimal:
+        return Decimal(sum(tile.free_ppm for tile in self.tiles)) / 1_000_000
+
+    @property
+    def idle_usd_per_hour_amount(self) -> Decimal | None:
+        if self.usd_per_hour_amount is None or not self.gpu_count:
+            return None
+        return self.usd_per_hour_amount * self.free_gpus / self.gpu_count
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    cluster_name: str
+    namespace: str
+    name: str
+    is_visible: bool
+    team_slug: str
+    workload_name: str
+    gpu_resource: str
+    gpu_units: int
+    reason: str
+    message: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOverview:
+    """Nodes with the most idle GPUs first. Totals are over the clusters asked for."""
+
+    nodes: tuple[NodeView, ...]
+    pending: tuple[PendingPod, ...]
+    gpus: int
+    held_gpus: Decimal
+    # Of the nodes whose price is known.
+    idle_usd_per_hour_amount: Decimal
+    # Mean over held GPUs that are measured, weighted by their share.
+    utilisation: float | None

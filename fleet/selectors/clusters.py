@@ -1,0 +1,69 @@
+"""Clusters as others may know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+
+from fleet.models import Cluster, Node
+from portal.core.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """`is_reachable` None means never tried; `capabilities` {} means never probed.
+
+    Capabilities: version (text), groups ({name: [versions]}), engines ([engine]), has_kserve,
+    has_gateway_api, has_knative, has_keda, has_karpenter, has_istio, has_prometheus_operator,
+    gpu_resources ([name]), notes ([text]: what is missing and what that rules out).
+    """
+
+    id: int
+    name: str
+    kind: str
+    region: str
+    gateway_url: str
+    gateway_namespace: str
+    gateway_name: str
+    is_reachable: bool | None
+    last_error: str
+    last_seen_at: datetime | None
+    watch_seen_at: datetime | None
+    capabilities: dict[str, Any]
+    is_simulated: bool
+
+
+def list_clusters() -> list[ClusterInfo]:
+    return [_info(cluster) for cluster in _annotated()]
+
+
+def get_cluster(cluster_id: int) -> ClusterInfo:
+    for cluster in _annotated().filter(pk=cluster_id):
+        return _info(cluster)
+    raise NotFound(f"There is no cluster {cluster_id}.")
+
+
+def _annotated() -> Any:
+    simulated = Node.objects.filter(cluster=OuterRef("pk"), gone_at=None, is_simulated=True)
+    return Cluster.objects.annotate(is_simulated=Exists(simulated)).order_by("name")
+
+
+def _info(cluster: Any) -> ClusterInfo:
+    return ClusterInfo(
+        id=cluster.pk,
+        name=cluster.name,
+        kind=cluster.kind,
+        region=cluster.region,
+        gateway_url=cluster.gateway_url,
+        gateway_namespace=cluster.gateway_namespace,
+        gateway_name=cluster.gateway_name,
+        is_reachable=cluster.is_reachable,
+        last_error=cluster.last_error,
+        last_seen_at=cluster.last_seen_at,
+        watch_seen_at=cluster.watch_seen_at,
+        capabilities=cluster.capabilities,
+        is_simulated=cluster.is_simulated,
+    )
