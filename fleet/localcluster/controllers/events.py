@@ -1,0 +1,78 @@
+"""Kubernetes Events: the same happening of the same object is counted, not repeated."""
+
+import hashlib
+
+from fleet.localcluster.errors import ApiError, JsonObject
+from fleet.localcluster.kinds import EVENT
+from fleet.localcluster.objects import timestamp
+from fleet.localcluster.store import Store
+
+
+def record(
+    store: Store,
+    subject: JsonObject,
+    reason: str,
+    message: str,
+    *,
+    component: str,
+    is_warning: bool = False,
+) -> None:
+    """Write one event about `subject`, or raise the count of the one that says the same."""
+    metadata = subject["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    same = hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
+    name = f"{metadata['name']}.{same}"
+    now = timestamp()
+    with store.exclusive():
+        known = store.find(EVENT, namespace, name)
+        if known is not None:
+            store.replace(EVENT, known | {"count": known.get("count", 1) + 1, "lastTimestamp": now})
+            return
+        event = {
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": subject["apiVersion"],
+                "kind": subject["kind"],
+                "name": metadata["name"],
+                "namespace": metadata.get("namespace"),
+                "uid": metadata["uid"],
+                "resourceVersion": metadata.get("resourceVersion"),
+            },
+            "reason": reason,
+            "message": message,
+            "type": "Warning" if is_warning else "Normal",
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": component},
+            "reportingComponent": component,
+        }
+        store.create(EVENT, event)
+
+
+class Recorder:
+    """Records for one component; a lost event never stops a controller."""
+
+    def __init__(self, store: Store, component: str) -> None:
+        self._store = store
+        self._component = component
+
+    def normal(self, subject: JsonObject, reason: str, message: str) -> None:
+        self._record(subject, reason, message, is_warning=False)
+
+    def warning(self, subject: JsonObject, reason: str, message: str) -> None:
+        self._record(subject, reason, message, is_warning=True)
+
+    def _record(self, subject: JsonObject, reason: str, message: str, *, is_warning: bool) -> None:
+        try:
+            record(
+                self._store,
+                subject,
+                reason,
+                message,
+                component=self._component,
+                is_warning=is_warning,
+            )
+        except ApiError:
+            # The namespace or the subject is going away; so is everyone who would read this.
+            return

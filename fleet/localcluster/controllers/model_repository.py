@@ -1,0 +1,158 @@
+"""Prepares a pod's private copy of a Triton repository for a Triton that has no ONNX backend.
+
+Models of the onnxruntime backend become Python models that run ONNX Runtime; inputs, outputs,
+batching, warm-up and every other field stay. Models of other backends are left alone, and Triton
+itself says that it has no such backend.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+from tritonclient.grpc import model_config_pb2
+
+logger = logging.getLogger(__name__)
+
+CONFIG_FILE = "config.pbtxt"
+_DEFAULT_MODEL_FILE = "model.onnx"
+_ONNX_PLATFORM = "onnxruntime_onnx"
+_ONNX_BACKEND = "onnxruntime"
+# What Triton's own auto-complete gives a model whose first dimension is free.
+_AUTO_BATCH_SIZE = 4
+_DATA_TYPES = {
+    onnx.TensorProto.BOOL: "TYPE_BOOL",
+    onnx.TensorProto.UINT8: "TYPE_UINT8",
+    onnx.TensorProto.UINT16: "TYPE_UINT16",
+    onnx.TensorProto.UINT32: "TYPE_UINT32",
+    onnx.TensorProto.UINT64: "TYPE_UINT64",
+    onnx.TensorProto.INT8: "TYPE_INT8",
+    onnx.TensorProto.INT16: "TYPE_INT16",
+    onnx.TensorProto.INT32: "TYPE_INT32",
+    onnx.TensorProto.INT64: "TYPE_INT64",
+    onnx.TensorProto.FLOAT16: "TYPE_FP16",
+    onnx.TensorProto.FLOAT: "TYPE_FP32",
+    onnx.TensorProto.DOUBLE: "TYPE_FP64",
+    onnx.TensorProto.STRING: "TYPE_STRING",
+    onnx.TensorProto.BFLOAT16: "TYPE_BF16",
+}
+
+
+def prepare(repository: Path) -> None:
+    """Rewrite in place; doing it twice changes nothing more."""
+    for model in sorted(repository.iterdir()):
+        if model.is_dir():
+            _prepare_model(model)
+
+
+def _prepare_model(model: Path) -> None:
+    config_path = model / CONFIG_FILE
+    try:
+        config = _read_config(config_path)
+    except text_format.ParseError as error:
+        # Triton refuses the file as well, in its own words, which belong into the pod's log.
+        logger.warning("config.pbtxt of %s was left as it is: %s", model.name, error)
+        return
+    onnx_file = config.default_model_filename or _DEFAULT_MODEL_FILE
+    versions = [version for version in _versions(model) if (version / onnx_file).exists()]
+    if not _is_onnx(config, has_onnx_file=bool(versions)):
+        return
+    loaded_file = _DEFAULT_MODEL_FILE
+    if versions:
+        loaded_file = _model_file(versions[-1], onnx_file)
+        _complete(config, versions[-1] / loaded_file)
+    _use_python_backend(config, loaded_file)
+    for version in _versions(model):
+        shutil.copyfile(onnx_backend_source(), version / "model.py")
+    config_path.write_text(text_format.MessageToString(config))
+
+
+def onnx_backend_source() -> Path:
+    """The file, found without importing it: it imports what exists only inside Triton."""
+    return Path(__file__).with_name("onnx_backend.py")
+
+
+def _read_config(path: Path) -> Any:
+    config = model_config_pb2.ModelConfig()
+    if path.is_file():
+        text_format.Parse(path.read_text(), config)
+    return config
+
+
+def _versions(model: Path) -> list[Path]:
+    found = (item for item in model.iterdir() if item.is_dir() and item.name.isdigit())
+    return sorted(found, key=lambda item: int(item.name))
+
+
+def _is_onnx(config: Any, *, has_onnx_file: bool) -> bool:
+    if config.backend or config.platform:
+        return bool(config.backend == _ONNX_BACKEND or config.platform == _ONNX_PLATFORM)
+    return has_onnx_file
+
+
+def _model_file(version: Path, name: str) -> str:
+    """`model.onnx` may be a directory that holds the graph and its external data."""
+    path = version / name
+    return f"{name}/{_DEFAULT_MODEL_FILE}" if path.is_dir() else name
+
+
+def _use_python_backend(config: Any, onnx_file: str) -> None:
+    config.backend = "python"
+    config.ClearField("platform")
+    config.ClearField("default_model_filename")
+    # Accelerators belong to the ONNX backend, and GPU instances to a Triton that sees a GPU.
+    if config.HasField("optimization"):
+        config.optimization.ClearField("execution_accelerators")
+    config.parameters["onnx_file"].string_value = onnx_file
+    groups = list(config.instance_group) or [config.instance_group.add()]
+    for group in groups:
+        group.kind = model_config_pb2.ModelInstanceGroup.KIND_CPU
+        group.count = max(group.count, 1)
+        group.ClearField("gpus")
+
+
+def _complete(config: Any, onnx_path: Path) -> None:
+    """Fill in what the author left to Triton's auto-complete."""
+    if config.input and config.output:
+        return
+    try:
+        graph = onnx.load(str(onnx_path), load_external_data=False).graph
+    except DecodeError as error:
+        # ONNX Runtime refuses it too, and its words reach the pod's log.
+        logger.warning("%s is not an ONNX file: %s", onnx_path, error)
+        return
+    weights = {item.name for item in graph.initializer}
+    inputs = [item for item in graph.input if item.name not in weights]
+    tensors = [*inputs, *graph.output]
+    is_batched = bool(tensors) and all(_has_free_first_dimension(item) for item in tensors)
+    if is_batched and not config.max_batch_size:
+        config.max_batch_size = _AUTO_BATCH_SIZE
+        if config.WhichOneof("scheduling_choice") is None:
+            config.dynamic_batching.SetInParent()
+    skipped = 1 if config.max_batch_size else 0
+    _describe(config.input, inputs, skipped)
+    _describe(config.output, graph.output, skipped)
+
+
+def _describe(target: Any, tensors: Any, skipped_dimensions: int) -> None:
+    if target:
+        return
+    for tensor in tensors:
+        entry = target.add()
+        entry.name = tensor.name
+        kind = _DATA_TYPES.get(tensor.type.tensor_type.elem_type, "TYPE_INVALID")
+        entry.data_type = model_config_pb2.DataType.Value(kind)
+        entry.dims.extend(list(_dimensions(tensor))[skipped_dimensions:])
+
+
+def _dimensions(tensor: Any) -> Iterator[int]:
+    for dimension in tensor.type.tensor_type.shape.dim:
+        yield dimension.dim_value if dimension.HasField("dim_value") else -1
+
+
+def _has_free_first_dimension(tensor: Any) -> bool:
+    return next(_dimensions(tensor), 0) == -1

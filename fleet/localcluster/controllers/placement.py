@@ -1,0 +1,132 @@
+"""Which node a pod fits on, and, when none, why not: pure."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from fleet.localcluster.controllers import resources
+from fleet.localcluster.errors import JsonObject
+
+_SELECTOR_REASON = "node(s) didn't match Pod's node affinity/selector"
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+_UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Either a node or the reason why there is none."""
+
+    node: str | None
+    message: str
+
+
+def place(
+    pod: JsonObject, nodes: Sequence[JsonObject], used: Mapping[str, resources.Amounts]
+) -> Placement:
+    """Choose the least loaded of the nodes that fit; `used` is by node name."""
+    wanted = resources.of_pod(pod)
+    reasons: Counter[str] = Counter()
+    fitting: list[tuple[Decimal, str]] = []
+    for node in nodes:
+        name = str(node["metadata"]["name"])
+        taken = used.get(name, {})
+        found = _objections(pod, wanted, node, taken)
+        reasons.update(found)
+        if not found:
+            fitting.append((-_free_share(node, resources.add(taken, wanted)), name))
+    if fitting:
+        return Placement(min(fitting)[1], "")
+    return Placement(None, _explain(len(nodes), reasons))
+
+
+def _explain(node_count: int, reasons: Counter[str]) -> str:
+    if not node_count:
+        return "no nodes available to schedule pods"
+    words = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"0/{node_count} nodes are available: {', '.join(words)}."
+
+
+def _objections(
+    pod: JsonObject, wanted: resources.Amounts, node: JsonObject, taken: resources.Amounts
+) -> list[str]:
+    """As in Kubernetes only the first filter that refuses a node is named."""
+    spec = node.get("spec") or {}
+    tolerations = pod["spec"].get("tolerations") or []
+    if spec.get("unschedulable") and not _is_tolerated(_UNSCHEDULABLE_TAINT, tolerations):
+        return ["node(s) were unschedulable"]
+    for taint in spec.get("taints") or ():
+        if taint.get("effect") in _BLOCKING_EFFECTS and not _is_tolerated(taint, tolerations):
+            named = f"{taint.get('key')}: {taint.get('value') or ''}"
+            return [f"node(s) had untolerated taint {{{named}}}"]
+    if not _is_selected(pod["spec"], node):
+        return [_SELECTOR_REASON]
+    return _lacking(wanted, node, taken)
+
+
+def _lacking(wanted: resources.Amounts, node: JsonObject, taken: resources.Amounts) -> list[str]:
+    allocatable = resources.of_node(node)
+    lacking = [
+        name
+        for name, amount in sorted(wanted.items())
+        if amount > 0 and taken.get(name, Decimal(0)) + amount > allocatable.get(name, Decimal(0))
+    ]
+    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking]
+
+
+def _is_tolerated(taint: JsonObject, tolerations: Sequence[JsonObject]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    key = toleration.get("key")
+    is_any_value = toleration.get("operator") == "Exists"
+    if not key:
+        return is_any_value
+    if key != taint.get("key"):
+        return False
+    return is_any_value or (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _is_selected(spec: JsonObject, node: JsonObject) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_matches_term(term, labels) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _matches_term(term: JsonObject, labels: Mapping[str, str]) -> bool:
+    expressions = term.get("matchExpressions") or []
+    return bool(expressions) and all(_matches(item, labels) for item in expressions)
+
+
+def _matches(expression: JsonObject, labels: Mapping[str, str]) -> bool:
+    value = labels.get(str(expression.get("key")))
+    values = [str(item) for item in expression.get("values") or ()]
+    tests: dict[str, Callable[[], bool]] = {
+        "In": lambda: value in values,
+        "NotIn": lambda: value not in values,
+        "Exists": lambda: value is not None,
+        "DoesNotExist": lambda: value is None,
+        "Gt": lambda: value is not None and int(value) > int(values[0]),
+        "Lt": lambda: value is not None and int(value) < int(values[0]),
+    }
+    test = tests.get(str(expression.get("operator")))
+    return test is not None and test()
+
+
+def _free_share(node: JsonObject, taken: resources.Amounts) -> Decimal:
+    """Mean free share of CPU and memory: the higher, the better."""
+    allocatable = resources.of_node(node)
+    shares = [
+        (amount - taken.get(name, Decimal(0))) / amount
+        for name, amount in allocatable.items()
+        if name in ("cpu", "memory") and amount
+    ]
+    return sum(shares, Decimal(0)) / len(shares) if shares else Decimal(0)

@@ -1,0 +1,86 @@
+"""Binds pods to nodes. No preemption, no spreading, no pod affinity."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fleet.localcluster.controllers import conditions, placement, resources
+from fleet.localcluster.controllers.events import Recorder
+from fleet.localcluster.errors import Conflict, JsonObject, NotFound
+from fleet.localcluster.kinds import NODE, POD
+from fleet.localcluster.store import Store
+
+FINISHED_PHASES = ("Succeeded", "Failed")
+
+
+class Scheduler:
+    """One pod at a time, oldest first, always against what is bound already."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._events = Recorder(store, "default-scheduler")
+
+    def reconcile(self) -> None:
+        pods = self._store.list(POD)
+        waiting = [pod for pod in pods if not pod["spec"].get("nodeName") and is_active(pod)]
+        if not waiting:
+            return
+        nodes = self._store.list(NODE)
+        used = used_by_node(pods)
+        for pod in sorted(waiting, key=_age):
+            found = placement.place(pod, nodes, used)
+            if found.node is None:
+                self._refuse(pod, found.message)
+            elif self._bind(pod, found.node):
+                used[found.node] = resources.add(used[found.node], resources.of_pod(pod))
+
+    def _bind(self, pod: JsonObject, node: str) -> bool:
+        pod["spec"]["nodeName"] = node
+        try:
+            bound = self._store.replace(POD, pod)
+            self._report(bound, conditions.condition("PodScheduled", True))
+        except (Conflict, NotFound):
+            # Somebody changed or deleted it meanwhile; the next round looks again.
+            return False
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        self._events.normal(bound, "Scheduled", f"Successfully assigned {name} to {node}")
+        return True
+
+    def _refuse(self, pod: JsonObject, message: str) -> None:
+        known = conditions.find(pod, "PodScheduled")
+        if known is not None and known.get("message") == message:
+            return
+        refused = conditions.condition(
+            "PodScheduled", False, reason="Unschedulable", message=message
+        )
+        try:
+            self._report(pod, refused)
+        except (Conflict, NotFound):
+            return
+        self._events.warning(pod, "FailedScheduling", message)
+
+    def _report(self, pod: JsonObject, scheduled: JsonObject) -> None:
+        status = dict(pod.get("status") or {})
+        status["phase"] = status.get("phase") or "Pending"
+        others = [item for item in status.get("conditions") or () if item["type"] != "PodScheduled"]
+        status["conditions"] = conditions.merge(status.get("conditions"), [scheduled, *others])
+        self._store.replace_status(POD, {**pod, "status": status})
+
+
+def is_active(pod: JsonObject) -> bool:
+    """True for a pod that is neither finished nor being deleted."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in FINISHED_PHASES and "deletionTimestamp" not in pod["metadata"]
+
+
+def used_by_node(pods: Sequence[JsonObject]) -> defaultdict[str, resources.Amounts]:
+    """What is taken on each node; a pod being deleted holds its share until it is gone."""
+    used: defaultdict[str, resources.Amounts] = defaultdict(dict)
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and (pod.get("status") or {}).get("phase") not in FINISHED_PHASES:
+            used[node] = resources.add(used[node], resources.of_pod(pod))
+    return used
+
+
+def _age(pod: JsonObject) -> tuple[str, str]:
+    return pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
