@@ -31,6 +31,8 @@ class Deployment(Leased):
     # Percent of requests that the route shall send to the candidate.
     candidate_weight = models.PositiveSmallIntegerField(default=0)
     is_stopped = models.BooleanField(default=False)
+    # Wanted: everything removed. `is_retired` follows when the cluster shows nothing of it any more.
+    is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
     desired_generation = models.PositiveIntegerField(default=1)
 
@@ -122,6 +124,13 @@ class ChangeRequest(Leased):
     class Meta:
         ordering = ["-id"]
         indexes = [models.Index(fields=["state", "-id"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment"],
+                condition=models.Q(state__in=["submitted", "approved", "applying"]),
+                name="one_open_change_per_deployment",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.deployment}"

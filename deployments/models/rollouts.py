@@ -32,7 +32,10 @@ class Rollout(Leased):
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     evidence_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
+    # When the present phase must have ended; set anew with each phase.
     deadline_at = models.DateTimeField()
+    # Since when the route sends nothing to the revision that is to be removed.
+    drain_started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
