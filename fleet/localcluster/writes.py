@@ -1,0 +1,207 @@
+"""Create, replace, patch, apply and delete, as the API does them before the store is asked."""
+
+import secrets
+import string
+import uuid
+from dataclasses import dataclass
+
+from fleet.localcluster import bodies, bootstrap, validation
+from fleet.localcluster.apply import apply
+from fleet.localcluster.errors import BadRequest, Conflict, Forbidden, JsonObject
+from fleet.localcluster.kinds import KINDS, NAMESPACE, SECRET, Kind
+from fleet.localcluster.managed_fields import Manager, record_update
+from fleet.localcluster.objects import not_found, timestamp
+from fleet.localcluster.store import Store
+from fleet.localcluster.topology import Topology
+
+_SUFFIX_CHARACTERS = string.ascii_lowercase + string.digits
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One object, or a collection when it has no name."""
+
+    kind: Kind
+    namespace: str | None
+    name: str | None = None
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    manager: str
+    validation: str = "Warn"
+    is_dry_run: bool = False
+    is_forced: bool = False
+    uid: str | None = None
+    propagation: str = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    obj: JsonObject
+    is_new: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class Writer:
+    """Every write of the API goes through here; the controllers write to the store directly."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def create(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
+        obj, warnings = self._incoming(target, body, options)
+        metadata = obj["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            suffix = "".join(secrets.choice(_SUFFIX_CHARACTERS) for _ in range(5))
+            metadata["name"] = f"{metadata['generateName']}{suffix}"
+        for field in ("uid", "resourceVersion", "managedFields"):
+            metadata.pop(field, None)
+        record_update(None, obj, Topology(target.kind), _author(target, options, "Update"))
+        with self._store.exclusive():
+            return Written(self._create(target, obj, options), is_new=True, warnings=warnings)
+
+    def update(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
+        obj, warnings = self._incoming(target, body, options)
+        with self._store.exclusive():
+            live = self._live(target)
+            author = _author(target, options, "Update")
+            if not target.subresource:
+                obj = bodies.keep_server_fields(target.kind, obj, live)
+            return Written(self._save(target, live, obj, author, options), warnings=warnings)
+
+    def patch(
+        self, target: Target, raw: bytes, content_type: str, options: WriteOptions
+    ) -> Written:
+        if content_type == bodies.APPLY:
+            return self._apply(target, bodies.parse_yaml(raw), options)
+        document = bodies.parse_json(raw)
+        with self._store.exclusive():
+            live = self._live(target)
+            patched = bodies.patch(target.kind, live, document, content_type)
+            patched["metadata"].setdefault("name", live["metadata"]["name"])
+            obj, warnings = self._incoming(target, patched, options)
+            author = _author(target, options, "Update")
+            return Written(self._save(target, live, obj, author, options), warnings=warnings)
+
+    def _apply(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
+        if (body.get("metadata") or {}).get("managedFields"):
+            raise BadRequest("metadata.managedFields must be nil")
+        wanted, warnings = self._incoming(target, body, options)
+        topology = Topology(target.kind)
+        author = _author(target, options, "Apply")
+        if not target.subresource and target.kind.has_status:
+            wanted.pop("status", None)
+        with self._store.exclusive():
+            live = self._store.find(target.kind, target.namespace, str(target.name))
+            if live is None and target.subresource:
+                raise not_found(target.kind, str(target.name))
+            applied = apply(live, wanted, topology, author, force=options.is_forced)
+            if live is None:
+                if wanted["metadata"].get("uid") or wanted["metadata"].get("resourceVersion"):
+                    raise Conflict("the object to be applied does not exist any more")
+                created = self._create(target, applied, options)
+                return Written(created, is_new=True, warnings=warnings)
+            if applied is live:
+                return Written(live, warnings=warnings)
+            return Written(self._save(target, live, applied, None, options), warnings=warnings)
+
+    def delete(self, target: Target, options: WriteOptions) -> JsonObject:
+        name = str(target.name)
+        with self._store.exclusive():
+            live = self._store.get(target.kind, target.namespace, name)
+            if options.is_dry_run:
+                return live
+            if options.propagation == "Orphan":
+                self._orphan_dependents(live)
+            return self._store.delete(target.kind, target.namespace, name, uid=options.uid)
+
+    def _orphan_dependents(self, owner: JsonObject) -> None:
+        uid = owner["metadata"]["uid"]
+        for kind in KINDS:
+            for item in self._store.list(kind, owner["metadata"].get("namespace")):
+                owners = item["metadata"].get("ownerReferences") or []
+                kept = [reference for reference in owners if reference.get("uid") != uid]
+                if len(kept) != len(owners):
+                    item["metadata"]["ownerReferences"] = kept
+                    self._store.replace(kind, item)
+
+    def _live(self, target: Target) -> JsonObject:
+        return self._store.get(target.kind, target.namespace, str(target.name))
+
+    def _incoming(
+        self, target: Target, body: JsonObject, options: WriteOptions
+    ) -> tuple[JsonObject, tuple[str, ...]]:
+        """The body as an object of the target's kind, without fields nobody knows."""
+        identified = bodies.identify(target.kind, target.namespace, target.name, body)
+        checked = validation.drop_unknown_fields(
+            target.kind, identified, is_strict=options.validation == "Strict"
+        )
+        if target.kind is SECRET:
+            bodies.encode_string_data(checked.obj)
+        warns = options.validation == "Warn"
+        return checked.obj, tuple(f'unknown field "{path}"' for path in checked.unknown if warns)
+
+    def _create(self, target: Target, obj: JsonObject, options: WriteOptions) -> JsonObject:
+        kind = target.kind
+        if kind.has_status:
+            obj.pop("status", None)
+        if kind is NAMESPACE:
+            bootstrap.complete_namespace(obj)
+        validation.require_valid(kind, obj)
+        if kind.namespaced:
+            self._require_open_namespace(str(target.namespace), obj)
+        if options.is_dry_run:
+            return self._preview_creation(kind, obj)
+        created = self._store.create(kind, obj)
+        if kind is NAMESPACE:
+            bootstrap.create_service_account(self._store, created["metadata"]["name"])
+        return created
+
+    def _preview_creation(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        metadata = obj["metadata"]
+        if self._store.find(kind, metadata.get("namespace"), metadata["name"]) is not None:
+            # Refused by the store in the same words as a real creation.
+            return self._store.create(kind, obj)
+        fixed = {"uid": str(uuid.uuid4()), "creationTimestamp": timestamp(), "generation": 1}
+        return obj | {"metadata": metadata | fixed}
+
+    def _require_open_namespace(self, namespace: str, obj: JsonObject) -> None:
+        found = self._store.get(NAMESPACE, None, namespace)
+        if "deletionTimestamp" in found["metadata"]:
+            name = obj["metadata"]["name"]
+            raise Forbidden(
+                f'"{name}" is forbidden: unable to create new content in namespace {namespace} '
+                "because it is being terminated"
+            )
+
+    def _save(
+        self,
+        target: Target,
+        live: JsonObject,
+        obj: JsonObject,
+        author: Manager | None,
+        options: WriteOptions,
+    ) -> JsonObject:
+        obj = bodies.merge_into(live, obj, target.kind, target.subresource)
+        if author is not None:
+            record_update(live, obj, Topology(target.kind), author)
+        validation.require_valid(target.kind, obj)
+        if options.is_dry_run:
+            return obj
+        if target.subresource == "status":
+            return self._store.replace_status(target.kind, obj)
+        return self._store.replace(target.kind, obj)
+
+
+def _author(target: Target, options: WriteOptions, operation: str) -> Manager:
+    subresource = target.subresource
+    return Manager(
+        name=options.manager,
+        operation=operation,
+        api_version=target.kind.api_version,
+        subresource=subresource,
+        time=timestamp(),
+        fields=frozenset(),
+    )
