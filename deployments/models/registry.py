@@ -34,6 +34,7 @@ class ModelVersion(Leased):
 
     While `state` is uploading, `upload_id` names the open multipart upload and `declared_*` say
     what the client promised; the worker's own digest over the stored object decides.
+    `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
     """
 
@@ -50,6 +51,8 @@ class ModelVersion(Leased):
     declared_sha256 = models.CharField(max_length=64, blank=True, default="")
     upload_id = models.CharField(max_length=300, blank=True, default="")
     part_size_bytes = models.BigIntegerField(default=0)
+    # The client promised a SHA-256 with every part; S3 then refuses a part that does not match.
+    has_part_checksums = models.BooleanField(default=False)
 
     bucket = models.CharField(max_length=63)
     key = models.CharField(max_length=400)

@@ -1,0 +1,102 @@
+"""Tell a model's format by its first bytes, never by its name alone.
+
+ONNX has no magic number: it is a protobuf whose first field is the IR version, so a hit here is
+a candidate that the ONNX reader must confirm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+HEAD_BYTES: Final = 4096
+# Field 1 (ir_version) as a varint; every ONNX writer emits it first.
+_ONNX_FIRST_BYTE: Final = 0x08
+_HIGHEST_IR_VERSION: Final = 64
+_PICKLE_PROTO: Final = 0x80
+_HIGHEST_PICKLE_PROTOCOL: Final = 5
+_SEVEN_ZIP: Final = b"7z\xbc\xaf\x27\x1c"
+_NUMPY: Final = b"\x93NUMPY"
+_HDF5: Final = b"\x89HDF\r\n\x1a\n"
+_ZIP: Final = b"PK\x03\x04"
+_PICKLE_NAMES: Final = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt", ".dat")
+_TEXTS: Final = (b"<", b"{", b"#", b"[", b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b")
+
+
+class ModelFormat(StrEnum):
+    ONNX = "onnx"
+    PICKLE = "pickle"
+    PYTORCH = "pytorch"
+    NUMPY = "numpy"
+    SAFETENSORS = "safetensors"
+    HDF5 = "hdf5"
+    UNKNOWN = "unknown"
+
+
+PICKLE_BEARING: Final = frozenset({ModelFormat.PICKLE, ModelFormat.PYTORCH, ModelFormat.NUMPY})
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    name: str
+    fix: str
+
+
+_ADVICE: Final = {
+    ModelFormat.SAFETENSORS: Advice(
+        "safetensors (weights without a graph)",
+        "Export the model with its graph: torch.onnx.export(model, example, 'model.onnx').",
+    ),
+    ModelFormat.HDF5: Advice(
+        "HDF5 (Keras)",
+        "Convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx.",
+    ),
+    ModelFormat.UNKNOWN: Advice(
+        "no model format that is known here",
+        "Upload an ONNX file; torch.onnx.export, skl2onnx and tf2onnx write one.",
+    ),
+}
+
+
+def advice(found: ModelFormat) -> Advice:
+    """Words for a format that cannot be served. Only for formats that are neither ONNX nor pickles."""
+    return _ADVICE[found]
+
+
+def detect(head: bytes, filename: str) -> ModelFormat:
+    """`head` is the beginning of the file, HEAD_BYTES of it or the whole."""
+    name = filename.lower()
+    by_magic = _by_magic(head)
+    if by_magic is not None:
+        return by_magic
+    if _is_pickle(head, name):
+        return ModelFormat.PICKLE
+    if _is_safetensors(head):
+        return ModelFormat.SAFETENSORS
+    if _may_be_onnx(head) and not head.startswith(_TEXTS):
+        return ModelFormat.ONNX
+    return ModelFormat.UNKNOWN
+
+
+def _by_magic(head: bytes) -> ModelFormat | None:
+    if head.startswith((_ZIP, _SEVEN_ZIP)):
+        return ModelFormat.PYTORCH
+    if head.startswith(_NUMPY):
+        return ModelFormat.NUMPY
+    return ModelFormat.HDF5 if head.startswith(_HDF5) else None
+
+
+def _is_pickle(head: bytes, name: str) -> bool:
+    """Protocols 2 and later are marked; older ones are plain text, so their name decides."""
+    if len(head) >= 2 and head[0] == _PICKLE_PROTO and head[1] <= _HIGHEST_PICKLE_PROTOCOL:
+        return True
+    return name.endswith(_PICKLE_NAMES) and not _may_be_onnx(head)
+
+
+def _is_safetensors(head: bytes) -> bool:
+    return len(head) > 9 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 100 * 2**20
+
+
+def _may_be_onnx(head: bytes) -> bool:
+    return len(head) > 2 and head[0] == _ONNX_FIRST_BYTE and 0 < head[1] <= _HIGHEST_IR_VERSION

@@ -1,0 +1,26 @@
+"""Where things lie in the bucket. Keys hold nothing that a client chose but legal names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MODEL_FILE: Final = "1/model.onnx"
+CONFIG_FILE: Final = "config.pbtxt"
+
+
+def upload_key(*, team: str, model: str, token: str) -> str:
+    """A fresh token per upload: no two uploads ever share a key."""
+    return f"uploads/{team}/{model}/{token}/artifact"
+
+
+def repository_prefix(*, team: str, model: str, number: int, sha256: str) -> str:
+    """Triton's repository root for exactly these bytes. Ends with "/", because prefixes match textually."""
+    return f"repositories/{team}/{model}/{number}/{sha256[:12]}/"
+
+
+def config_key(prefix: str, model: str) -> str:
+    return f"{prefix}{model}/{CONFIG_FILE}"
+
+
+def model_file_key(prefix: str, model: str) -> str:
+    return f"{prefix}{model}/{MODEL_FILE}"

@@ -1,0 +1,64 @@
+"""Names of models and aliases, and file names, said in words when they cannot be used.
+
+A model's name is the Triton model directory and becomes part of Kubernetes names and URLs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+LONGEST_MODEL_NAME: Final = 40
+LONGEST_ALIAS: Final = 40
+LONGEST_FILENAME: Final = 200
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def model_name_problem(name: str) -> str:
+    """What is wrong with the name and how to mend it; empty when nothing is."""
+    return _problem(name, what="model", longest=LONGEST_MODEL_NAME, example="detector")
+
+
+def alias_problem(name: str) -> str:
+    return _problem(name, what="alias", longest=LONGEST_ALIAS, example="champion")
+
+
+def filename_problem(filename: str) -> str:
+    if not filename.strip():
+        return "Say what the file is called, for example 'detector.onnx'."
+    if len(filename) > LONGEST_FILENAME:
+        return f"The file name has {len(filename)} characters; shorten it to {LONGEST_FILENAME}."
+    if re.search(r"[/\\\x00-\x1f\x7f]", filename):
+        return "The file name holds a slash or a control character; send the bare name."
+    return ""
+
+
+def is_sha256(text: str) -> bool:
+    return _SHA256.fullmatch(text) is not None
+
+
+def suggest_model_name(filename: str) -> str:
+    """The nearest legal model name to a file's name; may be empty."""
+    stem = filename.rsplit(".", 1)[0] if "." in filename else filename
+    return _mend(stem, LONGEST_MODEL_NAME)
+
+
+def _problem(name: str, *, what: str, longest: int, example: str) -> str:
+    if not name:
+        return f"Give the {what} a name, for example {example!r}."
+    if len(name) > longest:
+        return f"{name[:longest]!r}… has {len(name)} characters; shorten it to {longest}."
+    if _NAME.fullmatch(name) is None:
+        mended = _mend(name, longest)
+        hint = f" For example {mended!r}." if mended else ""
+        return (
+            f"{name!r} cannot name the {what}: use lower-case letters, digits and '-', begin with "
+            f"a letter and end with a letter or digit.{hint}"
+        )
+    return ""
+
+
+def _mend(text: str, longest: int) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())
+    return re.sub(r"^[^a-z]+", "", plain)[:longest].strip("-")

@@ -1,0 +1,114 @@
+"""What a model takes and gives, and whether it takes batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+USUAL_MAX_BATCH: Final = 32
+# Dims of unknown size.
+ANY: Final = -1
+# Triton's dtype without TYPE_ -> bytes of one element. STRING has no fixed size.
+BYTES_OF_DTYPE: Final[Mapping[str, int]] = {
+    "BOOL": 1,
+    "INT8": 1,
+    "UINT8": 1,
+    "INT16": 2,
+    "UINT16": 2,
+    "FP16": 2,
+    "BF16": 2,
+    "INT32": 4,
+    "UINT32": 4,
+    "FP32": 4,
+    "INT64": 8,
+    "UINT64": 8,
+    "FP64": 8,
+    "STRING": 64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """`dims` as in the file, with the batch dimension; -1 is any size. `symbols` are their names."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    symbols: tuple[str, ...] = ()
+
+    @property
+    def protocol_dtype(self) -> str:
+        """The datatype of the v2 inference protocol."""
+        return "BYTES" if self.dtype == "STRING" else self.dtype
+
+    def bytes_per_item(self, *, is_batched: bool) -> int:
+        """Size for one item; a dim of unknown size counts as 1, so this is a lower bound."""
+        dims = self.dims[1:] if is_batched else self.dims
+        count = 1
+        for dim in dims:
+            count *= max(dim, 1)
+        return count * BYTES_OF_DTYPE.get(self.dtype, 4)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype, "dims": list(self.dims)}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`max_batch_size` 0: the model takes no batches, and dims are whole."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    max_batch_size: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_batched(self) -> bool:
+        return self.max_batch_size > 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inputs": [tensor.to_json() for tensor in self.inputs],
+            "outputs": [tensor.to_json() for tensor in self.outputs],
+            "max_batch_size": self.max_batch_size,
+            **self.facts,
+        }
+
+
+def from_json(data: Mapping[str, Any]) -> Signature:
+    known = {"inputs", "outputs", "max_batch_size"}
+    return Signature(
+        inputs=_tensors(data.get("inputs", [])),
+        outputs=_tensors(data.get("outputs", [])),
+        max_batch_size=int(data.get("max_batch_size", 0)),
+        facts={key: value for key, value in data.items() if key not in known},
+    )
+
+
+def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+    """USUAL_MAX_BATCH when every tensor begins with the same free dimension, else 0.
+
+    Two different names for the first dimension of inputs mean that it is not one batch; a name
+    that appears again in a later dimension is a length. In doubt the answer is 0, which serves
+    every request as it comes.
+    """
+    tensors = [*inputs, *outputs]
+    if not inputs or not outputs or any(not t.dims or t.dims[0] != ANY for t in tensors):
+        return 0
+    first_names = {t.symbols[0] for t in inputs if t.symbols and _is_chosen(t.symbols[0])}
+    later_names = {name for t in tensors for name in t.symbols[1:] if _is_chosen(name)}
+    if len(first_names) > 1 or first_names & later_names:
+        return 0
+    return USUAL_MAX_BATCH
+
+
+def _is_chosen(symbol: str) -> bool:
+    """Exporters invent names like unk__12 for dimensions that nobody named."""
+    return bool(symbol) and not symbol.startswith(("unk__", "?"))
+
+
+def _tensors(rows: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
+    return tuple(
+        Tensor(name=row["name"], dtype=row["dtype"], dims=tuple(row["dims"])) for row in rows
+    )

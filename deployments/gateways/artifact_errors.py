@@ -1,0 +1,65 @@
+"""What can go wrong with the object store, in our own classes; the cause stays chained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+
+class ArtifactError(Exception):
+    """The base of all; the message names the key."""
+
+
+class ObjectMissing(ArtifactError):
+    """There is no such object, or not in that version."""
+
+
+class UploadMissing(ArtifactError):
+    """The multipart upload is completed, aborted or was never made."""
+
+
+class PartsRefused(ArtifactError):
+    """The store does not put these parts together: one is too small, absent or changed."""
+
+
+class StoreRefused(ArtifactError):
+    """The portal's credentials or bucket are wrong; trying again does not help."""
+
+
+class StoreUnreachable(ArtifactError):
+    """No answer, or one that says "later". Trying again can help."""
+
+
+_BY_CODE: Final[dict[str, type[ArtifactError]]] = {
+    "NoSuchKey": ObjectMissing,
+    "NoSuchVersion": ObjectMissing,
+    "404": ObjectMissing,
+    "NoSuchUpload": UploadMissing,
+    "InvalidPart": PartsRefused,
+    "InvalidPartOrder": PartsRefused,
+    "EntityTooSmall": PartsRefused,
+    "BadDigest": PartsRefused,
+    "NoSuchBucket": StoreRefused,
+}
+
+
+@contextmanager
+def translated(key: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        raise _own(error)(f"{key}: {error}") from error
+    except BotoCoreError as error:
+        raise StoreUnreachable(f"{key}: {error}") from error
+
+
+def _own(error: ClientError) -> type[ArtifactError]:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    is_passing = status >= 500 or status in {0, 408, 429} or code in {"SlowDown", "RequestTimeout"}
+    return StoreUnreachable if is_passing else StoreRefused

@@ -1,0 +1,257 @@
+"""The object store, S3 or what speaks its protocol; the only user of boto3.
+
+Every call has a timeout and raises our own errors. An object is always named by key and
+VersionId, so what is read is what was verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+import boto3
+from botocore.config import Config
+from django.conf import settings
+
+from deployments.gateways.artifact_errors import (
+    ArtifactError,
+    ObjectMissing,
+    PartsRefused,
+    StoreRefused,
+    StoreUnreachable,
+    UploadMissing,
+    translated,
+)
+from deployments.gateways.artifact_types import StoredObject, StoredPart
+
+__all__ = [
+    "ArtifactError",
+    "ArtifactStore",
+    "ObjectMissing",
+    "PartsRefused",
+    "StoreRefused",
+    "StoreUnreachable",
+    "StoredObject",
+    "StoredPart",
+    "UploadMissing",
+    "store",
+]
+
+PRESIGNED_SECONDS: Final = 3600
+_READ_BYTES: Final = 1 << 20
+_LARGEST_SINGLE_COPY_BYTES: Final = 5 * 2**30
+_COPY_PART_BYTES: Final = 512 * 2**20
+_DELETE_BATCH: Final = 1000
+
+
+class ArtifactStore(Protocol):
+    """What the registry asks of an object store. Deletions of absent things succeed."""
+
+    bucket: str
+
+    def create_upload(self, key: str, *, with_part_checksums: bool) -> str: ...
+    def presign_part(
+        self, key: str, upload_id: str, number: int, *, sha256_base64: str = ""
+    ) -> str: ...
+    def list_parts(self, key: str, upload_id: str) -> list[StoredPart]: ...
+    def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str: ...
+    def abort_upload(self, key: str, upload_id: str) -> None: ...
+    def head(self, key: str, version_id: str = "") -> StoredObject: ...
+    def read(self, key: str, version_id: str) -> Iterator[bytes]: ...
+    def read_head(self, key: str, version_id: str, count: int) -> bytes: ...
+    def put(self, key: str, body: bytes, *, content_type: str) -> str: ...
+    def copy(self, source: StoredObject, target_key: str) -> None: ...
+    def list_keys(self, prefix: str) -> list[str]: ...
+    def delete_all_versions(self, prefix: str) -> None: ...
+
+
+class S3Store:
+    def __init__(self, *, bucket: str, client: Any, browser_client: Any) -> None:
+        self.bucket = bucket
+        self.client = client
+        self._browser_client = browser_client
+
+    def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
+        """S3 then demands a SHA-256 with every part and refuses a part that does not match it."""
+        extra = {"ChecksumAlgorithm": "SHA256"} if with_part_checksums else {}
+        with translated(key):
+            answer = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
+        return str(answer["UploadId"])
+
+    def presign_part(
+        self, key: str, upload_id: str, number: int, *, sha256_base64: str = ""
+    ) -> str:
+        """A URL that takes one PUT body. With a checksum, the client must send it as
+        x-amz-checksum-sha256, because the header is part of what is signed."""
+        params = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
+        if sha256_base64:
+            params["ChecksumSHA256"] = sha256_base64
+        with translated(key):
+            return str(
+                self._browser_client.generate_presigned_url(
+                    "upload_part", Params=params, ExpiresIn=PRESIGNED_SECONDS
+                )
+            )
+
+    def list_parts(self, key: str, upload_id: str) -> list[StoredPart]:
+        """What S3 itself holds. Raises UploadMissing when it is completed, aborted or unknown."""
+        pages = self.client.get_paginator("list_parts").paginate(
+            Bucket=self.bucket, Key=key, UploadId=upload_id
+        )
+        with translated(key):
+            return [
+                StoredPart(
+                    number=int(part["PartNumber"]),
+                    size_bytes=int(part["Size"]),
+                    etag=str(part["ETag"]),
+                    sha256_base64=str(part.get("ChecksumSHA256", "")),
+                )
+                for page in pages
+                for part in page.get("Parts", [])
+            ]
+
+    def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
+        """The VersionId of the whole object."""
+        manifest = [
+            {"PartNumber": part.number, "ETag": part.etag}
+            | ({"ChecksumSHA256": part.sha256_base64} if part.sha256_base64 else {})
+            for part in parts
+        ]
+        with translated(key):
+            answer = self.client.complete_multipart_upload(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": manifest},
+            )
+        return str(answer.get("VersionId", ""))
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        try:
+            with translated(key):
+                self.client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
+        except UploadMissing:
+            return
+
+    def head(self, key: str, version_id: str = "") -> StoredObject:
+        """Without a version_id: the newest version."""
+        which = {"VersionId": version_id} if version_id else {}
+        with translated(key):
+            answer = self.client.head_object(Bucket=self.bucket, Key=key, **which)
+        return StoredObject(
+            key=key,
+            version_id=str(answer.get("VersionId", "")),
+            size_bytes=int(answer["ContentLength"]),
+        )
+
+    def read(self, key: str, version_id: str) -> Iterator[bytes]:
+        with translated(key):
+            answer = self.client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            yield from answer["Body"].iter_chunks(_READ_BYTES)
+
+    def read_head(self, key: str, version_id: str, count: int) -> bytes:
+        with translated(key):
+            answer = self.client.get_object(
+                Bucket=self.bucket, Key=key, VersionId=version_id, Range=f"bytes=0-{count - 1}"
+            )
+            return bytes(answer["Body"].read())
+
+    def put(self, key: str, body: bytes, *, content_type: str) -> str:
+        with translated(key):
+            answer = self.client.put_object(
+                Bucket=self.bucket, Key=key, Body=body, ContentType=content_type
+            )
+        return str(answer.get("VersionId", ""))
+
+    def copy(self, source: StoredObject, target_key: str) -> None:
+        """Copy exactly that VersionId inside the store. Above 5 GiB S3 copies only in parts."""
+        named = {"Bucket": self.bucket, "Key": source.key, "VersionId": source.version_id}
+        with translated(source.key):
+            if source.size_bytes <= _LARGEST_SINGLE_COPY_BYTES:
+                self.client.copy_object(Bucket=self.bucket, Key=target_key, CopySource=named)
+            else:
+                self._copy_in_parts(named, source.size_bytes, target_key)
+
+    def list_keys(self, prefix: str) -> list[str]:
+        """Newest versions only, without delete markers."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
+        with translated(prefix):
+            return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
+
+    def delete_all_versions(self, prefix: str) -> None:
+        """Remove every version and delete marker under the prefix; nothing of it can come back."""
+        pages = self.client.get_paginator("list_object_versions").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
+        with translated(prefix):
+            found = [
+                {"Key": row["Key"], "VersionId": row["VersionId"]}
+                for page in pages
+                for row in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+            ]
+            for start in range(0, len(found), _DELETE_BATCH):
+                batch = {"Objects": found[start : start + _DELETE_BATCH], "Quiet": True}
+                self.client.delete_objects(Bucket=self.bucket, Delete=batch)
+
+    def _copy_in_parts(self, named: dict[str, str], size_bytes: int, target_key: str) -> None:
+        answer = self.client.create_multipart_upload(Bucket=self.bucket, Key=target_key)
+        upload_id = answer["UploadId"]
+        parts = []
+        for number, start in enumerate(range(0, size_bytes, _COPY_PART_BYTES), start=1):
+            end = min(start + _COPY_PART_BYTES, size_bytes) - 1
+            part = self.client.upload_part_copy(
+                Bucket=self.bucket,
+                Key=target_key,
+                UploadId=upload_id,
+                PartNumber=number,
+                CopySource=named,
+                CopySourceRange=f"bytes={start}-{end}",
+            )
+            parts.append({"PartNumber": number, "ETag": part["CopyPartResult"]["ETag"]})
+        self.client.complete_multipart_upload(
+            Bucket=self.bucket,
+            Key=target_key,
+            UploadId=upload_id,
+            MultipartUpload={"Parts": parts},
+        )
+
+
+def store() -> ArtifactStore:
+    """The configured store. Clients are made once per process and are safe to share by threads."""
+    return s3_store()
+
+
+def s3_store() -> S3Store:
+    return _connect(
+        settings.SLIPWAY_S3_BUCKET,
+        settings.SLIPWAY_S3_REGION,
+        settings.SLIPWAY_S3_ENDPOINT_URL,
+        settings.SLIPWAY_S3_BROWSER_ENDPOINT_URL,
+    )
+
+
+@lru_cache(maxsize=8)
+def _connect(bucket: str, region: str, endpoint: str, browser_endpoint: str) -> S3Store:
+    return S3Store(
+        bucket=bucket,
+        client=_client(region, endpoint),
+        browser_client=_client(region, browser_endpoint),
+    )
+
+
+def _client(region: str, endpoint: str) -> Any:
+    """Own endpoints are addressed by path; AWS by the bucket's host, which the CSP names."""
+    style = "path" if endpoint else "virtual"
+    config = Config(
+        signature_version="s3v4",
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"mode": "standard", "max_attempts": 3},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": style, "us_east_1_regional_endpoint": "regional"},
+    )
+    return boto3.client("s3", region_name=region, endpoint_url=endpoint or None, config=config)
