@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.objects import timestamp
 
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
-def condition(kind: str, status: bool | None, *, reason: str = "", message: str = "") -> JsonObject:
-    """One condition; None is `Unknown`. Empty words are left out."""
-    words = {None: "Unknown", True: "True", False: "False"}
-    made: JsonObject = {"type": kind, "status": words[status]}
+
+def condition(kind: str, status: str, *, reason: str = "", message: str = "") -> JsonObject:
+    """One condition; empty words are left out."""
+    made: JsonObject = {"type": kind, "status": status}
     if reason:
         made["reason"] = reason
     if message:
@@ -36,4 +37,4 @@ def find(obj: JsonObject, kind: str) -> JsonObject | None:
 
 def is_true(obj: JsonObject, kind: str) -> bool:
     found = find(obj, kind)
-    return found is not None and found["status"] == "True"
+    return found is not None and found["status"] == TRUE

@@ -37,7 +37,7 @@ class Scheduler:
         pod["spec"]["nodeName"] = node
         try:
             bound = self._store.replace(POD, pod)
-            self._report(bound, conditions.condition("PodScheduled", True))
+            self._report(bound, conditions.condition("PodScheduled", conditions.TRUE))
         except (Conflict, NotFound):
             # Somebody changed or deleted it meanwhile; the next round looks again.
             return False
@@ -50,7 +50,7 @@ class Scheduler:
         if known is not None and known.get("message") == message:
             return
         refused = conditions.condition(
-            "PodScheduled", False, reason="Unschedulable", message=message
+            "PodScheduled", conditions.FALSE, reason="Unschedulable", message=message
         )
         try:
             self._report(pod, refused)

@@ -1,8 +1,6 @@
 """What KServe's storage initializer does: copy an S3 prefix into the pod before it starts."""
 
 import os
-import tarfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -62,7 +60,7 @@ def download(uri: str, target: Path, settings: S3Settings) -> int:
     """Copy every object whose key starts with the prefix; returns how many there were.
 
     As in KServe the prefix is plain text: `.../resnet` also fetches `.../resnet50/`. Zero-byte
-    objects and keys that end in "/" are skipped; a single archive is unpacked.
+    objects and keys that end in "/" are skipped. Archives are not unpacked, unlike there.
     """
     bucket, prefix = split_uri(uri)
     target.mkdir(parents=True, exist_ok=True)
@@ -75,8 +73,6 @@ def download(uri: str, target: Path, settings: S3Settings) -> int:
             f"Failed to fetch model. No model found in {uri}: the bucket {bucket!r} has no "
             f"object under {prefix!r}."
         )
-    if len(files) == 1:
-        _unpack(files[0], target)
     return len(files)
 
 
@@ -130,15 +126,3 @@ def _place(target: Path, key: str, prefix: str) -> Path:
     if ".." in parts:
         raise StorageFailed(f"The key {key!r} leads out of the model directory.")
     return target.joinpath(*parts)
-
-
-def _unpack(path: Path, target: Path) -> None:
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(target)
-    elif path.name.endswith((".tar.gz", ".tgz", ".tar")):
-        with tarfile.open(path) as archive:
-            archive.extractall(target, filter="data")
-    else:
-        return
-    path.unlink()

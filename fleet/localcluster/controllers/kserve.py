@@ -1,0 +1,193 @@
+"""InferenceServices in Standard mode: a Deployment and a Service `{name}-predictor`.
+
+Left out: transformers, explainers, `spec.canary`, Knative mode, multi-node, and autoscaling: the
+replica count is `minReplicas`, as it would be without load.
+"""
+
+from fleet.localcluster.controllers import kserve_status, serving_runtimes
+from fleet.localcluster.controllers.events import Recorder
+from fleet.localcluster.controllers.ownership import (
+    controller_reference,
+    is_deleted,
+    owner_uids,
+    write_status,
+)
+from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.serving_runtimes import InvalidPredictor, Runtime
+from fleet.localcluster.errors import JsonObject
+from fleet.localcluster.kinds import (
+    CLUSTER_SERVING_RUNTIME,
+    DEPLOYMENT,
+    INFERENCE_SERVICE,
+    POD,
+    SERVICE,
+    SERVING_RUNTIME,
+    Kind,
+)
+from fleet.localcluster.store import Store
+
+_MODE = "serving.kserve.io/deploymentMode"
+_STOP = "serving.kserve.io/stop"
+_AUTOSCALER = "serving.kserve.io/autoscalerClass"
+_STANDARD_MODES = ("Standard", "RawDeployment")
+_DEFAULT_PORT = 8080
+
+
+class InferenceServices:
+    """Keeps the objects behind each InferenceService, and its status."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._events = Recorder(store, "v1beta1Controllers")
+
+    def reconcile(self) -> None:
+        services = self._store.list(INFERENCE_SERVICE)
+        for_each((item for item in services if not is_deleted(item)), self._reconcile_one)
+
+    def _reconcile_one(self, service: JsonObject) -> None:
+        annotations = service["metadata"].get("annotations") or {}
+        if annotations.get(_STOP) == "true":
+            self._stop(service)
+            status = kserve_status.stopped(service)
+        else:
+            try:
+                status = self._serve(service, annotations.get(_MODE, "Standard"))
+            except InvalidPredictor as error:
+                status = kserve_status.invalid(service, error)
+        self._announce(service, status)
+        write_status(self._store, INFERENCE_SERVICE, service, status)
+
+    def _serve(self, service: JsonObject, mode: str) -> JsonObject:
+        predictor = service["spec"].get("predictor") or {}
+        if mode not in _STANDARD_MODES or "model" not in predictor:
+            raise InvalidPredictor(
+                "InvalidPredictorSpec",
+                "The local cluster serves predictors with a model, in Standard mode, only.",
+            )
+        namespace = service["metadata"]["namespace"]
+        runtime = serving_runtimes.choose(
+            predictor["model"],
+            self._store.list(SERVING_RUNTIME, namespace),
+            self._store.list(CLUSTER_SERVING_RUNTIME),
+        )
+        deployment = self._ensure(DEPLOYMENT, service, _deployment(service, runtime))
+        spec = deployment["spec"]["template"]["spec"]
+        self._ensure(SERVICE, service, _service(service, spec["containers"][0]))
+        pods = self._store.list(POD, namespace, deployment["spec"]["selector"]["matchLabels"])
+        living = [pod for pod in pods if not is_deleted(pod)]
+        living.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]), reverse=True)
+        return kserve_status.served(service, runtime, deployment, living)
+
+    def _ensure(self, kind: Kind, service: JsonObject, wanted: JsonObject) -> JsonObject:
+        """Create, or bring back the fields that the service decides."""
+        metadata = wanted["metadata"]
+        current = self._store.find(kind, metadata["namespace"], metadata["name"])
+        if current is None:
+            return self._store.create(kind, wanted)
+        if service["metadata"]["uid"] not in owner_uids(current):
+            raise InvalidPredictor(
+                "InvalidPredictorSpec",
+                f"{kind.kind} {metadata['name']!r} exists and does not belong to this service.",
+            )
+        before = current["spec"].get("replicas")
+        current["spec"] = wanted["spec"]
+        if before is not None and wanted["spec"].get("replicas") is None:
+            current["spec"]["replicas"] = before
+        current["metadata"] |= {
+            name: {**(current["metadata"].get(name) or {}), **metadata[name]}
+            for name in ("labels", "annotations")
+        }
+        return self._store.replace(kind, current)
+
+    def _stop(self, service: JsonObject) -> None:
+        name, namespace = (
+            f"{service['metadata']['name']}-predictor",
+            service["metadata"]["namespace"],
+        )
+        for kind in (DEPLOYMENT, SERVICE):
+            found = self._store.find(kind, namespace, name)
+            if found is not None and service["metadata"]["uid"] in owner_uids(found):
+                self._store.delete(kind, namespace, name)
+
+    def _announce(self, service: JsonObject, status: JsonObject) -> None:
+        failure = (status.get("modelStatus") or {}).get("lastFailureInfo")
+        known = ((service.get("status") or {}).get("modelStatus") or {}).get("lastFailureInfo")
+        if failure and failure != known:
+            self._events.warning(service, failure["reason"], failure["message"])
+
+
+def _deployment(service: JsonObject, runtime: Runtime) -> JsonObject:
+    metadata = _metadata(service)
+    predictor = service["spec"]["predictor"]
+    labels = {**(runtime.spec.get("labels") or {}), **metadata["labels"]}
+    annotations = {**(runtime.spec.get("annotations") or {}), **metadata["annotations"]}
+    rolling = {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+    }
+    spec = {
+        "selector": {"matchLabels": {"app": labels["app"]}},
+        "template": {
+            "metadata": {"labels": labels, "annotations": annotations},
+            "spec": serving_runtimes.pod_spec(service, runtime),
+        },
+        "strategy": predictor.get("deploymentStrategy") or rolling,
+        "progressDeadlineSeconds": 600,
+        "revisionHistoryLimit": 10,
+    }
+    replicas = _replicas(service)
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return {"metadata": metadata, "spec": spec}
+
+
+def _replicas(service: JsonObject) -> int | None:
+    """None: somebody else scales the Deployment."""
+    scaler = (service["metadata"].get("annotations") or {}).get(_AUTOSCALER, "hpa")
+    if scaler == "external":
+        return None
+    wanted = int(service["spec"]["predictor"].get("minReplicas", 1))
+    return max(wanted, 1) if scaler == "hpa" else wanted
+
+
+def _service(service: JsonObject, container: JsonObject) -> JsonObject:
+    """Port 80 leads to the first declared port; the others keep their numbers."""
+    declared = container.get("ports") or [{"containerPort": _DEFAULT_PORT}]
+    first = declared[0]
+    name = first.get("name") or f"{service['metadata']['name']}-predictor"
+    ports = [{"name": name, "port": 80, "targetPort": first["containerPort"], "protocol": "TCP"}]
+    for item in declared[1:]:
+        port = item["containerPort"]
+        ports.append(
+            {
+                "name": item.get("name") or f"port-{port}",
+                "port": port,
+                "targetPort": port,
+                "protocol": "TCP",
+            }
+        )
+    metadata = _metadata(service)
+    selector = {"app": metadata["labels"]["app"]}
+    return {
+        "metadata": metadata,
+        "spec": {"selector": selector, "ports": ports, "type": "ClusterIP"},
+    }
+
+
+def _metadata(service: JsonObject) -> JsonObject:
+    own = service["metadata"]
+    predictor = service["spec"]["predictor"]
+    name = f"{own['name']}-predictor"
+    return {
+        "name": name,
+        "namespace": own["namespace"],
+        "labels": {
+            **(own.get("labels") or {}),
+            **(predictor.get("labels") or {}),
+            "app": f"isvc.{name}",
+            "component": "predictor",
+            "serving.kserve.io/inferenceservice": own["name"],
+        },
+        "annotations": {**(own.get("annotations") or {}), **(predictor.get("annotations") or {})},
+        "ownerReferences": [controller_reference(service)],
+    }

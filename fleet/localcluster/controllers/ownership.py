@@ -1,0 +1,39 @@
+"""Owner references, and status writes by the one controller that owns a status."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from fleet.localcluster.errors import JsonObject, NotFound
+from fleet.localcluster.kinds import Kind
+from fleet.localcluster.store import Store
+
+
+def controller_reference(owner: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def owner_uids(obj: JsonObject) -> list[str]:
+    return [item["uid"] for item in obj["metadata"].get("ownerReferences") or ()]
+
+
+def owned_by(owner: JsonObject, objects: Iterable[JsonObject]) -> list[JsonObject]:
+    uid = owner["metadata"]["uid"]
+    return [item for item in objects if uid in owner_uids(item)]
+
+
+def write_status(store: Store, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
+    """Write a status that only the caller writes, so without comparing resource versions."""
+    metadata = {name: obj["metadata"].get(name) for name in ("namespace", "name", "uid")}
+    with suppress(NotFound):
+        store.replace_status(kind, {"metadata": metadata, "status": status})
+
+
+def is_deleted(obj: JsonObject) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
