@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "portal.ui.middleware.CurrentTeamMiddleware",
     "portal.ui.middleware.DomainErrorMiddleware",
 ]
 
@@ -102,6 +103,16 @@ SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
 )
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-py3")
+SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
+    "SLIPWAY_STORAGE_INITIALIZER_IMAGE", "kserve/storage-initializer:v0.20.0"
+)
+# The IAM role with which pods on EKS read models (IRSA); empty leaves service accounts without one.
+SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
+# Given to pods on clusters of kind local only; elsewhere pods have their own role.
+SLIPWAY_LOCAL_S3_KEYS = (
+    env.text("AWS_ACCESS_KEY_ID", ""),
+    env.text("AWS_SECRET_ACCESS_KEY", ""),
+)
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
 
 LANGUAGE_CODE = "en"

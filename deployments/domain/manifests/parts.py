@@ -1,0 +1,131 @@
+"""What every manifest needs: where it goes, whom it belongs to, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from deployments.domain.names import workload_name
+from deployments.domain.specs import ServingSpec
+
+Manifest = dict[str, Any]
+
+SERVICE_ACCOUNT: Final = "slipway-models"
+S3_CREDENTIALS: Final = "slipway-s3"
+RUNTIME: Final = "slipway-triton"
+DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
+DEPLOYMENT_ID_LABEL: Final = "slipway.dev/deployment-id"
+REVISION_LABEL: Final = "slipway.dev/revision"
+WORKLOAD_LABEL: Final = "slipway.dev/workload"
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The deployment, its cluster, and the images used there."""
+
+    team: str
+    namespace: str
+    deployment: str
+    deployment_id: int
+    is_local_cluster: bool
+    gateway_namespace: str
+    gateway_name: str
+    triton_image: str
+    storage_image: str
+    s3_endpoint: str = ""
+    s3_region: str = ""
+    # The role that pods assume to read models (IRSA); empty where none is set.
+    role_arn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One revision: which bytes, and how."""
+
+    number: int
+    model_name: str
+    version_label: str
+    sha256: str
+    storage_uri: str
+    spec: ServingSpec
+
+
+def labels_of(place: Place, served: Served | None = None) -> dict[str, str]:
+    labels = {
+        **MANAGED_BY,
+        "slipway.dev/team": place.team,
+        "slipway.dev/deployment": place.deployment,
+        DEPLOYMENT_ID_LABEL: str(place.deployment_id),
+    }
+    if served is not None:
+        labels[REVISION_LABEL] = str(served.number)
+    return labels
+
+
+def pod_labels_of(place: Place, served: Served) -> dict[str, str]:
+    workload = workload_name(place.deployment, served.number)
+    return {**labels_of(place, served), WORKLOAD_LABEL: workload}
+
+
+def metadata(
+    place: Place,
+    name: str,
+    served: Served | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": name,
+        "namespace": place.namespace,
+        "labels": labels_of(place, served),
+    }
+    if annotations:
+        made["annotations"] = dict(annotations)
+    return made
+
+
+def version_annotations(served: Served) -> dict[str, str]:
+    return {"slipway.dev/version": served.version_label, "slipway.dev/sha256": served.sha256}
+
+
+def resources_of(spec: ServingSpec) -> dict[str, dict[str, str]]:
+    """Requests equal limits: Kubernetes demands it for GPUs, and nobody is evicted for memory."""
+    amounts = {"cpu": spec.cpu, "memory": spec.memory, spec.gpu_resource: str(spec.gpus)}
+    return {"requests": dict(amounts), "limits": dict(amounts)}
+
+
+def env_of(spec: ServingSpec) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in spec.env]
+
+
+def placement_of(spec: ServingSpec) -> dict[str, Any]:
+    return {
+        "nodeSelector": {"node.kubernetes.io/instance-type": spec.instance_type},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    }
+
+
+def digest_of(content: Any) -> str:
+    """SHA-256 of the content as canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def with_digest(manifest: Manifest) -> Manifest:
+    """Annotated with the digest of itself, so that a look at the object tells whether it is this one."""
+    digest = digest_of(manifest)[:16]
+    annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
+
+
+def to_yaml(manifests: Sequence[Manifest]) -> str:
+    """Byte-identical for equal manifests."""
+    return "---\n".join(
+        yaml.safe_dump(manifest, sort_keys=True, default_flow_style=False, width=100)
+        for manifest in manifests
+    )

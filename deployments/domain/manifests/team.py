@@ -1,0 +1,123 @@
+"""What a team's namespace holds once, for all its deployments.
+
+These objects are shared, so they carry no deployment's labels and pruning never finds them.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from deployments.domain.manifests.parts import (
+    MANAGED_BY,
+    RUNTIME,
+    S3_CREDENTIALS,
+    SERVICE_ACCOUNT,
+    Manifest,
+    Place,
+)
+
+
+def _team_labels(place: Place) -> dict[str, str]:
+    return {**MANAGED_BY, "slipway.dev/team": place.team}
+
+
+def namespace(place: Place) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": place.namespace, "labels": _team_labels(place)},
+    }
+
+
+def service_account(place: Place) -> Manifest:
+    """Pods read models as this account: by IRSA on EKS, by the Secret on a local cluster."""
+    meta = {
+        "name": SERVICE_ACCOUNT,
+        "namespace": place.namespace,
+        "labels": _team_labels(place),
+    }
+    made: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    if place.is_local_cluster:
+        return {**made, "secrets": [{"name": S3_CREDENTIALS}]}
+    if place.role_arn:
+        annotations = {
+            "eks.amazonaws.com/role-arn": place.role_arn,
+            "serving.kserve.io/s3-region": place.s3_region,
+        }
+        return {**made, "metadata": {**meta, "annotations": annotations}}
+    return made
+
+
+def s3_secret(place: Place, *, access_key_id: str, secret_access_key: str) -> Manifest:
+    """Only for local clusters, where nothing else can give pods the right to read the bucket."""
+    endpoint = place.s3_endpoint
+    annotations = {
+        "serving.kserve.io/s3-endpoint": endpoint.partition("://")[2],
+        "serving.kserve.io/s3-region": place.s3_region,
+        "serving.kserve.io/s3-usehttps": "1" if endpoint.startswith("https://") else "0",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {
+            "name": S3_CREDENTIALS,
+            "namespace": place.namespace,
+            "labels": _team_labels(place),
+            "annotations": annotations,
+        },
+        "data": {
+            "AWS_ACCESS_KEY_ID": _encode(access_key_id),
+            "AWS_SECRET_ACCESS_KEY": _encode(secret_access_key),
+        },
+    }
+
+
+def serving_runtime(place: Place) -> Manifest:
+    """KServe's own runtime is pinned to an image of 2023 that lacks the metrics read here."""
+    container = {
+        "name": "kserve-container",
+        "image": place.triton_image,
+        "args": [
+            "tritonserver",
+            "--model-repository=/mnt/models",
+            "--http-port=8080",
+            "--grpc-port=9000",
+            "--metrics-port=8002",
+            "--exit-timeout-secs=20",
+        ],
+        "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+        },
+        "resources": {
+            "requests": {"cpu": "1", "memory": "2Gi"},
+            "limits": {"cpu": "1", "memory": "2Gi"},
+        },
+    }
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "ServingRuntime",
+        "metadata": {
+            "name": RUNTIME,
+            "namespace": place.namespace,
+            "labels": _team_labels(place),
+        },
+        "spec": {
+            "annotations": {
+                "prometheus.kserve.io/port": "8002",
+                "prometheus.kserve.io/path": "/metrics",
+            },
+            "multiModel": False,
+            "supportedModelFormats": [{"name": "triton", "version": "2", "autoSelect": False}],
+            "protocolVersions": ["v2", "grpc-v2"],
+            "containers": [container],
+        },
+    }
+
+
+def _encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
