@@ -1,11 +1,83 @@
-"""What every page's frame needs."""
+"""What every page's frame needs. Built only when a template asks for it, so fragments pay nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from portal.accounts.models import Team, User
+from portal.ui import slots, teams
+
+THEMES = ("light", "dark")
+THEME_COOKIE = "slipway_theme"
+
+
+@dataclass(frozen=True, slots=True)
+class RailEntry:
+    path: str
+    text: str
+    icon: str
+    is_current: bool
+    badge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    rail: Sequence[RailEntry]
+    status_lines: Sequence[slots.StatusLine]
+    teams: Sequence[Team]
+    team: Team | None
+    # Where choosing another team leads: the section's own first page.
+    section_path: str
+    theme: str
+    is_demo: bool
+
+
+_RAIL = (
+    ("/", "Home", "house"),
+    ("/models", "Models", "box"),
+    ("/deployments", "Deployments", "rocket"),
+    ("/approvals", "Approvals", "check"),
+    ("/fleet", "Fleet", "gpu"),
+    ("/costs", "Costs", "circle-dollar-sign"),
+    ("/audit", "Audit", "scroll-text"),
+    ("/admin", "Admin", "settings"),
+)
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    return {}
+    return {"frame": SimpleLazyObject(lambda: _build(request)), "theme": theme_of(request)}
+
+
+def theme_of(request: HttpRequest) -> str:
+    """What the person chose; empty follows the system. Rendered by the server, so nothing flashes."""
+    user = getattr(request, "user", None)
+    theme = user.theme if isinstance(user, User) else request.COOKIES.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else ""
+
+
+def _build(request: HttpRequest) -> Frame:
+    user = request.user
+    entries = [_entry(request, *entry) for entry in _RAIL]
+    return Frame(
+        rail=entries,
+        status_lines=slots.status_lines(user) if isinstance(user, User) else [],
+        teams=teams.visible(request),
+        team=teams.current(request),
+        section_path=next((entry.path for entry in entries if entry.is_current), "/"),
+        theme=theme_of(request),
+        is_demo=settings.SLIPWAY_DEMO,
+    )
+
+
+def _entry(request: HttpRequest, path: str, text: str, icon: str) -> RailEntry:
+    here = request.path
+    is_current = here == path or (path != "/" and here.startswith(f"{path}/"))
+    user = request.user
+    badge = slots.badge_of(path, user) if isinstance(user, User) else 0
+    return RailEntry(path=path, text=text, icon=icon, is_current=is_current, badge=badge)

@@ -1,4 +1,4 @@
-"""Domain errors in pages: a clear page, or for htmx a message beside what was clicked."""
+"""The current team of a page, and domain errors in pages: a clear page, or for htmx a message."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from portal.core.errors import DomainError
+from portal.ui import htmx, teams
+
+_WITHOUT_TEAM = ("/api/", "/static/")
+
+
+class CurrentTeamMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith(_WITHOUT_TEAM):
+            teams.choose(request)
+        return self.get_response(request)
 
 
 class DomainErrorMiddleware:
@@ -21,5 +34,11 @@ class DomainErrorMiddleware:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not isinstance(error, DomainError):
             return None
-        name = "ui/_problem.html" if getattr(request, "htmx", False) else "ui/problem.html"
-        return render(request, name, {"error": error}, status=HTTPStatus(error.status))
+        status = HTTPStatus(error.status)
+        if not htmx.is_partial(request):
+            return render(request, "ui/problem.html", {"error": error}, status=status)
+        response = render(request, "ui/_problem.html", {"error": error}, status=status)
+        # What was clicked stays as it is; the message appears beside the page's content.
+        response["HX-Retarget"] = "#toasts"
+        response["HX-Reswap"] = "beforeend"
+        return response

@@ -1,5 +1,180 @@
-"""Template tags and filters of the look."""
+"""Template tags and filters of the look, available in every template. docs/ui.md shows each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from django import template
+from django.forms import BoundField
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from lucide.templatetags.lucide import lucide as lucide_svg
+
+from portal.core import clock
+from portal.ui import chart_bundle, tones, words
+from portal.ui.charts import Chart
 
 register = template.Library()
+_UNKNOWN = format_html('<span class="unknown">{}</span>', words.NOT_KNOWN)
+
+
+@register.simple_tag
+def icon(name: str, size: int = 16) -> SafeString:
+    """A Lucide icon that decorates a word beside it; screen readers skip it."""
+    return SafeString(lucide_svg(name, size=size, aria_hidden="true", focusable="false"))
+
+
+@register.inclusion_tag("ui/tags/pill.html")
+def status_pill(state: str, text: str = "") -> dict[str, Any]:
+    return {"tone": tones.of(str(state)), "text": text or tones.words(str(state))}
+
+
+@register.inclusion_tag("ui/tags/traffic_bar.html")
+def traffic_bar(
+    stable_label: str,
+    candidate_label: str,
+    weight: int,
+    observed: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> dict[str, Any]:
+    """Requested weight and observed share of the candidate, all in per cent.
+
+    `low` and `high` are where the observed share may lie by chance at this weight.
+    """
+    return {
+        "stable_label": stable_label,
+        "candidate_label": candidate_label,
+        "weight": weight,
+        "stable_weight": 100 - weight,
+        "observed": observed,
+        "observed_start": None if observed is None else round(100 - observed, 3),
+        "has_range": low is not None and high is not None,
+        "range_start": None if high is None else round(100 - high, 3),
+        "range_width": None if low is None or high is None else round(high - low, 3),
+        "low": low,
+        "high": high,
+    }
+
+
+@register.inclusion_tag("ui/tags/mini_traffic.html")
+def mini_traffic(weight: int | None) -> dict[str, Any]:
+    """Share of the candidate in per cent; None when nothing is routed."""
+    return {"weight": weight, "start": 100 - (weight or 0)}
+
+
+@register.inclusion_tag("ui/tags/sparkline.html")
+def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> dict[str, Any]:
+    """A line through the values, oldest first; gaps where a value is not known."""
+    known = [float(value) for value in values if value is not None]
+    low, high = (min([0.0, *known]), max(known)) if known else (0.0, 0.0)
+    spread = (high - low) or 1.0
+    step = 120 / max(len(values) - 1, 1)
+    points = [
+        None if value is None else f"{i * step:.1f},{26 - (float(value) - low) / spread * 24:.1f}"
+        for i, value in enumerate(values)
+    ]
+    return {"lines": _runs(points), "label": label, "tone": tone, "is_known": len(known) > 1}
+
+
+def _runs(points: Sequence[str | None]) -> list[str]:
+    runs: list[list[str]] = [[]]
+    for point in points:
+        if point is None:
+            runs.append([])
+        else:
+            runs[-1].append(point)
+    return [" ".join(run) for run in runs if len(run) > 1]
+
+
+@register.inclusion_tag("ui/tags/meter.html")
+def meter(
+    percent: float | Decimal | None,
+    mark: float | Decimal | None = None,
+    tone: str = "",
+    label: str = "",
+) -> dict[str, Any]:
+    """A bar of `percent` (0..100); `mark` is where it should be by now. None shows no fill."""
+    value = None if percent is None else min(max(float(percent), 0.0), 100.0)
+    text = words.NOT_KNOWN if percent is None else f"{float(percent):.0f} %"
+    return {
+        "value": None if value is None else round(value, 2),
+        "mark": None if mark is None else round(min(max(float(mark), 0.0), 99.0), 2),
+        "tone": tone,
+        "text": f"{label}: {text}" if label else text,
+    }
+
+
+@register.inclusion_tag("ui/tags/chart.html")
+def chart(name: str, spec: Chart) -> dict[str, Any]:
+    """`spec` comes from portal.ui.charts; the same numbers follow as a table."""
+    return {"name": name, "chart": spec, "chart_bundle_version": chart_bundle.VERSION}
+
+
+@register.inclusion_tag("ui/tags/checks.html")
+def checks(items: Sequence[Any]) -> dict[str, Any]:
+    """Rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
+    return {"items": items}
+
+
+@register.inclusion_tag("ui/tags/field.html")
+def field(bound_field: BoundField, unit: str = "") -> dict[str, Any]:
+    """Label, input with its unit, hint and error, wired together for screen readers."""
+    widget = bound_field.field.widget
+    return {
+        "field": bound_field,
+        "unit": unit or widget.attrs.get("data-unit", ""),
+        "is_checkbox": getattr(widget, "input_type", "") == "checkbox",
+    }
+
+
+@register.filter
+def since(at: datetime | None) -> SafeString:
+    """Relative time with the exact UTC on hover; refreshed in the browser."""
+    if at is None:
+        return _UNKNOWN
+    return format_html(
+        '<time datetime="{}" title="{} UTC" data-since>{}</time>',
+        at.isoformat(timespec="seconds"),
+        f"{at:%Y-%m-%d %H:%M:%S}",
+        words.since(at, clock.now()),
+    )
+
+
+@register.filter
+def money(amount: Decimal | str | int | None) -> str | SafeString:
+    if amount is None or amount == "":
+        return _UNKNOWN
+    try:
+        return words.money(Decimal(amount))
+    except InvalidOperation:
+        return _UNKNOWN
+
+
+@register.filter
+def filesize(count: int | None) -> str | SafeString:
+    return _UNKNOWN if count is None else words.filesize(int(count))
+
+
+@register.filter
+def mib(count: float | None) -> str | SafeString:
+    return _UNKNOWN if count is None else words.mib(count)
+
+
+@register.filter
+def percent(ratio: float | Decimal | None) -> str | SafeString:
+    return _UNKNOWN if ratio is None else words.percent(ratio)
+
+
+@register.filter
+def known(value: Any) -> Any:
+    return _UNKNOWN if value is None or value == "" else value
+
+
+@register.filter
+def initials(name: str) -> str:
+    parts = [part for part in str(name).replace("-", " ").split() if part]
+    return "".join(part[0] for part in parts[:2]) if len(parts) > 1 else str(name)[:2]

@@ -1,0 +1,21 @@
+"""What a person prefers to see. Not audited: it changes nothing for anyone else."""
+
+from __future__ import annotations
+
+from portal.accounts.models import User
+from portal.core.errors import Invalid
+
+THEMES = ("", "light", "dark")
+
+
+def checked_theme(theme: str) -> str:
+    """Raises Invalid for an unknown theme; empty follows the system."""
+    if theme not in THEMES:
+        raise Invalid(
+            "A theme is light, dark or empty for the system's.", fields={"theme": "unknown"}
+        )
+    return theme
+
+
+def set_theme(*, actor: User, theme: str) -> None:
+    User.objects.filter(pk=actor.pk).update(theme=checked_theme(theme))

@@ -1,0 +1,51 @@
+"""Small addresses that the frame of every page needs: theme and the charts' script."""
+
+from __future__ import annotations
+
+import gzip
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from portal.accounts import preferences
+from portal.accounts.models import User
+from portal.core.errors import NotFound
+from portal.ui import chart_bundle, htmx
+from portal.ui.context import THEME_COOKIE
+
+_YEAR_SECONDS = 31_536_000
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Keep light, dark or the system's; people who are not signed in keep it in a cookie."""
+    chosen = preferences.checked_theme(request.POST.get("theme", ""))
+    if isinstance(request.user, User):
+        preferences.set_theme(actor=request.user, theme=chosen)
+    response = HttpResponse(status=204) if htmx.is_partial(request) else _back(request)
+    response.set_cookie(THEME_COOKIE, chosen, max_age=_YEAR_SECONDS, samesite="Lax", httponly=True)
+    return response
+
+
+@require_GET
+def chart_script(request: HttpRequest, version: str) -> HttpResponse:
+    if version != chart_bundle.VERSION:
+        raise NotFound("There is no such version of the charts' script.")
+    packed = chart_bundle.compressed()
+    is_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+    response = HttpResponse(
+        packed if is_gzip else gzip.decompress(packed),
+        content_type="text/javascript; charset=utf-8",
+    )
+    if is_gzip:
+        response["Content-Encoding"] = "gzip"
+    response["Vary"] = "Accept-Encoding"
+    response["Cache-Control"] = f"public, max-age={_YEAR_SECONDS}, immutable"
+    return response
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    url = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(url, allowed_hosts={request.get_host()})
+    return HttpResponseRedirect(url if is_ours else "/")

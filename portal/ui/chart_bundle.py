@@ -1,0 +1,19 @@
+"""Vega-Embed for the browser, from the same wheel that can draw charts on the server."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from importlib.metadata import version as version_of
+
+import vl_convert
+
+# Part of the address, so that browsers may keep the file for ever.
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+VERSION = version_of("vl-convert-python")
+
+
+@cache
+def compressed() -> bytes:
+    """The gzipped script. Bundling takes over a second, so each process does it once, on demand."""
+    return gzip.compress(vl_convert.javascript_bundle(_SNIPPET).encode(), mtime=0)

@@ -1,0 +1,266 @@
+"""Vega-Lite specs in our tokens, each with its numbers as a table.
+
+Colours are CSS variables: the SVG is drawn in the page, so both themes follow without a redraw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+_SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
+_IDLE_COLOUR = "var(--idle)"
+IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
+
+    label: str
+    spec: dict[str, Any]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    legend: Sequence[LegendEntry] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of one bar."""
+
+    at: datetime
+    series: str
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of one line; None breaks the line."""
+
+    at: datetime
+    series: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened, as a dotted vertical line with a word."""
+
+    at: datetime
+    text: str
+
+
+def stacked_bars(
+    *,
+    label: str,
+    bars: Sequence[Bar],
+    unit: str,
+    time_unit: str = "yearmonthdate",
+    time_format: str = "%-d %b",
+) -> Chart:
+    """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top."""
+    names = _ordered([bar.series for bar in bars])
+    colours = _colours(names)
+    values = [
+        {
+            "at": _iso(bar.at),
+            "series": bar.series,
+            "value": float(bar.value),
+            "order": names.index(bar.series),
+        }
+        for bar in bars
+    ]
+    spec = _base(label) | {
+        "data": {"values": values},
+        "mark": {"type": "bar", "cornerRadius": 1, "width": {"band": 0.72}},
+        "encoding": {
+            "x": {
+                "field": "at",
+                "type": "ordinal",
+                "timeUnit": f"utc{time_unit}",
+                "axis": {
+                    "format": time_format,
+                    "title": None,
+                    "labelOverlap": True,
+                    "ticks": False,
+                },
+            },
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "axis": {"title": unit, "tickCount": 4},
+            },
+            "color": _colour_scale(names, colours),
+            "order": {"field": "order"},
+            "tooltip": [
+                {"field": "at", "type": "temporal", "timeUnit": f"utc{time_unit}", "title": "UTC"},
+                {"field": "series", "title": "Who"},
+                {"field": "value", "title": unit, "format": ",.2f"},
+            ],
+        },
+    }
+    header, rows = _pivot([(bar.at, bar.series, f"{bar.value:,.2f}") for bar in bars], names)
+    return Chart(label, spec, header, rows, _legend(names, colours))
+
+
+def lines(
+    *,
+    label: str,
+    points: Sequence[Point],
+    unit: str,
+    threshold: float | None = None,
+    marks: Sequence[Mark] = (),
+) -> Chart:
+    """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
+    names = _ordered([point.series for point in points])
+    colours = _colours(names)
+    values = [{"at": _iso(p.at), "series": p.series, "value": p.value} for p in points]
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": values},
+            "mark": {"type": "line", "strokeWidth": 1.8, "invalid": "break-paths-show-domains"},
+            "encoding": {
+                "x": {
+                    "field": "at",
+                    "type": "temporal",
+                    "scale": {"type": "utc"},
+                    "axis": {"format": "%H:%M", "title": None, "tickCount": 6},
+                },
+                "y": {
+                    "field": "value",
+                    "type": "quantitative",
+                    "scale": {"zero": True},
+                    "axis": {"title": unit, "tickCount": 4},
+                },
+                "color": _colour_scale(names, colours),
+                "tooltip": [
+                    {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
+                    {"field": "series", "title": "Who"},
+                    {"field": "value", "title": unit, "format": ",.3~f"},
+                ],
+            },
+        }
+    ]
+    if threshold is not None:
+        layers += _threshold(threshold, unit)
+    if marks:
+        layers += _marks(marks)
+    header, rows = _pivot(
+        [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
+    )
+    return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+
+
+def _base(label: str) -> dict[str, Any]:
+    text = {"labelColor": "var(--text-3)", "titleColor": "var(--text-3)"}
+    font = {"labelFont": "inherit", "titleFont": "inherit", "labelFontSize": 11}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "description": label,
+        "width": "container",
+        "height": 180,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": "transparent",
+        "config": {
+            "font": "inherit",
+            "view": {"stroke": None},
+            "axis": text
+            | font
+            | {
+                "titleFontSize": 11,
+                "titleFontWeight": "normal",
+                "domain": False,
+                "ticks": False,
+                "labelPadding": 6,
+                "gridColor": "var(--line)",
+            },
+            "axisX": {"grid": False, "domain": True, "domainColor": "var(--line-strong)"},
+            "bar": {"discreteBandSize": {"band": 0.72}},
+        },
+    }
+
+
+def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
+    data = {"values": [{"limit": value, "text": f"limit {value:g} {unit}".strip()}]}
+    y = {"field": "limit", "type": "quantitative"}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": "var(--bad)", "strokeDash": [4, 4]},
+            "encoding": {"y": y},
+        },
+        {
+            "data": data,
+            "mark": {
+                "type": "text",
+                "color": "var(--bad)",
+                "align": "right",
+                "dy": -6,
+                "x": "width",
+            },
+            "encoding": {"y": y, "text": {"field": "text"}},
+        },
+    ]
+
+
+def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    data = {"values": [{"at": _iso(mark.at), "text": mark.text} for mark in marks]}
+    x = {"field": "at", "type": "temporal"}
+    rule = {"type": "rule", "color": "var(--text-3)", "strokeDash": [2, 3]}
+    words = {
+        "type": "text",
+        "color": "var(--text-3)",
+        "align": "left",
+        "dx": 4,
+        "y": "height",
+        "dy": -6,
+    }
+    return [
+        {"data": data, "mark": rule, "encoding": {"x": x}},
+        {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "text"}}},
+    ]
+
+
+def _ordered(names: Sequence[str]) -> list[str]:
+    seen = list(dict.fromkeys(names))
+    return [name for name in seen if name != IDLE] + [name for name in seen if name == IDLE]
+
+
+def _colours(names: Sequence[str]) -> list[str]:
+    own = {"stable": "var(--stable)", "candidate": "var(--candidate)", IDLE: _IDLE_COLOUR}
+    return [own.get(name, _SERIES[i % len(_SERIES)]) for i, name in enumerate(names)]
+
+
+def _colour_scale(names: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
+    scale = {"domain": list(names), "range": list(colours)}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": None}
+
+
+def _legend(names: Sequence[str], colours: Sequence[str]) -> tuple[LegendEntry, ...]:
+    return tuple(LegendEntry(*pair) for pair in zip(names, colours, strict=True))
+
+
+def _pivot(
+    cells: Sequence[tuple[datetime, str, str]], names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    by_time: dict[datetime, dict[str, str]] = {}
+    for at, series, text in cells:
+        by_time.setdefault(at, {})[series] = text
+    rows = [
+        [f"{at:%Y-%m-%d %H:%M}", *(values.get(name, "") for name in names)]
+        for at, values in sorted(by_time.items())
+    ]
+    return ["UTC", *names], rows
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

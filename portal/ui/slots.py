@@ -1,0 +1,39 @@
+"""What other apps put into the frame. The frame knows none of them; they register at import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from portal.accounts.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """One line at the foot of the rail. `tone` is "ok", "bad" or ""."""
+
+    text: str
+    tone: str = ""
+
+
+_badges: dict[str, Callable[[User], int]] = {}
+_status_lines: list[Callable[[User], Sequence[StatusLine]]] = []
+
+
+def register_badge(path: str, count: Callable[[User], int]) -> None:
+    """Show count(user) beside the rail entry with this path while it is not zero."""
+    _badges[path] = count
+
+
+def register_status(lines: Callable[[User], Sequence[StatusLine]]) -> None:
+    if lines not in _status_lines:
+        _status_lines.append(lines)
+
+
+def badge_of(path: str, user: User) -> int:
+    count = _badges.get(path)
+    return count(user) if count else 0
+
+
+def status_lines(user: User) -> list[StatusLine]:
+    return [line for lines in _status_lines for line in lines(user)]

@@ -1,0 +1,76 @@
+"""Values in words: times, money, sizes, shares. None is "not known", never 0."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+
+NOT_KNOWN = "not known"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_SOON = timedelta(seconds=5)
+_CENT = Decimal("0.01")
+
+
+def span(seconds: float) -> str:
+    """The largest whole unit: "40 s", "12 min", "3 h", "5 d"."""
+    whole = int(abs(seconds))
+    for size, name in _UNITS:
+        if whole >= size:
+            return f"{whole // size} {name}"
+    return "0 s"
+
+
+def since(at: datetime, now: datetime) -> str:
+    """Relative time; beyond 60 days the date itself."""
+    gap = now - at
+    if abs(gap) < _SOON:
+        return "just now"
+    if abs(gap) > timedelta(days=60):
+        return f"{at.day} {at:%b %Y}"
+    words = span(gap.total_seconds())
+    return f"{words} ago" if gap > timedelta(0) else f"in {words}"
+
+
+def money(amount: Decimal) -> str:
+    """Dollars: cents below 1,000, whole dollars above, up to six digits for fractions of a cent."""
+    size = abs(amount)
+    sign = "\N{MINUS SIGN}" if amount < 0 else ""
+    if size >= 1000:
+        return f"{sign}${size:,.0f}"
+    if size == 0 or size >= _CENT:
+        return f"{sign}${size.quantize(_CENT, rounding=ROUND_HALF_EVEN)}"
+    return f"{sign}${_significant(size)}"
+
+
+def _significant(size: Decimal) -> str:
+    text = f"{size:.6f}".rstrip("0")
+    return text if Decimal(text) else "<0.000001"
+
+
+def filesize(count: int) -> str:
+    return _binary(float(count), ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+
+
+def mib(count: float) -> str:
+    return _binary(float(count), ("MiB", "GiB", "TiB", "PiB"))
+
+
+def _binary(size: float, units: tuple[str, ...]) -> str:
+    for unit in units[:-1]:
+        if abs(size) < 1024:
+            return f"{_short(size)} {unit}"
+        size /= 1024
+    return f"{_short(size)} {units[-1]}"
+
+
+def _short(size: float) -> str:
+    return f"{size:.0f}" if size >= 100 or size == int(size) else f"{size:.1f}"
+
+
+def percent(ratio: float | Decimal) -> str:
+    """A ratio 0..1 in per cent: two digits below 1 %, one below 10 %, whole above."""
+    value = float(ratio) * 100
+    size = abs(value)
+    if size == 0 or size >= 10:
+        return f"{value:.0f} %"
+    return f"{value:.2f} %" if size < 1 else f"{value:.1f} %"

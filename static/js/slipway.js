@@ -1,0 +1,174 @@
+/* Comforts of the frame. Every page works without this file. */
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  root.classList.add("js");
+
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+
+  // Theme: shown at once; the form posts the choice, and the server renders it from then on.
+  document.addEventListener("click", (event) => {
+    const choice = event.target.closest("[data-theme-choice]");
+    if (!choice) return;
+    if (choice.value) root.dataset.theme = choice.value;
+    else delete root.dataset.theme;
+    all("[data-theme-choice]").forEach((other) =>
+      other.setAttribute("aria-pressed", String(other === choice)));
+  });
+
+  // Drawer.
+  const setDrawer = (open) => {
+    root.classList.toggle("drawer", open);
+    all("[data-drawer]").forEach((button) => button.setAttribute("aria-expanded", String(open)));
+    if (open) document.querySelector("#rail nav a")?.focus();
+  };
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-drawer]")) {
+      event.preventDefault();
+      setDrawer(!root.classList.contains("drawer"));
+    } else if (!event.target.closest("#rail")) setDrawer(false);
+    all("details[data-menu][open]").forEach((menu) => {
+      if (!menu.contains(event.target)) menu.open = false;
+    });
+    if (event.target.closest("[data-close]")) event.target.closest("[data-problem], .banner").remove();
+  });
+
+  // Search: "/" or Ctrl-K focuses, arrows walk the results, Escape leaves.
+  const isTyping = (target) => target.matches("input, textarea, select, [contenteditable]");
+  document.addEventListener("keydown", (event) => {
+    const search = document.querySelector("[data-jump]");
+    const asksForSearch = (event.key === "k" && (event.ctrlKey || event.metaKey)) ||
+      (event.key === "/" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey);
+    if (search && asksForSearch) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+      return;
+    }
+    if (event.key === "Escape") {
+      setDrawer(false);
+      all("details[data-menu][open]").forEach((menu) => {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      });
+      if (event.target.closest(".jump")) event.target.blur();
+      return;
+    }
+    if (event.target.closest?.(".jump") && ["ArrowDown", "ArrowUp"].includes(event.key)) {
+      event.preventDefault();
+      const stops = [search, ...all("#jump-results a")];
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      stops[(stops.indexOf(document.activeElement) + step + stops.length) % stops.length].focus();
+    }
+  });
+
+  // Copy buttons: data-copy holds the text, or "#id" of the element whose text is meant.
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const wanted = button.dataset.copy;
+    const text = wanted.startsWith("#") ? document.querySelector(wanted).textContent : wanted;
+    try {
+      await navigator.clipboard.writeText(text.trim());
+      button.classList.add("copied");
+      button.setAttribute("aria-label", "Copied");
+      setTimeout(() => button.classList.remove("copied"), 1500);
+    } catch {
+      toast("The browser refused access to the clipboard. Select the text and copy it yourself.");
+    }
+  });
+
+  // Relative times stay true while the page is open. The words are those of portal/ui/words.py.
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const since = (at) => {
+    const gap = (Date.now() - at) / 1000;
+    if (Math.abs(gap) < 5) return "just now";
+    const [size, name] = units.find(([size]) => Math.abs(gap) >= size);
+    const words = `${Math.floor(Math.abs(gap) / size)} ${name}`;
+    return gap > 0 ? `${words} ago` : `in ${words}`;
+  };
+  const refreshTimes = () => all("time[data-since]").forEach((element) => {
+    const at = Date.parse(element.dateTime);
+    if (Math.abs(Date.now() - at) < 60 * 86400 * 1000) element.textContent = since(at);
+  });
+  setInterval(refreshTimes, 15000);
+
+  // Errors of htmx requests as a message that stays until it is dismissed; the same one once.
+  const toast = (text) => {
+    const box = document.getElementById("toasts");
+    if (!box || [...box.children].some((child) => child.textContent.includes(text))) return;
+    const banner = document.createElement("div");
+    banner.className = "banner bad";
+    const words = document.createElement("span");
+    words.textContent = text;
+    const close = document.createElement("button");
+    close.className = "close";
+    close.type = "button";
+    close.dataset.close = "";
+    close.setAttribute("aria-label", "Dismiss");
+    close.textContent = "×";
+    banner.append(words, close);
+    box.append(banner);
+  };
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr } = event.detail;
+    if (xhr.getResponseHeader("HX-Retarget") === "#toasts") {
+      const box = document.getElementById("toasts");
+      const twin = [...box.children].some((child) => xhr.responseText.includes(child.dataset.problem));
+      event.detail.shouldSwap = !twin;
+    }
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    const { xhr } = event.detail;
+    if (xhr.getResponseHeader("HX-Retarget")) return;
+    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page; if it stays, tell a platform admin.`);
+  });
+  document.addEventListener("htmx:sendError", () =>
+    toast("The portal does not answer. This page tries again by itself."));
+
+  // Changed values of a polled fragment flash once.
+  const before = new Map();
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    all("[data-live]", event.detail.target).forEach((element) => before.set(element.dataset.live, element.textContent));
+  });
+  document.addEventListener("htmx:load", (event) => {
+    all("[data-live]", event.detail.elt).forEach((element) => {
+      const old = before.get(element.dataset.live);
+      if (old !== undefined && old !== element.textContent) element.classList.add("live");
+    });
+    refreshTimes();
+    draw(event.detail.elt);
+  });
+
+  // The first wrong field of a form that came back.
+  document.querySelector("main [aria-invalid='true']")?.focus();
+
+  // Charts: the library is fetched when the first chart is on the page.
+  let library;
+  const loadLibrary = (url) => {
+    library ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = url;
+      script.onload = () => resolve(window.vegaEmbed);
+      script.onerror = reject;
+      document.head.append(script);
+    });
+    return library;
+  };
+  const drawOne = async (figure) => {
+    const plot = figure.querySelector(".plot");
+    try {
+      const embed = await loadLibrary(figure.dataset.bundle);
+      const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
+      await embed(plot, spec, { ast: true, renderer: "svg", actions: false, defaultStyle: false });
+    } catch {
+      plot.classList.add("failed");
+      plot.textContent = "The chart cannot be drawn here; the table below has its numbers.";
+    }
+  };
+  const draw = (from) => all("[data-chart]:not([data-drawn])", from.parentElement ?? from).forEach((figure) => {
+    figure.dataset.drawn = "";
+    drawOne(figure);
+  });
+  draw(document.body);
+})();
