@@ -1,0 +1,34 @@
+# The few commands of this repository. PYTHON chooses the interpreter, SLIPWAY_PORT the demo's port.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo demo-reset test check bench install openapi
+.DEFAULT_GOAL := demo
+
+demo: $(STAMP)
+	@$(BIN)/python -m portal.management.demo
+
+demo-reset: $(STAMP)
+	@$(BIN)/python -m portal.management.demo --reset
+
+# Shows why each skipped test was skipped. ARGS narrows it down: make test ARGS=tests/fleet
+test: $(STAMP)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -rs --durations=10 $(ARGS)
+
+check: $(STAMP)
+	@$(BIN)/python -m portal.management.check
+
+bench: $(STAMP)
+	@$(BIN)/python -m tests.benchmarks $(NAME)
+
+openapi: $(STAMP)
+	@$(BIN)/python -m portal.management.check --write-openapi
+
+install: $(STAMP)
+
+$(STAMP): requirements.lock portal/management/install.py
+	@$(PYTHON) portal/management/install.py $(VENV)
+	@touch $@

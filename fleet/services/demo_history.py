@@ -1,0 +1,189 @@
+"""Three weeks of past use for the demo, so that its charts are not empty. All rows say is_demo.
+
+The rows obey the ledger's rule: the rows of a node and hour sum to the price of that hour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from django.db import transaction
+
+from fleet.models import Cluster, LedgerKind, LedgerRow, Workload, WorkloadHour
+from fleet.selectors import prices
+from portal.accounts.models import Team
+
+_DAYS: Final = 20
+_HOUR: Final = timedelta(hours=1)
+_HOUR_MS: Final = 3_600_000
+_CENTS: Final = Decimal("0.000001")
+
+
+@dataclass(frozen=True, slots=True)
+class PastNode:
+    name: str
+    instance_type: str
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastWorkload:
+    """`hours` are those of a day in which it ran, from `first_day` to before `last_day` ago."""
+
+    team: str
+    deployment: str
+    revision: int
+    node: str
+    gpus: int
+    first_day: int
+    last_day: int
+    hours: range
+    peak_requests: int
+    mean_us: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.deployment}-r{self.revision}"
+
+    def ran_at(self, hour: datetime, until: datetime) -> bool:
+        days_ago = (until - hour) / timedelta(days=1)
+        return self.last_day < days_ago <= self.first_day and hour.hour in self.hours
+
+
+_NODES: Final = (
+    PastNode("local-a10g-1", "g5.xlarge", 1),
+    PastNode("local-a10g-2", "g5.xlarge", 1),
+    PastNode("local-t4-1", "g4dn.12xlarge", 4),
+)
+_ALL_DAY: Final = range(24)
+_WORKLOADS: Final = (
+    PastWorkload("vision", "ocr", 1, "local-a10g-1", 1, 20, 9, _ALL_DAY, 5200, 21_000),
+    PastWorkload("vision", "ocr", 2, "local-a10g-1", 1, 9, 0, _ALL_DAY, 6900, 14_000),
+    PastWorkload("vision", "defects", 1, "local-t4-1", 1, 18, 0, range(6, 20), 2400, 33_000),
+    PastWorkload("nlp", "intent", 1, "local-a10g-2", 1, 15, 0, _ALL_DAY, 3100, 9_000),
+    PastWorkload("nlp", "translate", 1, "local-t4-1", 2, 12, 1, range(6), 900, 180_000),
+)
+
+
+def plant(*, cluster_id: int, until: datetime) -> int:
+    """Write the history before the hour of `until`, once; return how many ledger rows were made."""
+    if LedgerRow.objects.filter(is_demo=True).exists():
+        return 0
+    cluster = Cluster.objects.get(pk=cluster_id)
+    end = until.replace(minute=0, second=0, microsecond=0)
+    hours = [end - _HOUR * n for n in range(_DAYS * 24, 0, -1)]
+    with transaction.atomic():
+        rows = [row for node in _NODES for row in _ledger(cluster, node, hours, end)]
+        LedgerRow.objects.bulk_create(rows, batch_size=500)
+        for past in _WORKLOADS:
+            _use(cluster, past, hours, end)
+    return len(rows)
+
+
+def _ledger(
+    cluster: Cluster, node: PastNode, hours: list[datetime], end: datetime
+) -> Iterator[LedgerRow]:
+    price = prices.price_of(
+        instance_type=node.instance_type,
+        region=cluster.region,
+        capacity_type="on-demand",
+        on=end.date(),
+    )
+    if price is None:
+        return
+    for hour in hours:
+        common = {
+            "hour": hour,
+            "cluster_name": cluster.name,
+            "node_uid": f"demo-{node.name}",
+            "node_name": node.name,
+            "instance_type": node.instance_type,
+            "usd_per_hour_amount": price.usd_per_hour_amount,
+            "price_source": price.source,
+            "is_demo": True,
+            "sealed_at": hour + _HOUR,
+        }
+        free_gpus, free_amount = node.gpus, price.usd_per_hour_amount
+        for past in _WORKLOADS:
+            if past.node != node.name or not past.ran_at(hour, end):
+                continue
+            cost = (price.usd_per_hour_amount * past.gpus / node.gpus).quantize(_CENTS)
+            free_gpus, free_amount = free_gpus - past.gpus, free_amount - cost
+            yield LedgerRow(
+                **common,
+                kind=LedgerKind.ALLOCATED,
+                team_slug=past.team,
+                namespace=past.team,
+                workload_name=past.name,
+                workload_labels=_labels(past),
+                gpu_milliseconds=past.gpus * _HOUR_MS,
+                cost_amount=cost,
+            )
+        if free_gpus:
+            yield LedgerRow(
+                **common,
+                kind=LedgerKind.IDLE,
+                gpu_milliseconds=free_gpus * _HOUR_MS,
+                cost_amount=free_amount,
+            )
+
+
+def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datetime) -> None:
+    ran = [hour for hour in hours if past.ran_at(hour, end)]
+    workload, _ = Workload.objects.get_or_create(
+        cluster=cluster,
+        namespace=past.team,
+        name=past.name,
+        defaults={
+            "team": Team.objects.get(slug=past.team),
+            "labels": _labels(past),
+            "triton_model": past.deployment,
+            "created_at": ran[0],
+            "retired_at": ran[-1] + _HOUR,
+        },
+    )
+    WorkloadHour.objects.bulk_create(
+        [_hour_of(workload, past, hour) for hour in ran], batch_size=500
+    )
+
+
+def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> WorkloadHour:
+    """Busy by day, quiet by night, less at weekends: the same numbers every time."""
+    daylight = 0.25 + 0.75 * math.sin(math.pi * hour.hour / 23) ** 2
+    weekend = 0.45 if hour.weekday() >= 5 else 1.0
+    ripple = 1 + 0.12 * math.sin(hour.toordinal() * 2.7 + hour.hour * 1.3)
+    requests = int(past.peak_requests * daylight * weekend * ripple)
+    duration_us = requests * past.mean_us
+    compute_us = duration_us * 78 // 100
+    return WorkloadHour(
+        workload=workload,
+        start=hour,
+        request_success=requests,
+        request_failure=requests // 700,
+        inference_count=requests,
+        execution_count=max(requests * 5 // 8, 1),
+        request_duration_us=duration_us,
+        queue_duration_us=duration_us * 12 // 100,
+        compute_input_us=duration_us * 4 // 100,
+        compute_infer_us=compute_us,
+        compute_output_us=duration_us * 3 // 100,
+        observed_ms=_HOUR_MS,
+        gpu_busy_ms=min(compute_us // 1000, _HOUR_MS * past.gpus),
+        gpu_busy_source="triton",
+        is_demo=True,
+    )
+
+
+def _labels(past: PastWorkload) -> dict[str, str]:
+    return {
+        "deployment": past.deployment,
+        "revision": str(past.revision),
+        "model": past.deployment,
+        "version": str(past.revision),
+        "demo": "true",
+    }

@@ -1,0 +1,138 @@
+"""`make check`: every static check of the repository, two at a time; says what failed and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SNAPSHOT = REPOSITORY / "docs" / "openapi.yaml"
+_BIN = Path(sys.executable).parent
+_MANAGE = (sys.executable, "manage.py")
+_TEST_SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+_SCHEMA = (*_MANAGE, "spectacular", "--validate", "--fail-on-warn", "--api-version", "v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    command: tuple[str, ...]
+    fix: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    check: Check
+    is_ok: bool
+    seconds: float
+    output: str
+
+
+def main() -> int:
+    if "--write-openapi" in sys.argv:
+        SNAPSHOT.write_text(_schema())
+        print(f"Wrote {SNAPSHOT.relative_to(REPOSITORY)}.")
+        return 0
+    if "--openapi" in sys.argv:
+        difference = _openapi_difference()
+        print(difference)
+        return 1 if difference else 0
+    with ThreadPoolExecutor(2) as pool:
+        results = [_show(result) for result in pool.map(_run, _checks())]
+    failed = [result.check.name for result in results if not result.is_ok]
+    print(f"Failed: {', '.join(failed)}" if failed else "All checks passed.")
+    return 1 if failed else 0
+
+
+def _checks() -> list[Check]:
+    production = {
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "SLIPWAY_SECRET_KEY": secrets.token_urlsafe(50),
+        "SLIPWAY_DATABASE_URL": "postgres://slipway:not-used@127.0.0.1:1/slipway",
+        "SLIPWAY_REDIS_URL": "redis://127.0.0.1:1/0",
+        "SLIPWAY_ALLOWED_HOSTS": "slipway.example.org",
+    }
+    deploy = (*_MANAGE, "check", "--deploy", "--fail-level", "WARNING")
+    migrations = (*_MANAGE, "makemigrations", "--check", "--dry-run", "-v", "1")
+    templates = ("--check", "--lint", "--quiet", "templates")
+    return [
+        Check("mypy", (_tool("mypy"),), "Mend the types; read the lines above."),
+        Check("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
+        Check("ruff format", (_tool("ruff"), "format", "--check", "."), "ruff format ."),
+        Check("import-linter", (_tool("lint-imports"),), "Move the code; keep the arrows."),
+        Check("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
+        Check("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
+        Check("deploy settings", deploy, "Mend portal/settings.py.", production),
+        Check(
+            "OpenAPI snapshot",
+            (sys.executable, "-m", "portal.management.check", "--openapi"),
+            "make openapi, and read the difference before you commit it.",
+        ),
+    ]
+
+
+def _openapi_difference() -> str:
+    """What the code's schema and docs/openapi.yaml differ in; empty when they agree."""
+    kept = SNAPSHOT.read_text() if SNAPSHOT.exists() else ""
+    lines = difflib.unified_diff(
+        kept.splitlines(), _schema().splitlines(), "docs/openapi.yaml", "the code", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def _schema() -> str:
+    done = subprocess.run(
+        _SCHEMA,
+        cwd=REPOSITORY,
+        env={**_neutral_environment(), **_TEST_SETTINGS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"The API's schema cannot be made:\n{done.stderr}")
+    return done.stdout
+
+
+def _run(check: Check) -> Result:
+    began = time.monotonic()
+    done = subprocess.run(
+        check.command,
+        cwd=REPOSITORY,
+        env={**_neutral_environment(), **check.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return Result(check, done.returncode == 0, time.monotonic() - began, done.stdout)
+
+
+def _show(result: Result) -> Result:
+    word = "ok    " if result.is_ok else "FAILED"
+    print(f"{word} {result.check.name:<18} {result.seconds:5.1f} s", flush=True)
+    if not result.is_ok:
+        print(f"{result.output}\n  How to mend it: {result.check.fix}\n", flush=True)
+    return result
+
+
+def _neutral_environment() -> dict[str, str]:
+    """The result may not depend on what the person has set for the demo."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("SLIPWAY_", "DJANGO_"))}
+
+
+def _tool(name: str) -> str:
+    return str(_BIN / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

