@@ -76,6 +76,8 @@ class GroupKey:
         if self.revision:
             detail = f"{detail} r{self.revision}"
         team = self.team_slug or "unattributed"
+        if "/" in detail:
+            return detail
         return f"{team}/{detail}" if detail else team
 
 

@@ -1,0 +1,226 @@
+"""Nodes and pods as the cluster tells of them, reduced to what Slipway keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fleet.domain import shares
+
+_CAPACITY_TYPES = {
+    "ON_DEMAND": "on-demand",
+    "SPOT": "spot",
+    "CAPACITY_BLOCK": "capacity-block",
+}
+_FINISHED = frozenset({"Succeeded", "Failed"})
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedNode:
+    uid: str
+    name: str
+    resource_version: int
+    created_at: datetime
+    instance_type: str
+    capacity_type: str
+    region: str
+    zone: str
+    gpus: shares.NodeGpus
+    allocatable: dict[str, str]
+    labels: dict[str, str]
+    is_ready: bool
+    is_schedulable: bool
+    is_simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """`ended_at` is when its containers ended; None while it holds what it was given."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    labels: dict[str, str]
+    node_name: str
+    owner_name: str
+    phase: str
+    reason: str
+    message: str
+    is_ready: bool
+    restart_count: int
+    gpu_resource: str
+    gpu_units: int
+    created_at: datetime
+    scheduled_at: datetime | None
+    ready_at: datetime | None
+    is_finished: bool
+    ended_at: datetime | None
+
+
+def moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def version_of(item: Json) -> int:
+    text = str((item.get("metadata") or {}).get("resourceVersion", ""))
+    return int(text) if text.isdigit() else 0
+
+
+def node(item: Json) -> ObservedNode:
+    metadata, status = item["metadata"], item.get("status") or {}
+    labels = dict(metadata.get("labels") or {})
+    allocatable = {key: str(value) for key, value in (status.get("allocatable") or {}).items()}
+    capacity = labels.get("karpenter.sh/capacity-type") or _CAPACITY_TYPES.get(
+        labels.get("eks.amazonaws.com/capacityType", ""), "on-demand"
+    )
+    ready = _condition(status, "Ready")
+    return ObservedNode(
+        uid=metadata["uid"],
+        name=metadata["name"],
+        resource_version=version_of(item),
+        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
+        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
+        capacity_type=capacity,
+        region=labels.get("topology.kubernetes.io/region", ""),
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+        gpus=shares.gpus_of(labels, allocatable),
+        allocatable=allocatable,
+        labels=labels,
+        is_ready=ready.get("status") == "True",
+        is_schedulable=not (item.get("spec") or {}).get("unschedulable", False),
+        is_simulated=labels.get("slipway.dev/simulated") == "true",
+    )
+
+
+def pod(item: Json) -> ObservedPod:
+    metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    resource, units = gpu_request(spec)
+    scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
+    reason, message = _why_not_ready(item)
+    phase = str(status.get("phase") or "Pending")
+    is_finished = phase in _FINISHED
+    return ObservedPod(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        resource_version=version_of(item),
+        labels=dict(metadata.get("labels") or {}),
+        node_name=spec.get("nodeName") or "",
+        owner_name=_owner(metadata),
+        phase=phase,
+        reason=reason[:100],
+        message=message,
+        is_ready=ready.get("status") == "True",
+        restart_count=sum(int(c.get("restartCount", 0)) for c in _statuses(status)),
+        gpu_resource=resource,
+        gpu_units=units,
+        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
+        scheduled_at=_scheduled_at(spec, status, scheduled, metadata),
+        ready_at=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
+        is_finished=is_finished,
+        ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
+    )
+
+
+def gpu_request(spec: Json) -> tuple[str, int]:
+    """The GPU resource and amount that the scheduler sets aside: the sum of the containers, or
+    what the largest init container asks for.
+    """
+    together: dict[str, int] = {}
+    for container in spec.get("containers") or []:
+        for name, amount in _gpu_limits(container).items():
+            together[name] = together.get(name, 0) + amount
+    for container in spec.get("initContainers") or []:
+        for name, amount in _gpu_limits(container).items():
+            together[name] = max(together.get(name, 0), amount)
+    if not together:
+        return "", 0
+    name = max(together, key=lambda key: (together[key], key))
+    return name, together[name]
+
+
+def _gpu_limits(container: Json) -> dict[str, int]:
+    resources = container.get("resources") or {}
+    asked = (resources.get("requests") or {}) | (resources.get("limits") or {})
+    return {
+        name: int(amount)
+        for name, amount in asked.items()
+        if shares.is_gpu(name) and str(amount).isdigit() and int(amount) > 0
+    }
+
+
+def _condition(status: Json, type_: str) -> Json:
+    found: Json
+    for found in status.get("conditions") or []:
+        if found.get("type") == type_:
+            return found
+    return {}
+
+
+def _statuses(status: Json) -> list[Json]:
+    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+
+
+def _owner(metadata: Json) -> str:
+    owners = metadata.get("ownerReferences") or []
+    return str(owners[0]["name"]) if owners else str(metadata["name"])
+
+
+def _scheduled_at(spec: Json, status: Json, scheduled: Json, metadata: Json) -> datetime | None:
+    if not spec.get("nodeName"):
+        return None
+    at = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
+    return moment(at or status.get("startTime") or metadata["creationTimestamp"])
+
+
+def _ended_at(status: Json) -> datetime | None:
+    """The end of its last container; None while one still runs or nothing tells."""
+    ends = [
+        moment(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
+        for container in status.get("containerStatuses") or []
+    ]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def _why_not_ready(item: Json) -> tuple[str, str]:
+    """In the cluster's words, the most telling first."""
+    status = item.get("status") or {}
+    if item["metadata"].get("deletionTimestamp"):
+        return "Terminating", ""
+    ready, scheduled = _condition(status, "Ready"), _condition(status, "PodScheduled")
+    if ready.get("status") == "True":
+        return "", ""
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
+    for container in _statuses(status):
+        told = _container_trouble(container)
+        if told:
+            return told
+    if status.get("reason"):
+        return str(status["reason"]), str(status.get("message", ""))
+    return str(ready.get("reason", "")), str(ready.get("message", ""))
+
+
+def _container_trouble(container: Json) -> tuple[str, str] | None:
+    state = container.get("state") or {}
+    last = (container.get("lastState") or {}).get("terminated") or {}
+    if waiting := state.get("waiting"):
+        message = str(waiting.get("message", ""))
+        if last:
+            message = f"{message} (last run: {_exit_words(last)})".strip()
+        return str(waiting.get("reason", "Waiting")), message
+    ended = state.get("terminated") or {}
+    if ended and ended.get("exitCode", 0) != 0:
+        return str(ended.get("reason") or "Error"), _exit_words(ended)
+    return None
+
+
+def _exit_words(ended: Json) -> str:
+    words = [f"exit code {ended.get('exitCode', '?')}"]
+    words += [str(ended[key]) for key in ("reason", "message") if ended.get(key)]
+    return ", ".join(words)

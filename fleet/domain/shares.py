@@ -1,0 +1,131 @@
+"""How much of a GPU a resource request is, in millionths of one GPU (ppm).
+
+Whole GPUs count as they are; a time-sliced or MPS replica is 1/replicas; a MIG slice is its
+memory slices / 8, so that the shares of one GPU never exceed it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+GPU_PPM = 1_000_000
+WHOLE = "nvidia.com/gpu"
+SHARED = "nvidia.com/gpu.shared"
+MIG_PREFIX = "nvidia.com/mig-"
+_MEMORY_SLICES = 8
+_COMPUTE_SLICES = 7
+_PROFILE = re.compile(r"^(\d+)g\.(\d+)gb")
+_COUNT_LABELS = (
+    "karpenter.k8s.aws/instance-gpu-count",
+    "eks.amazonaws.com/instance-gpu-count",
+    "nvidia.com/gpu.count",
+)
+_PRODUCT_LABELS = (
+    "nvidia.com/gpu.product",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",
+)
+_MEMORY_LABELS = (
+    "karpenter.k8s.aws/instance-gpu-memory",
+    "eks.amazonaws.com/instance-gpu-memory",
+    "nvidia.com/gpu.memory",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpus:
+    """The GPUs of a node: physical count, memory of each, and how they are divided."""
+
+    count: int
+    memory_mib: int
+    product: str
+    replicas: int
+    # Set where all GPUs are sliced alike and slices appear as plain nvidia.com/gpu.
+    single_profile: str = ""
+
+
+def is_gpu(resource: str) -> bool:
+    return resource in {WHOLE, SHARED} or resource.startswith(MIG_PREFIX)
+
+
+def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
+    """Read from what the device plugin, GPU feature discovery and Karpenter write on a node."""
+    product = _first(labels, _PRODUCT_LABELS)
+    replicas = max(1, _number(labels.get("nvidia.com/gpu.replicas")))
+    if labels.get("nvidia.com/gpu.sharing-strategy") == "none":
+        replicas = 1
+    name, _, profile = product.partition("-MIG-")
+    return NodeGpus(
+        count=_count(labels, allocatable, replicas, profile),
+        memory_mib=_number(_first(labels, _MEMORY_LABELS)),
+        product=name.removesuffix("-SHARED"),
+        replicas=replicas,
+        single_profile=profile,
+    )
+
+
+def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
+    """What `units` of the resource are, on a node with these GPUs."""
+    if resource.startswith(MIG_PREFIX):
+        return units * _slice_ppm(resource.removeprefix(MIG_PREFIX), gpus)
+    if gpus.single_profile:
+        return units * _slice_ppm(gpus.single_profile, gpus)
+    if resource == SHARED or gpus.replicas > 1:
+        return units * GPU_PPM // gpus.replicas
+    return units * GPU_PPM
+
+
+def vram_mib(resource: str, units: int, gpus: NodeGpus) -> int:
+    """Memory that goes with the share; time slices share it without a wall between them."""
+    return gpus.memory_mib * share_ppm(resource, units, gpus) // GPU_PPM
+
+
+def memory_slices(profile: str, memory_mib: int) -> int:
+    """1g.10gb of an 80 GB GPU is 1 of 8. Without the GPU's memory, go by the compute slices."""
+    match = _PROFILE.match(profile)
+    if match is None:
+        return _MEMORY_SLICES
+    compute, gigabytes = int(match[1]), int(match[2])
+    if memory_mib:
+        slices = round(gigabytes * 1024 * _MEMORY_SLICES / memory_mib)
+    else:
+        slices = {1: 1, 2: 2, 3: 4, 4: 4}.get(compute, _MEMORY_SLICES)
+    return min(max(slices, 1), _MEMORY_SLICES)
+
+
+def _slice_ppm(profile: str, gpus: NodeGpus) -> int:
+    return GPU_PPM * memory_slices(profile, gpus.memory_mib) // _MEMORY_SLICES
+
+
+def _count(
+    labels: Mapping[str, str], allocatable: Mapping[str, str], replicas: int, profile: str
+) -> int:
+    physical = _number(_first(labels, _COUNT_LABELS[:2]))
+    if physical:
+        return physical
+    counted = _number(labels.get(_COUNT_LABELS[2]))
+    if profile and counted:
+        # Here the label counts slices. A GPU holds as many as both of its budgets allow.
+        per_gpu = _slices_per_gpu(profile, _number(_first(labels, _MEMORY_LABELS)))
+        return -(-counted // per_gpu)
+    if counted:
+        return counted
+    advertised = _number(allocatable.get(WHOLE)) or _number(allocatable.get(SHARED))
+    return -(-advertised // replicas)
+
+
+def _slices_per_gpu(profile: str, memory_mib: int) -> int:
+    match = _PROFILE.match(profile)
+    compute = int(match[1]) if match else _COMPUTE_SLICES
+    by_memory = _MEMORY_SLICES // memory_slices(profile, memory_mib)
+    return max(1, min(_COMPUTE_SLICES // max(compute, 1), by_memory))
+
+
+def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((labels[name] for name in names if labels.get(name)), "")
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdigit() else 0

@@ -1,0 +1,150 @@
+"""Triton's counters: increases between readings, and what follows from them.
+
+Missing is not zero: with no observed time every figure is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from fleet.domain.metering import milliseconds
+
+_SOURCES = {
+    "triton": "Triton busy time",
+    "nvml": "GPU utilisation",
+    "dcgm": "GPU utilisation",
+}
+# A reading further from the one before says nothing about when in between things happened.
+LONGEST_GAP = timedelta(minutes=5)
+# A pod that was ready less than this before its first reading has counted from zero since.
+FRESH = timedelta(seconds=60)
+
+
+def source_label(source: str) -> str:
+    return _SOURCES.get(source, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Sums or increases; times in microseconds."""
+
+    request_success: int = 0
+    request_failure: int = 0
+    inference_count: int = 0
+    execution_count: int = 0
+    request_duration_us: int = 0
+    queue_duration_us: int = 0
+    compute_input_us: int = 0
+    compute_infer_us: int = 0
+    compute_output_us: int = 0
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*(getattr(self, n) + getattr(other, n) for n in COUNTER_NAMES))
+
+    def increase_from(self, earlier: Counters) -> Counters:
+        """A counter that went down began anew at zero: the process was restarted."""
+        pairs = [(getattr(earlier, n), getattr(self, n)) for n in COUNTER_NAMES]
+        if any(new < old for old, new in pairs):
+            return self
+        return Counters(*(new - old for old, new in pairs))
+
+
+COUNTER_NAMES = tuple(field.name for field in fields(Counters))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at one pod's Triton."""
+
+    at: datetime
+    counters: Counters
+    gpu_utilisation: float | None = None
+    pending_requests: int | None = None
+    request_p95_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """What one pod did up to `at`. `busy_ms` of the `observed_ms` were spent executing a model, or
+    the GPU was measured busy.
+    """
+
+    at: datetime
+    counters: Counters
+    observed_ms: int
+    busy_ms: int
+    busy_source: str
+
+
+def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
+    """Between consecutive readings of one pod, in order of time.
+
+    The first reading only counts in full when the pod had just become ready: else it holds
+    everything since a start that nobody observed.
+    """
+    found: list[Increase] = []
+    ordered = sorted(readings, key=lambda reading: reading.at)
+    if ordered and ready_at is not None and ordered[0].at - ready_at <= FRESH:
+        first = ordered[0]
+        span = max(0, milliseconds(first.at) - milliseconds(ready_at))
+        found.append(_increase(first, first.counters, span))
+    for before, after in pairwise(ordered):
+        span = milliseconds(after.at) - milliseconds(before.at)
+        observed = span if after.at - before.at <= LONGEST_GAP else 0
+        found.append(_increase(after, after.counters.increase_from(before.counters), observed))
+    return found
+
+
+def _increase(reading: Reading, counters: Counters, observed_ms: int) -> Increase:
+    if reading.gpu_utilisation is not None:
+        busy, source = round(reading.gpu_utilisation * observed_ms), "nvml"
+    else:
+        busy, source = min(observed_ms, counters.compute_infer_us // 1000), "triton"
+    return Increase(reading.at, counters, observed_ms, busy, source)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingStats:
+    """Over the last `seconds`, summed over the pods. Latencies are means of successful requests.
+
+    None is not known: no time was observed, or there was nothing to divide by. `p95_ms` is the
+    worst pod's, never a mean of percentiles; `p95_source` says what measured it.
+    """
+
+    seconds: int
+    requests_per_second: float | None
+    error_ratio: float | None
+    mean_latency_ms: float | None
+    queue_ms: float | None
+    input_ms: float | None
+    compute_ms: float | None
+    output_ms: float | None
+    mean_batch_size: float | None
+    p95_ms: float | None
+    p95_source: str
+    busy_ratio: float | None
+    busy_source: str
+    pending_requests: int | None
+    success: int
+    failure: int
+    inferences: int
+    pods: int
+    latest_at: datetime | None
+
+
+def total(found: Iterable[Increase]) -> Counters:
+    result = Counters()
+    for one in found:
+        result += one.counters
+    return result
+
+
+def mean_ms(microseconds: int, requests: int) -> float | None:
+    return microseconds / requests / 1000 if requests else None
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

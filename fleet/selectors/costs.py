@@ -1,0 +1,271 @@
+"""Dollars: sealed ledger rows, plus an estimate, marked as such, of the hours not sealed yet.
+
+`team_slugs` None means everything, with unattributed pods and idle; else only those teams.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce, TruncDay, TruncHour
+
+from fleet.domain.metering import HOUR, HOUR_MS
+from fleet.domain.shares import GPU_PPM
+from fleet.domain.spending import (
+    ZERO,
+    CostPoint,
+    CostRow,
+    CostTable,
+    GroupBy,
+    GroupKey,
+    LedgerEntry,
+    Spend,
+    Step,
+)
+from fleet.models import GpuLease, LedgerKind, LedgerRow, SealedHour
+from fleet.selectors import metering, usage
+from fleet.selectors.metering import Estimate
+from portal.core import clock
+
+Teams = Collection[str] | None
+# Idle, or an adjustment of idle: what no namespace held.
+_IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
+_HOURS = Decimal("0.000001")
+
+
+def month_to_date(*, team_slug: str | None) -> Spend:
+    """This calendar month, UTC."""
+    now = clock.now()
+    start = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return spend(team_slugs=None if team_slug is None else [team_slug], start=start, end=now)
+
+
+def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
+    """Hours that begin in [start, end)."""
+    return _spend(team_slugs, start, end, _estimate(team_slugs, start, end))
+
+
+def gpus_in_use(*, team_slug: str) -> Decimal:
+    """Shares of GPUs that the team's pods hold now."""
+    held = GpuLease.objects.filter(team_slug=team_slug, ended_at=None)
+    return Decimal(held.aggregate(total=Sum("share_ppm"))["total"] or 0) / GPU_PPM
+
+
+def table(
+    *, team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy = GroupBy.TEAM
+) -> CostTable:
+    """One row for each group with the change against the period of equal length before."""
+    estimate = _estimate(team_slugs, start, end)
+    sums = _sums(team_slugs, start, end, group_by)
+    _add_estimate(sums, estimate.entries, group_by)
+    before = _sums(team_slugs, start - (end - start), start, group_by)
+    used = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
+    rows = [_row(key, total, before, used) for key, total in sums.items()]
+    rows.sort(key=lambda row: (-row.amount, row.key.label))
+    idle = [row for row in rows if row.key.is_idle]
+    return CostTable(
+        start=start,
+        end=end,
+        rows=tuple(row for row in rows if not row.key.is_idle),
+        idle=_merged(idle) if idle else None,
+        total_amount=sum((row.amount for row in rows), ZERO),
+        previous_total_amount=sum((one.amount for one in before.values()), ZERO) or None,
+        spend=_spend(team_slugs, start, end, estimate),
+    )
+
+
+def series(
+    *,
+    team_slugs: Teams,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy = GroupBy.TEAM,
+    step: Step = Step.DAY,
+) -> list[CostPoint]:
+    """Ordered by time; within one time by group. A group without cost then has no point."""
+    truncate = TruncDay if step is Step.DAY else TruncHour
+    rows = (
+        _rows(team_slugs, start, end)
+        .annotate(at=truncate("hour"), **_labels(group_by))
+        .values("at", "kind", "namespace", *_fields(group_by))
+        .annotate(amount=Sum("cost_amount"))
+        .order_by()
+    )
+    amounts: dict[tuple[datetime, GroupKey, bool], Decimal] = defaultdict(Decimal)
+    for row in rows:
+        amounts[row["at"], _key_of_row(row, group_by), False] += row["amount"]
+    for entry in _estimate(team_slugs, start, end).entries:
+        at = entry.hour.replace(hour=0) if step is Step.DAY else entry.hour
+        amounts[at, _key_of(entry, group_by), True] += entry.cost_amount
+    points = [CostPoint(at, key, amount, est) for (at, key, est), amount in amounts.items()]
+    return sorted(points, key=lambda p: (p.at, p.key.is_idle, p.key.label, p.is_estimated))
+
+
+def entries(*, team_slugs: Teams, start: datetime, end: datetime) -> Iterable[LedgerEntry]:
+    """The rows behind every number, oldest first: sealed ones one by one, then the estimate."""
+    for row in _rows(team_slugs, start, end).order_by("hour", "pk").iterator(chunk_size=2000):
+        yield LedgerEntry(
+            hour=row.hour,
+            cluster_name=row.cluster_name,
+            node_name=row.node_name,
+            instance_type=row.instance_type,
+            kind=row.kind,
+            team_slug=row.team_slug,
+            namespace=row.namespace,
+            workload_name=row.workload_name,
+            labels=row.workload_labels,
+            gpu_milliseconds=row.gpu_milliseconds,
+            cost_amount=row.cost_amount,
+            usd_per_hour_amount=row.usd_per_hour_amount,
+            price_source=row.price_source,
+            is_demo=row.is_demo,
+        )
+    yield from _estimate(team_slugs, start, end).entries
+
+
+@dataclass(slots=True)
+class _Sum:
+    allocated: Decimal = ZERO
+    estimated: Decimal = ZERO
+    gpu_ms: int = 0
+
+    @property
+    def amount(self) -> Decimal:
+        return self.allocated + self.estimated
+
+
+def _rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
+    rows = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
+    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(_IDLE)
+
+
+def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
+    found = metering.estimate(start=start, end=end, now=clock.now())
+    if team_slugs is None:
+        return found
+    mine = [e for e in found.entries if e.team_slug in team_slugs and e.kind != LedgerKind.IDLE]
+    return Estimate(tuple(mine), found.unpriced)
+
+
+def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate) -> Spend:
+    sealed = _rows(team_slugs, start, end).aggregate(
+        allocated=Coalesce(Sum("cost_amount", filter=~_IDLE), ZERO),
+        idle=Coalesce(Sum("cost_amount", filter=_IDLE), ZERO),
+        gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~_IDLE), 0),
+        demo=Max("hour", filter=Q(is_demo=True)),
+    )
+    held = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
+    idle = [entry for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
+    last = SealedHour.objects.aggregate(last=Max("hour"))["last"]
+    return Spend(
+        allocated_amount=sealed["allocated"],
+        estimated_amount=sum((entry.cost_amount for entry in held), ZERO),
+        idle_amount=sealed["idle"] + sum((entry.cost_amount for entry in idle), ZERO),
+        gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in held)),
+        sealed_to=None if last is None else last + HOUR,
+        has_demo_data=sealed["demo"] is not None,
+        unpriced=estimate.unpriced,
+    )
+
+
+def _sums(
+    team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy
+) -> dict[GroupKey, _Sum]:
+    rows = (
+        _rows(team_slugs, start, end)
+        .annotate(**_labels(group_by))
+        .values("kind", "namespace", *_fields(group_by))
+        .annotate(amount=Sum("cost_amount"), gpu_ms=Sum("gpu_milliseconds"))
+        .order_by()
+    )
+    sums: dict[GroupKey, _Sum] = defaultdict(_Sum)
+    for row in rows:
+        total = sums[_key_of_row(row, group_by)]
+        total.allocated += row["amount"]
+        total.gpu_ms += row["gpu_ms"]
+    return sums
+
+
+def _add_estimate(
+    sums: dict[GroupKey, _Sum], found: Iterable[LedgerEntry], group_by: GroupBy
+) -> None:
+    for entry in found:
+        total = sums[_key_of(entry, group_by)]
+        total.estimated += entry.cost_amount
+        total.gpu_ms += entry.gpu_milliseconds
+
+
+def _row(
+    key: GroupKey,
+    total: _Sum,
+    before: dict[GroupKey, _Sum],
+    used: dict[GroupKey, usage.Used],
+) -> CostRow:
+    use = None if key.is_idle else used.get(key)
+    inferences = use.inferences if use else None
+    per_1k = (total.amount * 1000 / inferences).quantize(_HOURS) if inferences else None
+    return CostRow(
+        key=key,
+        allocated_amount=total.allocated,
+        estimated_amount=total.estimated,
+        gpu_hours=_hours(total.gpu_ms),
+        utilisation=use.utilisation if use else None,
+        utilisation_source=use.source if use else "",
+        inferences=inferences,
+        usd_per_1k_inferences_amount=per_1k,
+        previous_amount=before[key].amount if key in before else None,
+    )
+
+
+def _merged(idle: list[CostRow]) -> CostRow:
+    previous = [row.previous_amount for row in idle if row.previous_amount is not None]
+    return CostRow(
+        key=GroupKey(is_idle=True),
+        allocated_amount=sum((row.allocated_amount for row in idle), ZERO),
+        estimated_amount=sum((row.estimated_amount for row in idle), ZERO),
+        gpu_hours=sum((row.gpu_hours for row in idle), ZERO),
+        previous_amount=sum(previous, ZERO) if previous else None,
+    )
+
+
+def _hours(gpu_ms: int) -> Decimal:
+    return (Decimal(gpu_ms) / HOUR_MS).quantize(_HOURS)
+
+
+def _fields(group_by: GroupBy) -> tuple[str, ...]:
+    return ("cluster_name",) if group_by is GroupBy.CLUSTER else ("team_slug", *_labels(group_by))
+
+
+def _labels(group_by: GroupBy) -> dict[str, Any]:
+    """Columns taken out of the labels that a row keeps."""
+    return {name: KT(f"workload_labels__{name}") for name in usage.labels_told_apart(group_by)}
+
+
+def _key_of_row(row: dict[str, Any], group_by: GroupBy) -> GroupKey:
+    is_idle = row["kind"] == LedgerKind.IDLE or (
+        row["kind"] == LedgerKind.ADJUSTMENT and not row["namespace"]
+    )
+    return usage.key_for(
+        group_by,
+        team_slug=row.get("team_slug", ""),
+        labels=row,
+        cluster_name=row.get("cluster_name", ""),
+        is_idle=is_idle,
+    )
+
+
+def _key_of(entry: LedgerEntry, group_by: GroupBy) -> GroupKey:
+    return usage.key_for(
+        group_by,
+        team_slug=entry.team_slug,
+        labels=entry.labels,
+        cluster_name=entry.cluster_name,
+        is_idle=entry.kind == LedgerKind.IDLE,
+    )

@@ -1,0 +1,164 @@
+"""Facts for metering: which nodes existed, who held them, at what price. Constant query count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from fleet.domain import ledger
+from fleet.domain.ledger import Held, Holder, NodeLife, Part
+from fleet.domain.metering import HOUR, Interval, hours_between
+from fleet.domain.spending import LedgerEntry, UnpricedNode
+from fleet.models import Cluster, GpuLease, LedgerKind, Node, SealedHour
+from fleet.selectors import prices
+from fleet.selectors.prices import Price, PriceBook, PriceKey
+from portal.core.money import split_exactly
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    cluster: Cluster
+    node: Node
+    held: tuple[Held, ...]
+    labels: Mapping[Holder, dict[str, str]]
+    book: PriceBook
+
+    def price_at(self, hour: datetime) -> Price | None:
+        region = self.node.region or self.cluster.region
+        key = PriceKey(self.node.instance_type, region, self.node.capacity_type)
+        return self.book.on(key, hour.date())
+
+    def exists_in(self, hour: datetime) -> bool:
+        return (
+            Interval(self.node.first_seen_at, self.node.gone_at).overlap_ms(hour, hour + HOUR) > 0
+        )
+
+    def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part] | None:
+        """None when the price is not known."""
+        price = self.price_at(hour)
+        if price is None:
+            return None
+        life = NodeLife(
+            gpu_count=self.node.gpu_count,
+            interval=Interval(self.node.first_seen_at, self.node.gone_at),
+            usd_per_hour_amount=price.usd_per_hour_amount,
+        )
+        return ledger.split_hour(life, self.held, hour, split=split_exactly, until=until)
+
+    def unpriced(self) -> UnpricedNode:
+        return UnpricedNode(
+            cluster_name=self.cluster.name,
+            node_name=self.node.name,
+            instance_type=self.node.instance_type,
+            capacity_type=self.node.capacity_type,
+        )
+
+
+def facts(
+    *, start: datetime, end: datetime, cluster_ids: Collection[int] | None = None
+) -> list[NodeFacts]:
+    """GPU nodes that existed in [start, end), with every lease on them that touches it."""
+    touches = Q(gone_at=None) | Q(gone_at__gt=start)
+    nodes = Node.objects.filter(touches, gpu_count__gt=0, first_seen_at__lt=end)
+    if cluster_ids is not None:
+        nodes = nodes.filter(cluster_id__in=cluster_ids)
+    found = list(nodes.select_related("cluster").order_by("pk"))
+    held, labels = _held(found, start, end)
+    book = prices.book({node.instance_type for node in found})
+    return [
+        NodeFacts(node.cluster, node, tuple(held[node.pk]), labels[node.pk], book) for node in found
+    ]
+
+
+def _held(
+    nodes: list[Node], start: datetime, end: datetime
+) -> tuple[dict[int, list[Held]], dict[int, dict[Holder, dict[str, str]]]]:
+    held: dict[int, list[Held]] = defaultdict(list)
+    labels: dict[int, dict[Holder, dict[str, str]]] = defaultdict(dict)
+    touches = Q(ended_at=None) | Q(ended_at__gt=start)
+    clusters = {node.cluster_id for node in nodes}
+    leases = GpuLease.objects.filter(touches, cluster_id__in=clusters, started_at__lt=end)
+    for lease in leases.select_related("workload"):
+        name = lease.workload.name if lease.workload else lease.pod_name[:63]
+        holder = Holder(lease.team_slug, lease.namespace, name)
+        interval = Interval(lease.started_at, lease.ended_at)
+        held[lease.node_id].append(Held(holder, lease.share_ppm, interval))
+        labels[lease.node_id][holder] = dict(lease.workload.labels) if lease.workload else {}
+    return held, labels
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    entries: tuple[LedgerEntry, ...]
+    unpriced: tuple[UnpricedNode, ...]
+
+
+def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
+    """What the hours of [start, end) that are not sealed cost so far.
+
+    A cluster counts up to when it was last seen: what happened after that is not known.
+    """
+    open_hours = dict(_unsealed_hours(start, min(end, now)))
+    if not open_hours:
+        return Estimate((), ())
+    first = min(min(hours) for hours in open_hours.values())
+    found = facts(start=first, end=min(end, now), cluster_ids=open_hours.keys())
+    entries: list[LedgerEntry] = []
+    unpriced: dict[UnpricedNode, None] = {}
+    for one in found:
+        until = min(now, one.cluster.last_seen_at or one.cluster.created_at)
+        for hour in open_hours[one.cluster.pk]:
+            if not one.exists_in(hour):
+                continue
+            parts = one.parts(hour, until=until)
+            if parts is None:
+                unpriced[one.unpriced()] = None
+            else:
+                entries += _entries(one, hour, parts)
+    return Estimate(tuple(entries), tuple(unpriced))
+
+
+def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[datetime]]]:
+    clusters = Cluster.objects.exclude(last_seen_at=None)
+    sealed = set(
+        SealedHour.objects.filter(hour__gte=start - HOUR, hour__lt=end).values_list(
+            "cluster_id", "hour"
+        )
+    )
+    for cluster in clusters:
+        hours = [
+            hour
+            for hour in hours_between(max(start, cluster.created_at), end)
+            if hour >= start and (cluster.pk, hour) not in sealed
+        ]
+        if hours:
+            yield cluster.pk, hours
+
+
+def _entries(one: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
+    price = one.price_at(hour)
+    if price is None:
+        return []
+    return [
+        LedgerEntry(
+            hour=hour,
+            cluster_name=one.cluster.name,
+            node_name=one.node.name,
+            instance_type=one.node.instance_type,
+            kind=LedgerKind.ALLOCATED if part.holder else LedgerKind.IDLE,
+            team_slug=part.holder.team_slug if part.holder else "",
+            namespace=part.holder.namespace if part.holder else "",
+            workload_name=part.holder.workload_name if part.holder else "",
+            labels=one.labels.get(part.holder, {}) if part.holder else {},
+            gpu_milliseconds=part.gpu_milliseconds,
+            cost_amount=part.cost_amount,
+            usd_per_hour_amount=price.usd_per_hour_amount,
+            price_source=price.source,
+            is_sealed=False,
+        )
+        for part in parts
+    ]

@@ -1,0 +1,235 @@
+"""Requests, latency and errors of workloads, from what was read off their Tritons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Max, QuerySet, Sum
+
+from fleet.domain.metering import minute_of
+from fleet.domain.telemetry import (
+    COUNTER_NAMES,
+    LONGEST_GAP,
+    Counters,
+    Increase,
+    Reading,
+    ServingStats,
+    increases,
+    mean_ms,
+    ratio,
+    source_label,
+    total,
+)
+from fleet.models import MetricSample, WorkloadMinute
+from portal.core import clock
+
+P95_SOURCE = "Triton summary, slowest replica"
+# A gauge read longer ago than this is not "now".
+_CURRENT = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle."""
+
+    success: int
+    failure: int
+    inferences: int
+    observed_ms: int
+    latest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MinutePoint:
+    """One minute of some workloads together; None where there was nothing to divide by."""
+
+    at: datetime
+    requests_per_second: float
+    error_ratio: float | None
+    mean_latency_ms: float | None
+    queue_ms: float | None
+    input_ms: float | None
+    compute_ms: float | None
+    output_ms: float | None
+    busy_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodReadings:
+    ready_at: datetime | None
+    readings: list[Reading]
+
+
+def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime) -> RequestCounts:
+    """Requests that the workload's pods, present and past, answered after `since`."""
+    pods = _readings(cluster_id, namespace, [name], since)
+    found = [one for pod in pods for one in _increases_since(pod, since)]
+    counters = total(found)
+    latest = [reading.at for pod in pods for reading in pod.readings if reading.at >= since]
+    return RequestCounts(
+        success=counters.request_success,
+        failure=counters.request_failure,
+        inferences=counters.inference_count,
+        observed_ms=sum(one.observed_ms for one in found),
+        latest_at=max(latest, default=None),
+    )
+
+
+def stats(
+    *, cluster_id: int, namespace: str, names: Sequence[str], seconds: int = 300
+) -> ServingStats | None:
+    """None when no pod of these workloads was read in that time."""
+    now = clock.now()
+    since = now - timedelta(seconds=seconds)
+    pods = _readings(cluster_id, namespace, names, since)
+    per_pod = [(pod, _increases_since(pod, since)) for pod in pods]
+    seen = [(pod, found) for pod, found in per_pod if found]
+    if not seen:
+        return None
+    found = [one for _, increments in seen for one in increments]
+    last = [pod.readings[-1] for pod, _ in seen]
+    current = [reading for reading in last if now - reading.at <= _CURRENT]
+    counters = total(found)
+    slowest = [r.request_p95_us for r in current if r.request_p95_us is not None]
+    pending = [r.pending_requests for r in current if r.pending_requests is not None]
+    observed = sum(one.observed_ms for one in found)
+    success = counters.request_success
+    return ServingStats(
+        seconds=seconds,
+        requests_per_second=_rate(seen),
+        error_ratio=ratio(counters.request_failure, success + counters.request_failure),
+        mean_latency_ms=mean_ms(counters.request_duration_us, success),
+        queue_ms=mean_ms(counters.queue_duration_us, success),
+        input_ms=mean_ms(counters.compute_input_us, success),
+        compute_ms=mean_ms(counters.compute_infer_us, success),
+        output_ms=mean_ms(counters.compute_output_us, success),
+        mean_batch_size=ratio(counters.inference_count, counters.execution_count),
+        p95_ms=max(slowest) / 1000 if slowest else None,
+        p95_source=P95_SOURCE if slowest else "",
+        busy_ratio=ratio(sum(one.busy_ms for one in found), observed),
+        busy_source=_sources(found),
+        pending_requests=sum(pending) if pending else None,
+        success=success,
+        failure=counters.request_failure,
+        inferences=counters.inference_count,
+        pods=len(seen),
+        latest_at=max(reading.at for reading in last),
+    )
+
+
+def series(
+    *,
+    cluster_id: int,
+    namespace: str,
+    names: Sequence[str],
+    start: datetime,
+    end: datetime | None = None,
+) -> list[MinutePoint]:
+    """One point for each minute that was observed; minutes without a point are not known."""
+    now = clock.now()
+    rows = (
+        WorkloadMinute.objects.filter(
+            workload__cluster_id=cluster_id,
+            workload__namespace=namespace,
+            workload__name__in=names,
+            start__gte=minute_of(start),
+            start__lt=end or now,
+            observed_ms__gt=0,
+        )
+        .values("start")
+        .annotate(
+            observed=Sum("observed_ms"),
+            busy=Sum("gpu_busy_ms"),
+            **{f"sum_{name}": Sum(name) for name in COUNTER_NAMES},
+        )
+        .order_by("start")
+    )
+    return [
+        _point(
+            row["start"],
+            Counters(*(row[f"sum_{name}"] for name in COUNTER_NAMES)),
+            observed_ms=row["observed"],
+            busy_ms=row["busy"],
+            now=now,
+        )
+        for row in map(dict[str, Any], rows)
+    ]
+
+
+def latest_at(*, cluster_id: int, namespace: str, names: Sequence[str]) -> datetime | None:
+    """When a pod of these workloads was last read."""
+    samples = _samples(cluster_id, namespace, names)
+    newest: datetime | None = samples.aggregate(newest=Max("at"))["newest"]
+    return newest
+
+
+def _point(
+    at: datetime, counters: Counters, *, observed_ms: int, busy_ms: int, now: datetime
+) -> MinutePoint:
+    elapsed = min(60.0, max(1.0, (now - at).total_seconds()))
+    success, failure = counters.request_success, counters.request_failure
+    return MinutePoint(
+        at=at,
+        requests_per_second=(success + failure) / elapsed,
+        error_ratio=ratio(failure, success + failure),
+        mean_latency_ms=mean_ms(counters.request_duration_us, success),
+        queue_ms=mean_ms(counters.queue_duration_us, success),
+        input_ms=mean_ms(counters.compute_input_us, success),
+        compute_ms=mean_ms(counters.compute_infer_us, success),
+        output_ms=mean_ms(counters.compute_output_us, success),
+        busy_ratio=ratio(busy_ms, observed_ms),
+    )
+
+
+def _samples(cluster_id: int, namespace: str, names: Sequence[str]) -> QuerySet[MetricSample]:
+    return MetricSample.objects.filter(
+        pod__cluster_id=cluster_id, pod__namespace=namespace, pod__workload__name__in=names
+    )
+
+
+def _readings(
+    cluster_id: int, namespace: str, names: Sequence[str], since: datetime
+) -> list[PodReadings]:
+    """With the one reading before `since` that the increases start from, where there is one."""
+    samples = _samples(cluster_id, namespace, names).filter(at__gte=since - LONGEST_GAP)
+    by_pod: dict[int, PodReadings] = {}
+    for sample in samples.select_related("pod").order_by("pod_id", "at"):
+        pod = by_pod.setdefault(sample.pod_id, PodReadings(sample.pod.ready_at, []))
+        pod.readings.append(reading_of(sample))
+    return list(by_pod.values())
+
+
+def reading_of(sample: MetricSample) -> Reading:
+    return Reading(
+        at=sample.at,
+        counters=Counters(*(getattr(sample, name) for name in COUNTER_NAMES)),
+        gpu_utilisation=sample.gpu_utilisation,
+        pending_requests=sample.pending_requests,
+        request_p95_us=sample.request_p95_us,
+    )
+
+
+def _increases_since(pod: PodReadings, since: datetime) -> list[Increase]:
+    before = [reading for reading in pod.readings if reading.at < since]
+    after = [reading for reading in pod.readings if reading.at >= since]
+    if before:
+        return increases([before[-1], *after], ready_at=None)
+    return increases(after, ready_at=pod.ready_at)
+
+
+def _rate(seen: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
+    """Sum of each pod's own rate, so that a pod that joined late does not thin out the others."""
+    rates = []
+    for _, found in seen:
+        span = sum(one.observed_ms for one in found)
+        counters = total(found)
+        if span:
+            rates.append((counters.request_success + counters.request_failure) * 1000 / span)
+    return sum(rates) if rates else None
+
+
+def _sources(found: Sequence[Increase]) -> str:
+    return " and ".join(sorted({source_label(one.busy_source) for one in found}))
