@@ -1,0 +1,124 @@
+"""What is known of one container, and how a pod's status follows from its containers: pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleet.localcluster.controllers import conditions
+from fleet.localcluster.errors import JsonObject
+from fleet.localcluster.objects import timestamp
+
+_FIRST_BACKOFF_SECONDS = 10
+_LONGEST_BACKOFF_SECONDS = 300
+MESSAGE_LIMIT = 2048
+
+
+@dataclass(slots=True)
+class ContainerState:
+    """The status of one container as Kubernetes shows it."""
+
+    name: str
+    image: str
+    is_ready: bool = False
+    restarts: int = 0
+    state: JsonObject = field(default_factory=dict)
+    last_state: JsonObject = field(default_factory=dict)
+
+    def wait(self, reason: str, message: str = "") -> None:
+        known = {"reason": reason, "message": message} if message else {"reason": reason}
+        self._change("waiting", known)
+
+    def run(self) -> None:
+        self._change("running", {"startedAt": timestamp()})
+
+    def end(self, exit_code: int, message: str = "", *, reason: str = "") -> None:
+        """Record an end; the reason follows from the exit code unless it is given."""
+        started = (self.state.get("running") or {}).get("startedAt", timestamp())
+        ended = {
+            "exitCode": exit_code,
+            "reason": reason or ("Error" if exit_code else "Completed"),
+            "startedAt": started,
+            "finishedAt": timestamp(),
+        }
+        if message:
+            ended["message"] = message[-MESSAGE_LIMIT:]
+        self.is_ready = False
+        self._change("terminated", ended)
+
+    def _change(self, kind: str, details: JsonObject) -> None:
+        if kind in self.state and kind != "waiting":
+            return
+        if "terminated" in self.state:
+            self.last_state = self.state
+        self.state = {kind: details}
+
+    def as_json(self) -> JsonObject:
+        status: JsonObject = {
+            "name": self.name,
+            "image": self.image,
+            "imageID": "",
+            "ready": self.is_ready,
+            "started": "running" in self.state,
+            "restartCount": self.restarts,
+            "state": self.state,
+        }
+        if self.last_state:
+            status["lastState"] = self.last_state
+        return status
+
+
+def backoff_seconds(restarts: int) -> int:
+    """Wait before the next start: none after the first end, then 10, 20, ... 300 seconds."""
+    if restarts < 1:
+        return 0
+    # The exponent is bounded so that months of restarts do not make a huge number.
+    return int(min(_FIRST_BACKOFF_SECONDS * 2 ** min(restarts - 1, 8), _LONGEST_BACKOFF_SECONDS))
+
+
+def pod_status(
+    pod: JsonObject,
+    initializers: Sequence[ContainerState],
+    containers: Sequence[ContainerState],
+    *,
+    is_initialized: bool,
+) -> JsonObject:
+    """Phase and conditions; the pod shares the machine's loopback address."""
+    before = pod.get("status") or {}
+    has_started = any(item.state.get("running") or item.last_state for item in containers)
+    is_ready = bool(containers) and all(item.is_ready for item in containers)
+    unready = [item.name for item in containers if not item.is_ready]
+    words = {
+        "reason": "ContainersNotReady",
+        "message": f"containers with unready status: [{' '.join(unready)}]",
+    }
+    wanted = [
+        conditions.condition("PodScheduled", conditions.TRUE),
+        _yes_no("Initialized", {"reason": "ContainersNotInitialized"}, is_true=is_initialized),
+        _yes_no("ContainersReady", words, is_true=is_ready),
+        _yes_no("Ready", words, is_true=is_ready),
+    ]
+    status: JsonObject = {
+        "phase": "Running" if is_initialized and has_started else "Pending",
+        "hostIP": "127.0.0.1",
+        "podIP": "127.0.0.1",
+        "podIPs": [{"ip": "127.0.0.1"}],
+        "qosClass": "Guaranteed" if _is_guaranteed(pod) else "Burstable",
+        "startTime": before.get("startTime") or timestamp(),
+        "conditions": conditions.merge(before.get("conditions"), wanted),
+        "containerStatuses": [item.as_json() for item in containers],
+    }
+    if initializers:
+        status["initContainerStatuses"] = [item.as_json() for item in initializers]
+    return status
+
+
+def _yes_no(kind: str, words: Mapping[str, str], *, is_true: bool) -> JsonObject:
+    if is_true:
+        return conditions.condition(kind, conditions.TRUE)
+    return conditions.condition(kind, conditions.FALSE, **words)
+
+
+def _is_guaranteed(pod: JsonObject) -> bool:
+    resources = [item.get("resources") or {} for item in pod["spec"]["containers"]]
+    return all(
+        item.get("limits") and item.get("limits") == item.get("requests") for item in resources
+    )

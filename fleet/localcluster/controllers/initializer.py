@@ -1,0 +1,101 @@
+"""The `storage-initializer` init container: fetches the models, then makes them servable here."""
+
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from time import monotonic
+
+from fleet.localcluster.controllers import model_repository, storage
+from fleet.localcluster.controllers.container_states import ContainerState, backoff_seconds
+from fleet.localcluster.controllers.volumes import Volumes
+from fleet.localcluster.errors import JsonObject
+
+NAME = "storage-initializer"
+
+
+class Initializer:
+    """Runs in a worker thread; fails and tries again as a container would."""
+
+    def __init__(
+        self, container: JsonObject, volumes: Volumes, directory: Path, workers: Executor
+    ) -> None:
+        self.state = ContainerState(container["name"], container.get("image", ""))
+        self._container = container
+        self._volumes = volumes
+        self._log = directory / f"{container['name']}.log"
+        self._done = directory / f"{container['name']}.done"
+        self._workers = workers
+        self._running: Future[int] | None = None
+        self._starts_at = 0.0
+        self.state.wait("PodInitializing")
+
+    @property
+    def is_done(self) -> bool:
+        return (self.state.state.get("terminated") or {}).get("exitCode") == 0
+
+    def step(self, settings: storage.S3Settings) -> None:
+        if self.is_done:
+            return
+        if self._done.exists():
+            self.state.end(0)
+        elif self._running is None:
+            self._start_when_due(settings)
+        elif self._running.done():
+            self._finish(self._running)
+            self._running = None
+
+    def stop(self) -> None:
+        """Wait for a download under way: its directory is about to be removed."""
+        if self._running is not None and not self._running.cancel():
+            self._running.exception()
+
+    def _start_when_due(self, settings: storage.S3Settings) -> None:
+        if not _is_storage_initializer(self._container):
+            self.state.wait(
+                "ErrImagePull",
+                "the local cluster runs no init containers other than storage-initializer",
+            )
+            return
+        if monotonic() < self._starts_at:
+            return
+        if "terminated" in self.state.state or self.state.last_state:
+            self.state.restarts += 1
+        self.state.run()
+        self._running = self._workers.submit(self._fetch, settings)
+
+    def _fetch(self, settings: storage.S3Settings) -> int:
+        arguments = self._container.get("args") or ()
+        if len(arguments) != 2:
+            raise storage.StorageFailed("storage-initializer needs two arguments: source, target")
+        uri, path = arguments
+        target = self._volumes.resolve(self._container, path)
+        if target is None:
+            raise storage.StorageFailed(f"{path} is not inside a volume of the init container")
+        self._log.write_text(f"Downloading {uri} to {path}\n")
+        count = storage.download(uri, target, settings)
+        model_repository.prepare(target)
+        self._done.touch()
+        return count
+
+    def _finish(self, running: Future[int]) -> None:
+        try:
+            count = running.result()
+        except (storage.StorageFailed, OSError) as error:
+            self._write(str(error))
+            self.state.end(1, str(error))
+            delay = backoff_seconds(self.state.restarts)
+            self._starts_at = monotonic() + delay
+            if delay:
+                self.state.wait(
+                    "CrashLoopBackOff", f"back-off {delay}s restarting failed container={NAME}"
+                )
+            return
+        self._write(f"Successfully copied {count} objects")
+        self.state.end(0)
+
+    def _write(self, line: str) -> None:
+        with self._log.open("a") as log:
+            log.write(f"{line}\n")
+
+
+def _is_storage_initializer(container: JsonObject) -> bool:
+    return container["name"] == NAME or NAME in str(container.get("image", ""))

@@ -1,0 +1,198 @@
+"""Runs the bound pods of every node on this machine and reports what became of them."""
+
+import base64
+import binascii
+import logging
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+
+from fleet.localcluster.controllers import triton
+from fleet.localcluster.controllers.events import Recorder
+from fleet.localcluster.controllers.ownership import is_deleted
+from fleet.localcluster.controllers.pod_runner import (
+    PORT_ANNOTATION,
+    PodRunner,
+    directory_name,
+    end_leftovers,
+)
+from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.storage import S3Settings
+from fleet.localcluster.errors import JsonObject, NotFound
+from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT
+from fleet.localcluster.store import Store
+
+logger = logging.getLogger(__name__)
+
+# Keeps a deleted pod in the store until its processes are gone.
+FINALIZER = "local.slipway.dev/kubelet"
+_STOP_SECONDS = 4.0
+_DOWNLOADS, _PROBES = 2, 4
+
+
+class Kubelet:
+    """All methods but `stop` run on one thread."""
+
+    def __init__(self, store: Store, *, data_dir: Path, s3: S3Settings) -> None:
+        self._store = store
+        self._pods_directory = data_dir / "pods"
+        self._tools_directory = data_dir / "triton"
+        self._s3 = s3
+        self._events = Recorder(store, "kubelet")
+        self._runners: dict[str, PodRunner] = {}
+        self._installation: triton.Installation | None = None
+        self._downloads = ThreadPoolExecutor(_DOWNLOADS, thread_name_prefix="download")
+        self._probes = ThreadPoolExecutor(_PROBES, thread_name_prefix="probe")
+
+    def recover(self) -> None:
+        """After a kill: end what still runs, forget pods that are gone, mark the rest unready."""
+        self._pods_directory.mkdir(parents=True, exist_ok=True)
+        ended = end_leftovers(self._pods_directory)
+        if ended:
+            logger.warning("ended %s processes that an earlier run had left", ended)
+        known = {directory_name(pod) for pod in self._store.list(POD)}
+        for directory in self._pods_directory.iterdir():
+            if directory.name not in known:
+                shutil.rmtree(directory, ignore_errors=True)
+        self.reconcile()
+
+    def reconcile(self) -> None:
+        bound = [pod for pod in self._store.list(POD) if pod["spec"].get("nodeName")]
+        for_each(bound, self._reconcile_one)
+        living = {pod["metadata"]["uid"] for pod in bound}
+        for uid in [uid for uid in self._runners if uid not in living]:
+            self._runners.pop(uid).remove()
+
+    def _reconcile_one(self, pod: JsonObject) -> None:
+        uid = pod["metadata"]["uid"]
+        if is_deleted(pod):
+            runner = self._runners.get(uid)
+            if runner is None or runner.step_to_end():
+                self._forget(pod)
+            else:
+                self._report(pod, runner)
+            return
+        if FINALIZER not in (pod["metadata"].get("finalizers") or ()):
+            pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or ()), FINALIZER]
+            pod = self._store.replace(POD, pod)
+        runner = self._runner(pod)
+        if runner is not None:
+            runner.step(self._settings(pod))
+            self._report(pod, runner)
+
+    def _runner(self, pod: JsonObject) -> PodRunner | None:
+        uid = pod["metadata"]["uid"]
+        if uid not in self._runners:
+            try:
+                installation = self._installed()
+            except triton.TritonUnavailable as error:
+                self._refuse(pod, str(error))
+                return None
+            self._runners[uid] = PodRunner(
+                pod,
+                self._pods_directory / directory_name(pod),
+                installation,
+                downloads=self._downloads,
+                probes=self._probes,
+            )
+        return self._runners[uid]
+
+    def _installed(self) -> triton.Installation:
+        if self._installation is None:
+            self._installation = triton.install(self._tools_directory)
+        return self._installation
+
+    def _refuse(self, pod: JsonObject, message: str) -> None:
+        if (pod.get("status") or {}).get("message") == message:
+            return
+        status = {**(pod.get("status") or {}), "phase": "Failed"}
+        status |= {"reason": "TritonUnavailable", "message": message}
+        self._store.replace_status(POD, {**pod, "status": status})
+        self._events.warning(pod, "Failed", message)
+
+    def _report(self, pod: JsonObject, runner: PodRunner) -> None:
+        """Ports first: a ready pod must be reachable."""
+        annotations = dict(pod["metadata"].get("annotations") or {})
+        others = {k: v for k, v in annotations.items() if not k.startswith(PORT_ANNOTATION)}
+        ports = {f"{PORT_ANNOTATION}{port}": str(real) for port, real in runner.ports().items()}
+        if annotations != {**others, **ports}:
+            pod["metadata"]["annotations"] = {**others, **ports}
+            pod = self._store.replace(POD, pod)
+        status = runner.status(pod)
+        before = pod.get("status") or {}
+        if status != before:
+            self._store.replace_status(POD, {**pod, "status": status})
+            self._tell(pod, before, status)
+
+    def _tell(self, pod: JsonObject, before: JsonObject, status: JsonObject) -> None:
+        for field in ("initContainerStatuses", "containerStatuses"):
+            known = {item["name"]: item["state"] for item in before.get(field) or ()}
+            for item in status.get(field) or ():
+                if known.get(item["name"]) != item["state"]:
+                    self._tell_state(pod, item["name"], item["state"])
+
+    def _tell_state(self, pod: JsonObject, name: str, state: JsonObject) -> None:
+        if "running" in state:
+            self._events.normal(pod, "Started", f"Started container {name}")
+        reason = (state.get("waiting") or {}).get("reason", "")
+        message = (state.get("waiting") or {}).get("message", reason)
+        if reason == "CrashLoopBackOff":
+            self._events.warning(pod, "BackOff", f"Back-off restarting failed container {name}")
+        elif reason not in ("", "ContainerCreating", "PodInitializing"):
+            self._events.warning(pod, "Failed", message)
+
+    def _forget(self, pod: JsonObject) -> None:
+        runner = self._runners.pop(pod["metadata"]["uid"], None)
+        if runner is not None:
+            runner.remove()
+        held = pod["metadata"].get("finalizers") or ()
+        pod["metadata"]["finalizers"] = [item for item in held if item != FINALIZER]
+        self._store.replace(POD, pod)
+
+    def _settings(self, pod: JsonObject) -> S3Settings:
+        """Keys from a Secret that the pod's service account lists, else the cluster's own."""
+        namespace = pod["metadata"]["namespace"]
+        name = pod["spec"].get("serviceAccountName") or "default"
+        account = self._store.find(SERVICE_ACCOUNT, namespace, name) or {}
+        for reference in account.get("secrets") or ():
+            secret = self._store.find(SECRET, namespace, reference["name"])
+            values = _decoded(secret or {})
+            if "AWS_ACCESS_KEY_ID" in values:
+                annotations = (secret or {})["metadata"].get("annotations") or {}
+                return self._s3.with_secret(values, annotations)
+        return self._s3
+
+    def log_path(self, pod: JsonObject, container: str, *, is_previous: bool = False) -> Path:
+        """Where a container writes; raises NotFound when it never started."""
+        ending = ".previous.log" if is_previous else ".log"
+        path = self._pods_directory / directory_name(pod) / f"{container}{ending}"
+        if not path.is_file():
+            name = pod["metadata"]["name"]
+            raise NotFound(f'container "{container}" in pod "{name}" is waiting to start')
+        return path
+
+    def stop(self, steps: threading.Event) -> None:
+        """End every process; the pods stay in the store and start again with the cluster."""
+        for runner in self._runners.values():
+            runner.ask_to_end()
+        deadline = monotonic() + _STOP_SECONDS
+        while monotonic() < deadline:
+            if all(runner.has_ended() for runner in self._runners.values()):
+                break
+            steps.wait(0.05)
+        for runner in self._runners.values():
+            runner.end()
+        self._downloads.shutdown(wait=False, cancel_futures=True)
+        self._probes.shutdown(wait=False, cancel_futures=True)
+
+
+def _decoded(secret: JsonObject) -> dict[str, str]:
+    values = {str(key): str(value) for key, value in (secret.get("stringData") or {}).items()}
+    for key, value in (secret.get("data") or {}).items():
+        try:
+            values[key] = base64.b64decode(value).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            logger.warning("%s of a Secret is not base64 text", key)
+    return values

@@ -1,0 +1,207 @@
+"""One container of a pod that runs Triton: started, probed, restarted, ended."""
+
+import http.client
+import re
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+from fleet.localcluster.controllers import processes, triton
+from fleet.localcluster.controllers.container_states import (
+    MESSAGE_LIMIT,
+    ContainerState,
+    backoff_seconds,
+)
+from fleet.localcluster.controllers.volumes import Volumes
+from fleet.localcluster.errors import JsonObject
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - Triton's Python backend always uses it
+_PROBE_TIMEOUT_SECONDS = 1.0
+_PROBE_EVERY_SECONDS = {True: 1.0, False: 0.2}
+_FAILURES_TO_UNREADY = 3
+_STABLE_AFTER_SECONDS = 600
+_READY_PATH = "/v2/health/ready"
+_ERROR_LINE = re.compile(r"^(E\d{4} |error:|Error)")
+_HARMLESS = "CudaDriverHelper has not been initialized"
+# Set by the installation; a pod may not point Triton at other libraries.
+_FIXED_VARIABLES = {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "HOME"}
+
+
+class TritonContainer:
+    """The owner steps it often; nothing here blocks for long."""
+
+    def __init__(
+        self,
+        container: JsonObject,
+        pod_directory: Path,
+        installation: triton.Installation,
+        probes: Executor,
+    ) -> None:
+        name = container["name"]
+        self.state = ContainerState(name, container.get("image", ""))
+        self.ports: Mapping[int, int] = {}
+        self.log = pod_directory / f"{name}.log"
+        self._container = container
+        self._volumes = Volumes(pod_directory)
+        self._record = pod_directory / f"{name}.pid"
+        self._installation = installation
+        self._probes = probes
+        self._memory_prefix = f"slipway-{pod_directory.name.rpartition('_')[2]}-{name}-"
+        self._child: processes.Child | None = None
+        self._http_port = 0
+        self._started_at = 0.0
+        self._starts_at = 0.0
+        self._probe: Future[bool] | None = None
+        self._probed_at = 0.0
+        self._failures = 0
+        self.state.wait("ContainerCreating")
+
+    def step(self) -> None:
+        """Start, notice an end, or look whether the models are ready."""
+        if not is_triton(self._container):
+            image = self._container.get("image", "")
+            self.state.wait(
+                "ErrImagePull", f"the local cluster runs only Triton, not the image {image!r}"
+            )
+        elif self._child is None:
+            if monotonic() >= self._starts_at:
+                self._start()
+        elif not self._child.is_running():
+            self._ended(self._child)
+        else:
+            self._look(self._child)
+
+    def _start(self) -> None:
+        self._clean_up()
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".previous.log"))
+        try:
+            launch = self._plan()
+        except triton.BadArguments as error:
+            self.state.wait("CreateContainerConfigError", str(error))
+            self._starts_at = monotonic() + backoff_seconds(1)
+            return
+        if launch.ignored:
+            names = ", ".join(launch.ignored)
+            self.log.write_text(f"ignored, as this tritonserver does not know them: {names}\n")
+        self._child = processes.start(
+            launch.command, environment=self._environment(), log=self.log, record=self._record
+        )
+        if "terminated" in self.state.state or self.state.last_state:
+            self.state.restarts += 1
+        self.ports, self._http_port = launch.ports, launch.http_port
+        self._started_at, self._failures, self._probe = monotonic(), 0, None
+        self.state.run()
+
+    def _plan(self) -> triton.Launch:
+        words = [*(self._container.get("command") or ()), *(self._container.get("args") or ())]
+        library_path = self._installation.environment["LD_LIBRARY_PATH"]
+        return triton.plan_launch(
+            self._installation,
+            words,
+            resolve=lambda path: self._volumes.resolve(self._container, path),
+            choose_ports=processes.free_ports,
+            shared_memory_prefix=self._memory_prefix,
+            known=triton.known_flags(self._installation.binary, library_path),
+        )
+
+    def _environment(self) -> Mapping[str, str]:
+        """Plain values only: references to Secrets and fields are not resolved."""
+        given = {
+            item["name"]: str(item["value"])
+            for item in self._container.get("env") or ()
+            if item.get("value") is not None and item["name"] not in _FIXED_VARIABLES
+        }
+        return {**given, **self._installation.environment}
+
+    def _ended(self, child: processes.Child) -> None:
+        code = child.exit_code()
+        child.kill()
+        self._child = None
+        self.ports = {}
+        self.state.end(code, last_words(self.log) if code else "")
+        if monotonic() - self._started_at > _STABLE_AFTER_SECONDS:
+            delay = 0
+        else:
+            delay = backoff_seconds(self.state.restarts)
+        self._starts_at = monotonic() + delay
+        if delay:
+            name = self.state.name
+            self.state.wait(
+                "CrashLoopBackOff", f"back-off {delay}s restarting failed container={name}"
+            )
+
+    def _look(self, child: processes.Child) -> None:
+        now = monotonic()
+        if self._probe is not None and self._probe.done():
+            self._judge(is_success=self._probe.result())
+            self._probe = None
+        elif self._probe is None and now - self._probed_at >= self._probe_interval():
+            self._probed_at = now
+            self._probe = self._probes.submit(answers, self._http_port, self._probe_path())
+
+    def _probe_interval(self) -> float:
+        return _PROBE_EVERY_SECONDS[self.state.is_ready]
+
+    def _judge(self, *, is_success: bool) -> None:
+        self._failures = 0 if is_success else self._failures + 1
+        if is_success or self._failures >= _FAILURES_TO_UNREADY:
+            self.state.is_ready = is_success
+
+    def _probe_path(self) -> str:
+        """The declared path when it is asked on Triton's HTTP port, else Triton's own."""
+        declared = (self._container.get("readinessProbe") or {}).get("httpGet") or {}
+        return str(declared.get("path") or _READY_PATH)
+
+    def ask_to_end(self) -> None:
+        """Triton finishes the requests under way, then exits."""
+        if self._child is not None:
+            self._child.terminate()
+
+    def has_ended(self) -> bool:
+        return self._child is None or not self._child.is_running()
+
+    def end(self) -> None:
+        """End at once, and leave nothing behind."""
+        if self._child is not None:
+            self.state.end(self._child.exit_code())
+            self._child.kill()
+            self._child = None
+        self.state.is_ready = False
+        self.ports = {}
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        for leftover in _SHARED_MEMORY.glob(f"{self._memory_prefix}*"):
+            leftover.unlink(missing_ok=True)
+
+
+def is_triton(container: JsonObject) -> bool:
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    names_triton = bool(words) and str(words[0]).rpartition("/")[2] == "tritonserver"
+    return names_triton or "tritonserver" in str(container.get("image", ""))
+
+
+def answers(port: int, path: str) -> bool:
+    """True when a GET gives 2xx or 3xx, as a readiness probe wants."""
+    connection = http.client.HTTPConnection(
+        processes.LOCALHOST, port, timeout=_PROBE_TIMEOUT_SECONDS
+    )
+    with suppress(OSError, http.client.HTTPException):
+        try:
+            connection.request("GET", path)
+            return bool(200 <= connection.getresponse().status < 400)
+        finally:
+            connection.close()
+    return False
+
+
+def last_words(log: Path) -> str:
+    """The error lines of a log, or its end, short enough for a termination message."""
+    if not log.is_file():
+        return ""
+    lines = log.read_text(errors="replace").splitlines()
+    errors = [line for line in lines if _ERROR_LINE.match(line) and _HARMLESS not in line]
+    return "\n".join(errors or lines[-10:])[-MESSAGE_LIMIT:]

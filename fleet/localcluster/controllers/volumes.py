@@ -1,0 +1,24 @@
+"""Volumes of a pod: directories on this machine, whatever their declared type."""
+
+from pathlib import Path, PurePosixPath
+
+from fleet.localcluster.errors import JsonObject
+
+
+class Volumes:
+    """Maps paths inside a pod's containers to real ones."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "volumes"
+
+    def resolve(self, container: JsonObject, path: str) -> Path | None:
+        """The real directory behind a path of the container; None outside of its volumes."""
+        wanted = PurePosixPath(path)
+        if not wanted.is_absolute() or ".." in wanted.parts:
+            return None
+        mounts = container.get("volumeMounts") or ()
+        for mount in sorted(mounts, key=lambda item: -len(item["mountPath"])):
+            if wanted.is_relative_to(mount["mountPath"]):
+                real = self._directory / mount["name"] / (mount.get("subPath") or "")
+                return real / wanted.relative_to(mount["mountPath"])
+        return None
