@@ -1,0 +1,24 @@
+"""The audit vocabulary of delivery."""
+
+from __future__ import annotations
+
+from portal.audit.actions import register
+
+CHANGE_REQUESTED = register("change.requested", "requested")
+CHANGE_APPROVED = register("change.approved", "approved")
+CHANGE_REJECTED = register("change.rejected", "rejected")
+CHANGE_WITHDRAWN = register("change.withdrawn", "withdrew")
+CHANGE_EXPIRED = register("change.expired", "let expire")
+APPROVAL_VOIDED = register("change.approval_voided", "voided the approval of")
+CHANGE_APPLYING = register("change.applying", "began to apply")
+CHANGE_DONE = register("change.done", "finished")
+CHANGE_FAILED = register("change.failed", "could not finish")
+DEPLOYMENT_STATE = register("deployment.state_changed", "saw a new state of")
+DEPLOYMENT_RETIRED = register("deployment.retired", "retired")
+ROLLOUT_STARTED = register("rollout.started", "started the rollout of")
+ROLLOUT_MOVED = register("rollout.moved", "moved the rollout of")
+ROLLOUT_PROMOTED = register("rollout.promoted", "promoted")
+ROLLOUT_PROMOTED_FULLY = register("rollout.promoted_fully", "promoted fully")
+ROLLOUT_PAUSED = register("rollout.paused", "paused")
+ROLLOUT_UNPAUSED = register("rollout.unpaused", "unpaused")
+ROLLOUT_ABORTED = register("rollout.aborted", "aborted")

@@ -1,0 +1,85 @@
+"""What a revision costs, and what the team's month comes to with it."""
+
+from __future__ import annotations
+
+import calendar
+from datetime import datetime
+from decimal import Decimal
+
+from deployments.domain.preflight import Check, Cost
+from deployments.domain.specs import ServingSpec
+from deployments.selectors import quotas
+from fleet.selectors import capacity, costs
+from fleet.selectors.capacity import GpuShare
+from portal.accounts.models import Team
+from portal.core import clock
+from portal.core.money import HOURS_PER_MONTH
+
+_CENT = Decimal("0.01")
+
+
+def cost_of(*, team: Team, cluster_id: int, spec: ServingSpec) -> Cost:
+    share = share_for(capacity.list_shares(cluster_id=cluster_id), spec)
+    each = share.usd_per_hour_amount if share else None
+    spend = costs.month_to_date(team_slug=team.slug)
+    spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
+    return Cost(
+        per_hour=None if each is None else each * spec.min_replicas,
+        month_min=_month(each, spec.min_replicas),
+        month_max=_month(each, spec.max_replicas),
+        budget=team.monthly_budget_amount or None,
+        spent=spent,
+        forecast=_forecast(team, spent, each, spec),
+        price_source=share.price_source if share else "",
+    )
+
+
+def share_for(shares: list[GpuShare], spec: ServingSpec) -> GpuShare | None:
+    for share in shares:
+        wanted = (spec.instance_type, spec.gpu_resource, spec.gpus)
+        if (share.instance_type, share.gpu_resource, share.gpus) == wanted:
+            return share
+    return None
+
+
+def check_budget(cost: Cost) -> Check:
+    """Going over the budget is the approver's decision, so it is told but does not refuse."""
+    if cost.budget is None:
+        detail = "The team has no monthly budget, so there is nothing to compare with."
+        return Check("Budget", ok=True, detail=detail, is_blocking=False)
+    if cost.forecast is None:
+        detail = "The price is not known, so neither is the month's forecast."
+        return Check("Budget", ok=None, detail=detail, is_blocking=False)
+    over = cost.forecast - cost.budget
+    detail = f"Forecast ${cost.forecast:,.2f} of ${cost.budget:,.2f} this month."
+    if over <= 0:
+        return Check("Budget", ok=True, detail=detail, is_blocking=False)
+    fix = f"Over by ${over:,.2f}: use fewer replicas or a cheaper GPU, or let the approver decide."
+    return Check("Budget", ok=False, detail=detail, fix=fix, is_blocking=False)
+
+
+def _month(each: Decimal | None, replicas: int) -> Decimal | None:
+    return None if each is None else (each * replicas * HOURS_PER_MONTH).quantize(_CENT)
+
+
+def _forecast(
+    team: Team, spent: Decimal, each: Decimal | None, spec: ServingSpec
+) -> Decimal | None:
+    """None as soon as one price is missing: a sum without it would look like the whole."""
+    rates: list[Decimal | None] = [None if each is None else each * spec.min_replicas]
+    shares: dict[int, list[GpuShare]] = {}
+    for cluster_id, other in quotas.least_revisions_of(team):
+        offered = shares.setdefault(cluster_id, capacity.list_shares(cluster_id=cluster_id))
+        found = share_for(offered, other)
+        known = found.usd_per_hour_amount if found else None
+        rates.append(None if known is None else known * other.min_replicas)
+    hourly = [rate for rate in rates if rate is not None]
+    if len(hourly) < len(rates):
+        return None
+    return (spent + sum(hourly, Decimal(0)) * _hours_left(clock.now())).quantize(_CENT)
+
+
+def _hours_left(at: datetime) -> Decimal:
+    days = calendar.monthrange(at.year, at.month)[1]
+    end = at.replace(day=days, hour=23, minute=59, second=59)
+    return Decimal(int((end - at).total_seconds())) / 3600

@@ -1,0 +1,65 @@
+"""Ask the cluster itself: the manifests with strict field validation, without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployments.domain.manifests.parts import Manifest
+from deployments.domain.preflight import Check
+from fleet.domain.cluster_errors import (
+    ClusterError,
+    ObjectConflict,
+    ObjectInvalid,
+    ObjectNotFound,
+    Refused,
+)
+from fleet.services import objects
+
+_NAME = "Server dry-run"
+
+
+def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> Check:
+    try:
+        if (
+            objects.get(
+                cluster_id=cluster_id,
+                api_version="v1",
+                kind="Namespace",
+                namespace=None,
+                name=namespace,
+            )
+            is None
+        ):
+            detail = f"Namespace {namespace} is made with the first deployment; checked then."
+            return Check(_NAME, ok=None, detail=detail)
+        objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
+    except ClusterError as error:
+        return _from_error(error)
+    detail = f"The cluster accepts all {len(manifests)} objects, unknown fields refused."
+    return Check(_NAME, ok=True, detail=detail)
+
+
+def words_of(error: ClusterError) -> str:
+    causes = "; ".join(
+        f"{cause.field}: {cause.message}" if cause.field else cause.message
+        for cause in error.causes
+    )
+    return (
+        f"{error.message} ({causes})" if causes and causes not in error.message else error.message
+    )
+
+
+def _from_error(error: ClusterError) -> Check:
+    words = words_of(error)
+    if isinstance(error, ObjectInvalid):
+        return Check(_NAME, ok=False, detail=words, fix="Change what the cluster names.")
+    if isinstance(error, ObjectConflict):
+        fix = "Choose another name, or remove the object that someone else owns."
+        return Check(_NAME, ok=False, detail=words, fix=fix)
+    if isinstance(error, ObjectNotFound):
+        fix = "Choose a cluster or engine whose kinds exist; a platform admin can install them."
+        return Check(_NAME, ok=False, detail=words, fix=fix)
+    if isinstance(error, Refused):
+        fix = "A platform admin must give the portal this permission on the cluster."
+        return Check(_NAME, ok=False, detail=words, fix=fix)
+    return Check(_NAME, ok=None, detail=f"The cluster did not answer: {words}")

@@ -1,0 +1,229 @@
+"""Everything that is checked before a request, the same for the page and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deployments.domain import names
+from deployments.domain.manifests import routes
+from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
+from deployments.domain.preflight import Check, DeployDraft, Preflight
+from deployments.domain.problems import Rejected
+from deployments.domain.specs import ServingSpec
+from deployments.domain.states import VersionState
+from deployments.models import Deployment, ModelVersion
+from deployments.selectors import plans, quotas
+from deployments.services import costing, dry_run
+from fleet.selectors import capacity, clusters
+from fleet.selectors.clusters import ClusterInfo
+from portal.accounts import policy
+from portal.accounts.models import Team
+from portal.accounts.policy import Action, Actor
+from portal.core.errors import Invalid, NotFound, QuotaExceeded
+
+__all__ = ["DeployDraft", "check", "check_revision", "require_ok"]
+
+# Which form field a refused check belongs to.
+_FIELDS = {
+    "Name": "name",
+    "Version": "version_id",
+    "Engine": "engine",
+    "Quota": "max_replicas",
+    "Server dry-run": "name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A revision that someone wants, before or after its rows exist."""
+
+    team: Team
+    cluster: ClusterInfo
+    version: ModelVersion
+    spec: ServingSpec
+    place: Place
+    served: Served
+
+
+def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
+    """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
+    version = visible_version(actor, draft.version_id)
+    policy.require(actor, Action.REQUEST_CHANGE, version)
+    cluster = clusters.get_cluster(draft.cluster_id)
+    asked = _asked(version, cluster, draft.spec, name=draft.name, deployment_id=0, number=1)
+    problem = names.problem_with(draft.name, namespace=asked.place.namespace)
+    if problem:
+        check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
+    else:
+        check_name = _check_free(cluster, asked.place)
+    return _answer(asked, [check_name], is_legal=not problem)
+
+
+def check_revision(
+    *,
+    actor: Actor,
+    deployment: Deployment,
+    version: ModelVersion,
+    spec: ServingSpec,
+    number: int,
+    without_change_id: int | None = None,
+) -> Preflight:
+    """For another revision of a deployment that exists."""
+    policy.require(actor, Action.REQUEST_CHANGE, deployment)
+    cluster = clusters.get_cluster(deployment.cluster_id)
+    asked = _asked(
+        version,
+        cluster,
+        spec,
+        name=deployment.name,
+        deployment_id=deployment.pk,
+        number=number,
+    )
+    return _answer(asked, [], is_legal=True, without_change_id=without_change_id)
+
+
+def require_ok(preflight: Preflight) -> None:
+    """Raise Invalid or QuotaExceeded with every refusal and its fix."""
+    refusals = preflight.refusals
+    if not refusals:
+        return
+    fields = {
+        _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
+        for check in reversed(refusals)
+        if check.name in _FIELDS
+    }
+    words = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
+    kind = QuotaExceeded if refusals[0].name == "Quota" else Invalid
+    raise kind(words, fields=fields)
+
+
+def as_invalid(error: Rejected) -> Invalid:
+    return Invalid(error.message, fields=error.fields)
+
+
+def visible_version(actor: Actor, version_id: int) -> ModelVersion:
+    rows = ModelVersion.objects.select_related("model__team")
+    found = rows.filter(pk=version_id, model__team__in=policy.visible_teams(actor)).first()
+    if found is None:
+        raise NotFound(f"There is no version {version_id}, or you are not in its team.")
+    return found
+
+
+def check_version(version: ModelVersion) -> Check:
+    if version.state == VersionState.READY:
+        return Check("Version", ok=True, detail=f"{version.label} is ready.")
+    fix = "Wait until it is verified." if version.state in _MAY_HEAL else "Choose another version."
+    detail = f"{version.label} is {version.state}. {version.state_reason}".strip()
+    return Check("Version", ok=False, detail=detail, fix=fix)
+
+
+_MAY_HEAL = (VersionState.UPLOADING, VersionState.VERIFYING)
+
+
+def check_quota(team: Team, spec: ServingSpec, *, without_change_id: int | None = None) -> Check:
+    """Counts what runs at full scale-out and what is approved but not running yet."""
+    committed = quotas.committed_gpus(team, without_change_id=without_change_id)
+    total = committed + spec.most_gpus
+    detail = f"{total} of {team.quota_gpus} GPUs of {team.slug} after this."
+    if total <= team.quota_gpus:
+        return Check("Quota", ok=True, detail=detail)
+    left = max(0, team.quota_gpus - committed)
+    fix = (
+        f"{left} GPUs are left: lower the most replicas to {left // spec.gpus}, retire something, "
+        "or ask a platform admin for more."
+    )
+    return Check("Quota", ok=False, detail=detail, fix=fix)
+
+
+def _asked(
+    version: ModelVersion,
+    cluster: ClusterInfo,
+    spec: ServingSpec,
+    *,
+    name: str,
+    deployment_id: int,
+    number: int,
+) -> _Asked:
+    team = version.model.team
+    place = plans.place_for(team=team.slug, name=name, deployment_id=deployment_id, cluster=cluster)
+    served = plans.served_for(number=number, version=version, spec=spec)
+    return _Asked(team, cluster, version, spec, place, served)
+
+
+def _answer(
+    asked: _Asked, first: Sequence[Check], *, is_legal: bool, without_change_id: int | None = None
+) -> Preflight:
+    manifests = plans.manifests_for(asked.place, asked.served)
+    cost = costing.cost_of(team=asked.team, cluster_id=asked.cluster.id, spec=asked.spec)
+    version_check = check_version(asked.version)
+    checks = [
+        *first,
+        version_check,
+        _check_engine(asked),
+        check_quota(asked.team, asked.spec, without_change_id=without_change_id),
+        costing.check_budget(cost),
+        _check_capacity(asked),
+    ]
+    if is_legal and version_check.ok:
+        checks.append(_check_dry_run(asked, manifests))
+    return Preflight(
+        checks=tuple(checks),
+        cost=cost,
+        manifests=to_yaml(manifests),
+        evidence_hash=plans.evidence_for_draft(asked.place, asked.served, asked.version),
+        url=f"{asked.cluster.gateway_url}{routes.path_prefix(asked.place)}",
+    )
+
+
+def _check_free(cluster: ClusterInfo, place: Place) -> Check:
+    taken = Deployment.objects.filter(
+        cluster_id=cluster.id,
+        namespace=place.namespace,
+        name=place.deployment,
+        is_retired=False,
+    ).exists()
+    if taken:
+        detail = f"{place.namespace}/{place.deployment} already exists on {cluster.name}."
+        fix = "Choose another name, or request a canary on that deployment."
+        return Check("Name", ok=False, detail=detail, fix=fix)
+    return Check("Name", ok=True, detail=f"{place.deployment} is free and legal.")
+
+
+def _check_engine(asked: _Asked) -> Check:
+    offered = asked.cluster.capabilities.get("engines")
+    engine, where = asked.spec.engine, asked.cluster.name
+    if offered is None:
+        return Check("Engine", ok=None, detail=f"{where} has not been asked yet what it can do.")
+    if engine in offered:
+        return Check("Engine", ok=True, detail=f"{where} runs {engine}.")
+    notes = " ".join(asked.cluster.capabilities.get("notes", []))
+    others = " or ".join(offered) or "another cluster"
+    detail = f"{where} cannot run {engine}. {notes}".strip()
+    return Check("Engine", ok=False, detail=detail, fix=f"Choose {others}.")
+
+
+def _check_capacity(asked: _Asked) -> Check:
+    """Too little room now does not refuse: nodes can start, and others can finish."""
+    spec = asked.spec
+    fit = capacity.fits_now(
+        cluster_id=asked.cluster.id,
+        instance_type=spec.instance_type,
+        gpu_resource=spec.gpu_resource,
+        gpus=spec.gpus,
+        replicas=spec.min_replicas,
+    )
+    fix = "" if fit.ok else "It would wait for room: choose another GPU, or free some first."
+    return Check("Capacity now", ok=fit.ok, detail=fit.reason, fix=fix, is_blocking=False)
+
+
+def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:
+    backend = routes.Backend(number=asked.served.number, engine=asked.spec.engine, weight=100)
+    route = routes.http_route(asked.place, [backend])
+    # The live route of a deployment that exists is not this one; only its own workload is asked.
+    extra = [route] if asked.place.deployment_id == 0 else []
+    return dry_run.check(
+        cluster_id=asked.cluster.id,
+        namespace=asked.place.namespace,
+        manifests=[*manifests, *extra],
+    )
