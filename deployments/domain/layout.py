@@ -15,7 +15,12 @@ def upload_key(*, team: str, model: str, token: str) -> str:
 
 def repository_prefix(*, team: str, model: str, number: int, sha256: str) -> str:
     """Triton's repository root for exactly these bytes. Ends with "/", because prefixes match textually."""
-    return f"repositories/{team}/{model}/{number}/{sha256[:12]}/"
+    return f"{number_prefix(team=team, model=model, number=number)}{sha256[:12]}/"
+
+
+def number_prefix(*, team: str, model: str, number: int) -> str:
+    """Everything that serving could read of one version."""
+    return f"repositories/{team}/{model}/{number}/"
 
 
 def config_key(prefix: str, model: str) -> str:

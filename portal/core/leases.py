@@ -67,6 +67,20 @@ def is_held(model: type[Leased], lease: Lease) -> bool:
     ).exists()
 
 
+def renew(model: type[Leased], lease: Lease, *, seconds: float = 60) -> Lease | None:
+    """Hold the row for `seconds` from now; None when the lease was lost. A nudge meanwhile is kept."""
+    at = clock.now()
+    until = at + timedelta(seconds=seconds)
+    nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
+    changed = model._default_manager.filter(
+        pk=lease.pk, lease_token=lease.token, lease_until__gt=at
+    ).update(
+        lease_until=until,
+        next_check_at=Case(nudged, default=Value(until), output_field=models.DateTimeField()),
+    )
+    return Lease(pk=lease.pk, token=lease.token, until=until) if changed == 1 else None
+
+
 def release(model: type[Leased], lease: Lease, *, next_check_at: datetime | None) -> bool:
     """Give the row back and say when to look again (None: never). False when the lease was lost."""
     return _give_back(model, lease, next_check_at=next_check_at, check_failures=Value(0))

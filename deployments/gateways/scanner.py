@@ -1,0 +1,59 @@
+"""Scan files that can hold pickled Python code; the only user of picklescan. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from picklescan import scanner
+
+_EXPANDS_AT_MOST: Final = 20
+_ALWAYS_ALLOWED_BYTES: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """`dangerous` names what unpickling would call. `is_readable` False: it could not be scanned."""
+
+    dangerous: tuple[str, ...]
+    suspicious: tuple[str, ...]
+    is_readable: bool
+    problem: str = ""
+
+
+def scan(path: Path) -> ScanReport:
+    try:
+        if zipfile.is_zipfile(path) and _is_bomb(path):
+            return ScanReport((), (), is_readable=False, problem="the archive expands too far")
+        result = scanner.scan_file_path(str(path))
+    except (
+        zipfile.BadZipFile,
+        scanner.GenOpsError,
+        scanner.InvalidMagicError,
+        scanner.TarError,
+        ValueError,
+        EOFError,
+        LookupError,
+        OSError,
+    ) as error:
+        return ScanReport((), (), is_readable=False, problem=f"{type(error).__name__}: {error}")
+    return ScanReport(
+        dangerous=_names(result, scanner.SafetyLevel.Dangerous),
+        suspicious=_names(result, scanner.SafetyLevel.Suspicious),
+        is_readable=not result.scan_err,
+        problem="the pickle is malformed" if result.scan_err else "",
+    )
+
+
+def _names(result: scanner.ScanResult, level: scanner.SafetyLevel) -> tuple[str, ...]:
+    found = {f"{item.module}.{item.name}" for item in result.globals if item.safety == level}
+    return tuple(sorted(found))
+
+
+def _is_bomb(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        expanded = sum(item.file_size for item in archive.infolist())
+    allowed = max(_ALWAYS_ALLOWED_BYTES, path.stat().st_size * _EXPANDS_AT_MOST)
+    return expanded > allowed

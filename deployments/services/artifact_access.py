@@ -1,0 +1,27 @@
+"""The object store's errors, said to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deployments.gateways.artifacts import StoreRefused, StoreUnreachable
+from portal.core.errors import Unavailable
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn an unreachable or misconfigured store into Unavailable. Other errors are the caller's."""
+    try:
+        yield
+    except StoreUnreachable as error:
+        raise Unavailable(
+            "The object store does not answer. Nothing is lost; try again in a minute.",
+            code="store_unavailable",
+        ) from error
+    except StoreRefused as error:
+        raise Unavailable(
+            "The object store refuses the portal. A platform admin must check the bucket and "
+            "its credentials.",
+            code="store_refused",
+        ) from error

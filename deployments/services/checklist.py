@@ -1,0 +1,81 @@
+"""The live checklist of a verification: each step is written to the row as it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from deployments.models import ModelVersion
+from portal.core import clock, leases
+from portal.core.leases import Lease
+
+LEASE_SECONDS: Final = 120
+_RENEW_EVERY: Final = timedelta(seconds=20)
+
+STEPS: Final = (
+    "Size",
+    "Format",
+    "Digest",
+    "Scan",
+    "Inputs and outputs",
+    "GPU memory",
+    "Serving repository",
+)
+
+
+class LeaseLost(Exception):
+    """Another worker has the row; this one must stop without writing."""
+
+
+class Checklist:
+    """Holds the lease as long as steps are reported. Rows are {"name", "ok", "detail"}."""
+
+    def __init__(self, version_id: int, lease: Lease) -> None:
+        self.lease = lease
+        self._version_id = version_id
+        self._renewed_at = clock.now()
+        self.rows: list[dict[str, Any]] = [
+            {"name": name, "ok": None, "detail": "waiting"} for name in STEPS
+        ]
+
+    def running(self, name: str, detail: str) -> None:
+        self._set(name, ok=None, detail=detail)
+        self._write()
+
+    def passed(self, name: str, detail: str) -> None:
+        self._set(name, ok=True, detail=detail)
+        self._write()
+
+    def refused(self, name: str, detail: str) -> None:
+        """Steps after this one are not tried and say so."""
+        self._set(name, ok=False, detail=detail)
+        for row in self.rows:
+            if row["ok"] is None:
+                row["detail"] = "not tried"
+        self._write()
+
+    def warned(self, name: str, detail: str) -> None:
+        """The step failed, and the others go on."""
+        self._set(name, ok=False, detail=detail)
+        self._write()
+
+    def keep_alive(self) -> None:
+        """Call often during long work; renews the lease now and then, or raises LeaseLost."""
+        if clock.now() - self._renewed_at > _RENEW_EVERY:
+            self._renew()
+
+    def _set(self, name: str, *, ok: bool | None, detail: str) -> None:
+        row = self.rows[STEPS.index(name)]
+        row["ok"], row["detail"] = ok, detail
+
+    def _write(self) -> None:
+        self._renew()
+        ModelVersion.objects.filter(pk=self._version_id, lease_token=self.lease.token).update(
+            checks=self.rows
+        )
+
+    def _renew(self) -> None:
+        renewed = leases.renew(ModelVersion, self.lease, seconds=LEASE_SECONDS)
+        if renewed is None:
+            raise LeaseLost
+        self.lease, self._renewed_at = renewed, clock.now()

@@ -1,0 +1,97 @@
+"""Models: named lines of versions."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+
+from deployments.domain import model_names
+from deployments.models import Model
+from deployments.selectors import registry
+from portal.accounts import policy, teams
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+
+CREATED = register("model.created", "created model")
+DESCRIBED = register("model.described", "described model")
+LONGEST_DESCRIPTION = 20_000
+LONGEST_TASK = 60
+
+
+def create(
+    *, actor: User, team_slug: str, name: str, description: str = "", task: str = ""
+) -> Model:
+    """Raises Invalid for a name that Kubernetes or Triton would refuse, Conflict for a taken one."""
+    team = teams.get_visible(actor=actor, slug=team_slug)
+    policy.require(actor, Action.UPLOAD, team)
+    _check_texts(description, task)
+    if problem := model_names.model_name_problem(name):
+        raise Invalid(problem, fields={"name": problem})
+    try:
+        with transaction.atomic():
+            return _insert(actor=actor, team=team, name=name, description=description, task=task)
+    except IntegrityError as error:
+        raise Conflict(
+            f"{team.slug} already has a model {name}. Upload a new version of it instead.",
+            code="name_taken",
+        ) from error
+
+
+def get_or_make(*, actor: User, team: Team, name: str, description: str = "") -> Model:
+    """For uploads: inside their transaction, after permission and name were checked."""
+    found = Model.objects.select_related("team").filter(team=team, name=name).first()
+    return found or _insert(actor=actor, team=team, name=name, description=description, task="")
+
+
+def describe(*, actor: User, team_slug: str, name: str, description: str, task: str) -> Model:
+    model = registry.get_model(actor=actor, team_slug=team_slug, name=name)
+    policy.require(actor, Action.UPLOAD, model)
+    _check_texts(description, task)
+    before = {"description": model.description, "task": model.task}
+    after = {"description": description, "task": task}
+    if before == after:
+        return model
+    with transaction.atomic():
+        Model.objects.filter(pk=model.pk).update(**after, changed_at=clock.now())
+        trail.record(
+            actor=actor,
+            action=DESCRIBED,
+            obj=model,
+            label=str(model),
+            team_slug=model.team.slug,
+            before=before,
+            after=after,
+        )
+    model.description, model.task = description, task
+    return model
+
+
+def _insert(*, actor: User, team: Team, name: str, description: str, task: str) -> Model:
+    at = clock.now()
+    model = Model.objects.create(
+        team=team,
+        name=name,
+        description=description,
+        task=task,
+        created_by=actor,
+        created_at=at,
+        changed_at=at,
+    )
+    trail.record(actor=actor, action=CREATED, obj=model, label=str(model), team_slug=team.slug)
+    return model
+
+
+def _check_texts(description: str, task: str) -> None:
+    if len(description) > LONGEST_DESCRIPTION:
+        raise Invalid(
+            f"Keep the description to {LONGEST_DESCRIPTION} characters.",
+            fields={"description": f"at most {LONGEST_DESCRIPTION} characters"},
+        )
+    if len(task) > LONGEST_TASK:
+        raise Invalid(
+            f"Keep the task to {LONGEST_TASK} characters.",
+            fields={"task": f"at most {LONGEST_TASK} characters"},
+        )

@@ -1,0 +1,356 @@
+"""Uploads: bytes go from the client to the object store; the portal only signs and counts.
+
+Start, sign parts, ask what is stored, complete or abandon. Completing reads the parts from the
+store itself, so nothing that a client says about them is believed. May be repeated at any point.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from deployments.domain import layout, model_names, onnx_files, parts
+from deployments.domain.parts import PartPlan
+from deployments.domain.states import VersionState
+from deployments.gateways import artifacts
+from deployments.gateways.artifacts import PartsRefused, StoredPart, UploadMissing
+from deployments.models import Model, ModelVersion
+from deployments.selectors import registry
+from deployments.services import metadata as stated
+from deployments.services import models as model_service
+from deployments.services import version_states
+from deployments.services.artifact_access import told
+from portal.accounts import policy, teams
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, Unavailable
+
+STARTED = register("version.upload_started", "began to upload")
+UPLOAD_WITHIN: Final = timedelta(hours=24)
+MOST_SIGNED_AT_ONCE: Final = 50
+_NUMBER_TRIES: Final = 5
+# When completing dies between the store and the row, the sweep looks this soon.
+_LOOK_AGAIN: Final = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadDraft:
+    """What the client says of the file before sending it."""
+
+    filename: str
+    size_bytes: int
+    sha256: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    has_part_checksums: bool = False
+    is_duplicate_allowed: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartUrl:
+    number: int
+    url: str
+    size_bytes: int
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PartsState:
+    """What the store holds. `missing` has the numbers still to send, wrong sizes included."""
+
+    plan: PartPlan
+    stored: Sequence[StoredPart]
+    missing: Sequence[int]
+
+
+def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> ModelVersion:
+    """Open a multipart upload and its version row; the model is made with its first version.
+
+    Raises Invalid for names, sizes and metadata, Conflict `same_bytes` when the declared SHA-256
+    is already a version of the model. A refusal leaves neither rows nor an open upload.
+    """
+    team = teams.get_visible(actor=actor, slug=team_slug)
+    policy.require(actor, Action.UPLOAD, team)
+    metadata = _check(model_name, draft)
+    if draft.sha256 and not draft.is_duplicate_allowed:
+        _refuse_same_bytes(team, model_name, draft.sha256)
+    token = secrets.token_urlsafe(12)
+    key = layout.upload_key(team=team.slug, model=model_name, token=token)
+    store = artifacts.store()
+    with told():
+        upload_id = store.create_upload(key, with_part_checksums=draft.has_part_checksums)
+    row = ModelVersion(
+        state=VersionState.UPLOADING,
+        filename=draft.filename,
+        declared_size_bytes=draft.size_bytes,
+        declared_sha256=draft.sha256,
+        upload_id=upload_id,
+        part_size_bytes=parts.plan(draft.size_bytes).part_bytes,
+        has_part_checksums=draft.has_part_checksums,
+        bucket=store.bucket,
+        key=key,
+        metadata=metadata,
+        created_by=actor,
+    )
+    try:
+        return _record(row, actor=actor, team=team, model_name=model_name, draft=draft)
+    except Conflict:
+        with told():
+            store.abort_upload(key, upload_id)
+        raise
+
+
+def sign_parts(
+    *, actor: User, version_id: int, numbers: Sequence[int], checksums: Mapping[int, str]
+) -> list[PartUrl]:
+    """URLs that take one PUT each, for a small batch of parts. `checksums`: base64 SHA-256 by number."""
+    version = _uploading(actor, version_id)
+    plan = plan_of(version)
+    _check_numbers(numbers, plan)
+    if version.has_part_checksums and set(numbers) - set(checksums):
+        raise Invalid(
+            "This upload promised a SHA-256 with every part; send `checksums` for all numbers.",
+            fields={"checksums": "base64 SHA-256 of each part"},
+        )
+    store = artifacts.store()
+    urls = []
+    for number in numbers:
+        checksum = checksums.get(number, "") if version.has_part_checksums else ""
+        with told():
+            url = store.presign_part(version.key, version.upload_id, number, sha256_base64=checksum)
+        headers = {"x-amz-checksum-sha256": checksum} if checksum else {}
+        urls.append(PartUrl(number, url, plan.bytes_of(number), headers))
+    return urls
+
+
+def stored_parts(*, actor: User, version_id: int) -> PartsState:
+    """Raises Conflict when the upload is no longer open."""
+    version = _uploading(actor, version_id)
+    return _parts_state(version)
+
+
+def complete(*, actor: User, version_id: int) -> ModelVersion:
+    """Put the parts together and hand the version to verification. Repeating it is harmless.
+
+    Raises Conflict `parts_missing` naming what to send again; the upload then stays open.
+    """
+    version = registry.get_version(actor=actor, version_id=version_id)
+    policy.require(actor, Action.UPLOAD, version)
+    if version.state in (VersionState.VERIFYING, VersionState.READY, VersionState.QUARANTINED):
+        return version
+    _require_uploading(version)
+    ModelVersion.objects.filter(pk=version.pk, state=VersionState.UPLOADING).update(
+        next_check_at=clock.now() + _LOOK_AGAIN
+    )
+    try:
+        state = _parts_state(version)
+    except Conflict:
+        return finish_if_stored(version, actor=actor)
+    _require_complete(state)
+    try:
+        with told():
+            artifacts.store().complete_upload(version.key, version.upload_id, list(state.stored))
+    except UploadMissing:
+        return finish_if_stored(version, actor=actor)
+    except PartsRefused as error:
+        raise Conflict(
+            "The object store does not accept the parts as they are. Ask which are stored and "
+            "send the others again.",
+            code="parts_refused",
+        ) from error
+    return finish_if_stored(version, actor=actor)
+
+
+def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVersion:
+    """The upload was put together, perhaps by a request that died: record it from the store."""
+    try:
+        with told():
+            stored = artifacts.store().head(version.key)
+    except artifacts.ObjectMissing as error:
+        raise Conflict(
+            "The upload is no longer open at the object store. Start a new one.",
+            code="upload_gone",
+        ) from error
+    if not stored.version_id:
+        raise Unavailable(
+            "The bucket keeps no object versions. A platform admin must turn versioning on.",
+            code="bucket_not_versioned",
+        )
+    try:
+        version_states.to_verifying(
+            version=version,
+            actor=actor,
+            s3_version_id=stored.version_id,
+            size=stored.size_bytes,
+        )
+    except Conflict:
+        # A second request completed it first; what it wrote is what this one would have.
+        version.refresh_from_db()
+        if version.s3_version_id != stored.version_id:
+            raise
+    return version
+
+
+def abandon(*, actor: User, version_id: int) -> ModelVersion:
+    """Stop an upload for good. What was sent is removed by the next tick."""
+    version = _uploading(actor, version_id)
+    version_states.to_failed(
+        version=version, actor=actor, reason=f"{actor.username} abandoned the upload."
+    )
+    return version
+
+
+def plan_of(version: ModelVersion) -> PartPlan:
+    return PartPlan(version.declared_size_bytes, version.part_size_bytes)
+
+
+def _check(model_name: str, draft: UploadDraft) -> dict[str, Any]:
+    """All problems at once, so that a form can show each beside its field."""
+    most = settings.SLIPWAY_MAX_UPLOAD_BYTES
+    problems = {
+        "model": model_names.model_name_problem(model_name),
+        "filename": model_names.filename_problem(draft.filename),
+    }
+    if draft.size_bytes <= 0:
+        problems["size_bytes"] = "The file is empty; choose the exported model."
+    elif draft.size_bytes > most:
+        problems["size_bytes"] = f"The file is larger than the limit of {most // 2**30} GiB."
+    elif draft.filename.endswith(".onnx") and draft.size_bytes > onnx_files.LARGEST_BYTES:
+        problems["size_bytes"] = "An ONNX file cannot be larger than 2 GiB; quantise the model."
+    if draft.sha256 and not model_names.is_sha256(draft.sha256):
+        problems["sha256"] = "Write the SHA-256 as 64 lower-case hexadecimal digits."
+    cleaned, metadata_problems = stated.clean(draft.metadata)
+    found = {name: words for name, words in problems.items() if words} | metadata_problems
+    if found:
+        raise Invalid(" ".join(found.values()), fields=found)
+    return cleaned
+
+
+def _refuse_same_bytes(team: Team, model_name: str, sha256: str) -> None:
+    twin = (
+        ModelVersion.objects.filter(model__team=team, model__name=model_name, sha256=sha256)
+        .exclude(state=VersionState.FAILED)
+        .first()
+    )
+    if twin is not None:
+        raise Conflict(
+            f"These bytes are already version {twin.number} of {model_name} ({twin.state}). "
+            "Use that one, or say that a second version of them is wanted.",
+            code="same_bytes",
+            fields={"sha256": f"version {twin.number}"},
+        )
+
+
+def _record(
+    row: ModelVersion, *, actor: User, team: Team, model_name: str, draft: UploadDraft
+) -> ModelVersion:
+    at = clock.now()
+    row.created_at = at
+    row.deadline_at = row.next_check_at = at + UPLOAD_WITHIN
+    for _ in range(_NUMBER_TRIES):
+        try:
+            with transaction.atomic():
+                row.model = model_service.get_or_make(
+                    actor=actor, team=team, name=model_name, description=draft.description
+                )
+                row.number = _next_number(row.model)
+                row.pk = None
+                row.save(force_insert=True)
+                Model.objects.filter(pk=row.model.pk).update(changed_at=at)
+                _audit_start(row, actor)
+        except IntegrityError:
+            # Someone took the number or the model's name between reading and writing.
+            continue
+        return row
+    raise Conflict("Many uploads to this model begin at once. Try again.", code="busy")
+
+
+def _next_number(model: Model) -> int:
+    return int(model.versions.aggregate(top=Max("number"))["top"] or 0) + 1
+
+
+def _audit_start(row: ModelVersion, actor: User) -> None:
+    trail.record(
+        actor=actor,
+        action=STARTED,
+        obj=row,
+        label=row.label,
+        team_slug=row.team.slug,
+        after={
+            "filename": row.filename,
+            "size_bytes": row.declared_size_bytes,
+            "sha256": row.declared_sha256,
+        },
+    )
+
+
+def _uploading(actor: User, version_id: int) -> ModelVersion:
+    version = registry.get_version(actor=actor, version_id=version_id)
+    policy.require(actor, Action.UPLOAD, version)
+    _require_uploading(version)
+    return version
+
+
+def _require_uploading(version: ModelVersion) -> None:
+    if version.state != VersionState.UPLOADING:
+        raise Conflict(
+            f"{version.label} is {version.state}; its upload is closed. Start a new version.",
+            code="wrong_state",
+        )
+
+
+def _parts_state(version: ModelVersion) -> PartsState:
+    try:
+        with told():
+            stored = artifacts.store().list_parts(version.key, version.upload_id)
+    except UploadMissing as error:
+        raise Conflict(
+            "The upload is no longer open at the object store. Start a new one.",
+            code="upload_gone",
+        ) from error
+    plan = plan_of(version)
+    sizes = {part.number: part.size_bytes for part in stored}
+    return PartsState(plan=plan, stored=stored, missing=plan.missing(sizes))
+
+
+def _require_complete(state: PartsState) -> None:
+    sizes = {part.number: part.size_bytes for part in state.stored}
+    foreign = state.plan.foreign(sizes)
+    if state.missing:
+        first = ", ".join(str(number) for number in state.missing[:5])
+        more = " …" if len(state.missing) > 5 else ""
+        raise Conflict(
+            f"{len(state.missing)} of {state.plan.count} parts are absent or have the wrong size: "
+            f"{first}{more}. Send them and complete again.",
+            code="parts_missing",
+        )
+    if foreign:
+        raise Conflict(
+            f"Parts {foreign[:5]} do not belong to this file of {state.plan.count} parts. "
+            "Abandon the upload and start again.",
+            code="parts_foreign",
+        )
+
+
+def _check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
+    if not 1 <= len(numbers) <= MOST_SIGNED_AT_ONCE:
+        raise Invalid(
+            f"Ask for 1 to {MOST_SIGNED_AT_ONCE} parts at once.",
+            fields={"numbers": f"1 to {MOST_SIGNED_AT_ONCE} part numbers"},
+        )
+    wrong = [number for number in numbers if not 1 <= number <= plan.count]
+    if wrong:
+        raise Invalid(
+            f"Part numbers go from 1 to {plan.count}; {wrong[0]} is none.",
+            fields={"numbers": f"1 to {plan.count}"},
+        )
