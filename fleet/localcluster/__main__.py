@@ -1,0 +1,113 @@
+"""Run the embedded cluster: `python -m fleet.localcluster --data-dir DIR --port P`."""
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+import uvicorn
+
+from fleet.localcluster import bootstrap, tls
+from fleet.localcluster.pods import NoPods, PodAccess
+from fleet.localcluster.server import build_app
+from fleet.localcluster.store import Store
+from fleet.localcluster.watch import Hub
+
+_HOST = "127.0.0.1"
+
+
+class Controllers(PodAccess, Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Server(uvicorn.Server):
+    """Ends the watches first, because uvicorn waits for open answers before it stops."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, ready_line: str) -> None:
+        super().__init__(config)
+        self._hub = hub
+        self._ready_line = ready_line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            sys.stdout.write(self._ready_line + "\n")
+            sys.stdout.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._hub.close()
+        super().handle_exit(sig, frame)
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fleet.localcluster", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--gateway-port", type=int)
+    parser.add_argument("--s3-endpoint", default=os.environ.get("SLIPWAY_S3_ENDPOINT_URL"))
+    parser.add_argument(
+        "--no-controllers", action="store_true", help="serve the API only; nothing runs"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse_arguments(arguments)
+    options.data_dir.mkdir(parents=True, exist_ok=True)
+    # Bound first: nothing is started or written for a port that somebody else holds.
+    listener = _listen(options.port)
+    if listener is None:
+        sys.stderr.write(f"port {options.port} on {_HOST} is in use; choose another --port\n")
+        return 1
+    port = int(listener.getsockname()[1])
+    credentials = tls.prepare(options.data_dir, port=port)
+    store = Store(options.data_dir / "cluster.db")
+    bootstrap.seed(store)
+    hub = Hub(store)
+    controllers = None if options.no_controllers else _controllers(store, options)
+    app = build_app(store, hub, access=controllers or NoPods(), token=credentials.token)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        ssl_certfile=credentials.certificate,
+        ssl_keyfile=credentials.key,
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=75,
+        ws="none",
+    )
+    ready_line = f"local cluster ready at https://{_HOST}:{port} ({credentials.kubeconfig})"
+    server = Server(config, hub, ready_line)
+    try:
+        if controllers is not None:
+            controllers.start()
+        server.run(sockets=[listener])
+    finally:
+        if controllers is not None:
+            controllers.stop()
+        store.close()
+    return 0
+
+
+def _listen(port: int) -> socket.socket | None:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, port))
+    except OSError:
+        listener.close()
+        return None
+    return listener
+
+
+def _controllers(store: Store, options: argparse.Namespace) -> Controllers:
+    raise SystemExit("the controllers are not part of this build; start with --no-controllers")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""Logs of pods, and requests passed on to them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Protocol
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from fleet.localcluster.errors import ApiError, BadRequest, NotFound
+from fleet.localcluster.kinds import POD
+from fleet.localcluster.requests import Resource, is_true
+from fleet.localcluster.store import Store
+from fleet.localcluster.watch import Hub
+
+_FOLLOW_SECONDS = 0.3
+_PROXY_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+_HOP_HEADERS = frozenset(
+    {
+        "authorization",
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+class PodAccess(Protocol):
+    """What the API needs of the controllers that run the pods."""
+
+    def pod_log(
+        self, namespace: str, name: str, *, container: str | None, tail_lines: int | None
+    ) -> str | Iterable[str]: ...
+
+    def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]: ...
+
+
+class NoPods:
+    """Pod access of a cluster without controllers: nothing runs."""
+
+    def pod_log(
+        self, namespace: str, name: str, *, container: str | None, tail_lines: int | None
+    ) -> str:
+        raise _not_running(namespace, name)
+
+    def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        raise _not_running(namespace, name)
+
+
+def _not_running(namespace: str, name: str) -> NotFound:
+    return NotFound(f"pod {namespace}/{name} has no process: the controllers are switched off")
+
+
+class PodEndpoints:
+    def __init__(self, store: Store, hub: Hub, access: PodAccess) -> None:
+        self._store = store
+        self._hub = hub
+        self._access = access
+
+    async def log(self, request: Request, resource: Resource) -> Response:
+        query = request.query_params
+        namespace, name = str(resource.target.namespace), str(resource.target.name)
+        self._store.get(POD, namespace, name)
+        if is_true(query.get("previous")):
+            raise BadRequest("logs of an earlier container are not kept")
+        tail = query.get("tailLines", "")
+        if tail and not tail.isdigit():
+            raise BadRequest(f"tailLines: not a number: {tail}")
+        lines = int(tail) if tail else None
+        container = query.get("container")
+
+        def read(tail_lines: int | None) -> str:
+            found = self._access.pod_log(
+                namespace, name, container=container, tail_lines=tail_lines
+            )
+            return "".join(found)
+
+        if not is_true(query.get("follow")):
+            return PlainTextResponse(await asyncio.to_thread(read, lines))
+        whole = await asyncio.to_thread(read, None)
+        start = whole if lines is None else "".join(whole.splitlines(keepends=True)[-lines:])
+        if lines == 0:
+            start = ""
+        followed = self._follow(request, resource, read, start, len(whole))
+        return StreamingResponse(followed, media_type="text/plain")
+
+    async def _follow(
+        self,
+        request: Request,
+        resource: Resource,
+        read: Callable[[int | None], str],
+        start: str,
+        sent: int,
+    ) -> AsyncIterator[str]:
+        yield start
+        while not self._hub.is_closed and not await request.is_disconnected():
+            # Looked at before the log, so that the last lines of an ended pod are not lost.
+            has_ended = self._has_ended(resource)
+            try:
+                whole = await asyncio.to_thread(read, None)
+            except ApiError:
+                return
+            if len(whole) > sent:
+                yield whole[sent:]
+                sent = len(whole)
+            if has_ended:
+                return
+            await asyncio.sleep(_FOLLOW_SECONDS)
+
+    def _has_ended(self, resource: Resource) -> bool:
+        pod = self._store.find(POD, resource.target.namespace, str(resource.target.name))
+        return pod is None or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+    async def proxy(self, request: Request, resource: Resource) -> Response:
+        """`pods/NAME:PORT/proxy/PATH`, with method, query, headers and body as they came."""
+        name, port = split_port(str(resource.target.name))
+        namespace = str(resource.target.namespace)
+        pod = self._store.get(POD, namespace, name)
+        address, host_port = self._access.pod_address(namespace, name, port or _first_port(pod))
+        url = f"http://{address}:{host_port}/{resource.rest}"
+        headers = _passed_on(request.headers.items())
+        body = await request.body()
+        async with httpx.AsyncClient(timeout=_PROXY_TIMEOUT) as client:
+            try:
+                answer = await client.request(
+                    request.method, url, params=request.url.query, headers=headers, content=body
+                )
+            except httpx.HTTPError as error:
+                raise ApiError(
+                    503, "ServiceUnavailable", f"error trying to reach service: {error}"
+                ) from error
+        # httpx has already unpacked the body.
+        kept = dict(_passed_on(answer.headers.items()))
+        kept.pop("content-encoding", None)
+        return Response(answer.content, answer.status_code, kept)
+
+
+def split_port(name: str) -> tuple[str, int | None]:
+    """`NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
+    parts = name.split(":")
+    if len(parts) == 1:
+        return name, None
+    if len(parts) == 3:
+        if parts[0] not in ("", "http"):
+            raise BadRequest(f"proxy: {parts[0]} is not supported, only http")
+        parts = parts[1:]
+    if not parts[1].isdigit():
+        raise BadRequest(f"proxy: the port must be a number: {name}")
+    return parts[0], int(parts[1])
+
+
+def _first_port(pod: dict[str, object]) -> int:
+    spec = pod.get("spec")
+    containers = spec.get("containers") or [] if isinstance(spec, dict) else []
+    for container in containers:
+        for port in container.get("ports") or []:
+            return int(port["containerPort"])
+    return 80
+
+
+def _passed_on(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in headers if name.lower() not in _HOP_HEADERS]

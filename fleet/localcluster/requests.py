@@ -1,0 +1,112 @@
+"""What a request means: its target, its options, and the form the answer should have."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from fleet.localcluster.discovery import EVENTS_GROUP
+from fleet.localcluster.errors import BadRequest, JsonObject, NotFound, UnsupportedMediaType
+from fleet.localcluster.kinds import EVENT, NAMESPACE, Kind, by_plural
+from fleet.localcluster.writes import Target, WriteOptions
+
+Query = Mapping[str, str]
+
+_NAMESPACE_SUBRESOURCES = ("status", "finalize")
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_VALIDATIONS = ("Strict", "Warn", "Ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A parsed path below /api or /apis."""
+
+    target: Target
+    rest: str = ""
+    # The newer form of events: stored as core/v1, shown as events.k8s.io/v1.
+    is_new_event: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.target.kind
+
+
+def parse_resource(group: str, version: str, parts: list[str]) -> Resource:
+    """`parts` is the path after the version."""
+    namespace = None
+    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+        namespace, parts = parts[1], parts[2:]
+    is_new_event = (group, version, parts[0]) == (EVENTS_GROUP, "v1", EVENT.plural)
+    kind = EVENT if is_new_event else by_plural(group, version, parts[0])
+    name = parts[1] if len(parts) > 1 else None
+    subresource = parts[2] if len(parts) > 2 else ""
+    if kind.namespaced is (namespace is None) and (namespace or name):
+        raise NotFound("the server could not find the requested resource")
+    if kind is NAMESPACE:
+        namespace = None
+    target = Target(kind, namespace, name, subresource)
+    return Resource(target, "/".join(parts[3:]), is_new_event)
+
+
+def write_options(query: Query, user_agent: str) -> WriteOptions:
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        raise BadRequest(f'dryRun: unsupported value "{dry_run}": supported values: "All"')
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in _VALIDATIONS:
+        raise BadRequest(f'fieldValidation: unsupported value "{validation}"')
+    return WriteOptions(
+        manager=query.get("fieldManager") or user_agent.partition("/")[0] or "unknown",
+        validation=validation,
+        is_dry_run=bool(dry_run),
+        is_forced=query.get("force") in ("true", "1"),
+        propagation=query.get("propagationPolicy") or "Background",
+    )
+
+
+def delete_options(options: WriteOptions, body: JsonObject) -> WriteOptions:
+    """Options of a DELETE come in its body, or in the query."""
+    preconditions = body.get("preconditions") or {}
+    return replace(
+        options,
+        uid=preconditions.get("uid"),
+        is_dry_run=options.is_dry_run or "All" in (body.get("dryRun") or ()),
+        propagation=body.get("propagationPolicy") or options.propagation,
+    )
+
+
+def read_body(raw: bytes, content_type: str) -> JsonObject:
+    if not raw:
+        return {}
+    if content_type == _PROTOBUF:
+        raise UnsupportedMediaType(
+            "the local cluster reads JSON and YAML, not protobuf; write the object to a file and "
+            "use kubectl apply -f"
+        )
+    try:
+        body: Any = yaml.safe_load(raw) if "yaml" in content_type else json.loads(raw)
+    except (ValueError, yaml.YAMLError) as error:
+        raise BadRequest(f"the body of the request cannot be read: {error}") from error
+    if not isinstance(body, dict):
+        raise BadRequest("the body of the request is not an object")
+    return body
+
+
+def wants_table(accept: str) -> bool:
+    """True when the first form the client accepts, that this server has, is a v1 Table."""
+    for choice in accept.split(","):
+        media, *parameters = [part.strip() for part in choice.split(";")]
+        if media not in ("application/json", "*/*"):
+            continue
+        wanted = dict(part.partition("=")[::2] for part in parameters)
+        if wanted.get("as") == "Table" and wanted.get("v") == "v1":
+            return True
+        if "as" not in wanted:
+            return False
+    return False
+
+
+def is_true(value: str | None) -> bool:
+    return value in ("true", "1")

@@ -1,0 +1,43 @@
+"""The scale subresource of Deployments and ReplicaSets."""
+
+from fleet.localcluster import patches
+from fleet.localcluster.bodies import JSON_PATCH
+from fleet.localcluster.errors import Cause, Invalid, JsonObject
+
+
+def scale_of(obj: JsonObject) -> JsonObject:
+    metadata = obj["metadata"]
+    fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    spec = obj.get("spec") or {}
+    labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in fields if name in metadata},
+        "spec": {"replicas": spec.get("replicas", 1)},
+        "status": {
+            "replicas": (obj.get("status") or {}).get("replicas", 0),
+            "selector": ",".join(f"{name}={value}" for name, value in sorted(labels.items())),
+        },
+    }
+
+
+def patched_scale(obj: JsonObject, document: object, content_type: str) -> JsonObject:
+    current = scale_of(obj)
+    if content_type == JSON_PATCH:
+        patched: JsonObject = patches.json_patch(current, document)
+        return patched
+    merged: JsonObject = patches.merge_patch(current, document)
+    return merged
+
+
+def with_scale(obj: JsonObject, scale: JsonObject) -> JsonObject:
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        message = f"Invalid value: {replicas!r}: must be a whole number, not negative"
+        raise Invalid(message, causes=[Cause("FieldValueInvalid", message, "spec.replicas")])
+    version = (scale.get("metadata") or {}).get("resourceVersion")
+    metadata = dict(obj["metadata"])
+    if version:
+        metadata["resourceVersion"] = version
+    return obj | {"metadata": metadata, "spec": (obj.get("spec") or {}) | {"replicas": replicas}}
