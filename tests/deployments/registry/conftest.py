@@ -1,0 +1,97 @@
+"""People, and a client that uploads the way a notebook does: through presigned URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+import httpx
+import pytest
+
+from deployments.models import ModelVersion
+from deployments.services import uploads, verification
+from deployments.services.uploads import UploadDraft
+from portal.accounts.models import Membership, Team, User
+from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    team: Team
+    viewer: User
+    member: User
+    lead: User
+    admin: User
+    stranger: User
+
+    def named(self, role: str) -> User:
+        user: User = getattr(self, role)
+        return user
+
+
+@pytest.fixture
+def people(db: None) -> People:
+    vision, nlp = (
+        Team.objects.create(
+            slug=slug,
+            name=slug.title(),
+            created_at=clock.now(),
+            monthly_budget_amount=Decimal(1000),
+        )
+        for slug in ("vision", "nlp")
+    )
+    users = {name: User.objects.create(username=name) for name in ("viewer", "member", "lead")}
+    for name, user in users.items():
+        Membership.objects.create(user=user, team=vision, role=name)
+    stranger = User.objects.create(username="stranger")
+    Membership.objects.create(user=stranger, team=nlp, role="lead")
+    admin = User.objects.create(username="admin", is_platform_admin=True)
+    return People(team=vision, admin=admin, stranger=stranger, **users)
+
+
+Upload = Callable[..., ModelVersion]
+
+
+def send_parts(actor: User, version: ModelVersion, body: bytes) -> None:
+    plan = uploads.plan_of(version)
+    urls = uploads.sign_parts(
+        actor=actor,
+        version_id=version.pk,
+        numbers=list(range(1, plan.count + 1)),
+        checksums={},
+    )
+    for part in urls:
+        start = (part.number - 1) * plan.part_bytes
+        httpx.put(part.url, content=body[start : start + plan.part_bytes]).raise_for_status()
+
+
+@pytest.fixture
+def upload(people: People, s3_store: object) -> Upload:
+    """Start, send and complete; the version is then verifying."""
+
+    def run(body: bytes, *, model: str = "detector", **draft: object) -> ModelVersion:
+        fields = {"filename": "detector.onnx", "size_bytes": len(body), **draft}
+        version = uploads.start(
+            actor=people.member,
+            team_slug="vision",
+            model_name=model,
+            draft=UploadDraft(**fields),  # type: ignore[arg-type]  # keywords of the test
+        )
+        send_parts(people.member, version, body)
+        return uploads.complete(actor=people.member, version_id=version.pk)
+
+    return run
+
+
+@pytest.fixture
+def verified(upload: Upload) -> Upload:
+    """Upload and let the worker come by."""
+
+    def run(body: bytes, **draft: object) -> ModelVersion:
+        version = upload(body, **draft)
+        verification.advance(version.pk)
+        version.refresh_from_db()
+        return version
+
+    return run
