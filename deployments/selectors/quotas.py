@@ -15,13 +15,14 @@ _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
 def committed_gpus(team: Team, *, without_change_id: int | None = None) -> int:
     """At full scale-out: stable and candidate revisions, and revisions of approved changes."""
     live = Deployment.objects.filter(team=team, is_retired=False, is_retiring=False)
-    wanted = set(live.values_list("stable_revision_id", flat=True))
+    wanted: set[int | None] = set(live.values_list("stable_revision_id", flat=True))
     wanted |= set(live.values_list("candidate_revision_id", flat=True))
     changes = ChangeRequest.objects.filter(
         Q(state__in=_COUNTED), deployment__team=team, deployment__is_retiring=False
     ).exclude(pk=without_change_id)
     wanted |= set(changes.values_list("revision_id", flat=True))
-    rows = Revision.objects.filter(pk__in=wanted - {None}).values_list("spec", flat=True)
+    known = [pk for pk in wanted if pk is not None]
+    rows = Revision.objects.filter(pk__in=known).values_list("spec", flat=True)
     return sum(specs.from_json(spec).most_gpus for spec in rows)
 
 

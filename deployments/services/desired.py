@@ -1,0 +1,77 @@
+"""The only writers of what a deployment wants. Each raises the generation and makes the row due.
+
+They run inside the transaction of whatever decided; the cluster follows by reconciliation.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import F
+
+from deployments.models import Deployment, Revision
+from portal.core import clock
+from portal.core.wakeups import wake
+
+PROGRESS_SECONDS: Final = 30 * 60
+
+
+def serve_first(deployment: Deployment, revision: Revision) -> None:
+    _want(deployment, stable=revision, candidate=None, weight=0)
+
+
+def add_candidate(deployment: Deployment, revision: Revision) -> None:
+    """Beside the stable revision, without any traffic yet."""
+    _want(deployment, stable=deployment.stable_revision, candidate=revision, weight=0)
+
+
+def set_weight(deployment: Deployment, weight: int) -> None:
+    _want(
+        deployment,
+        stable=deployment.stable_revision,
+        candidate=deployment.candidate_revision,
+        weight=weight,
+    )
+
+
+def swap(deployment: Deployment) -> None:
+    """Stable and candidate change places; the new candidate gets nothing."""
+    _want(
+        deployment,
+        stable=deployment.candidate_revision,
+        candidate=deployment.stable_revision,
+        weight=0,
+    )
+
+
+def drop_candidate(deployment: Deployment) -> None:
+    _want(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
+
+
+def retire(deployment: Deployment) -> None:
+    """Remove everything from the cluster; the row becomes retired when that is seen."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(is_retiring=True)
+    deployment.is_retiring = True
+
+
+def _want(
+    deployment: Deployment, *, stable: Revision | None, candidate: Revision | None, weight: int
+) -> None:
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(
+        stable_revision=stable, candidate_revision=candidate, candidate_weight=weight
+    )
+    deployment.stable_revision, deployment.candidate_revision = stable, candidate
+    deployment.candidate_weight = weight
+
+
+def _update(deployment: Deployment) -> None:
+    at = clock.now()
+    Deployment.objects.filter(pk=deployment.pk).update(
+        desired_generation=F("desired_generation") + 1,
+        next_check_at=at,
+        progress_deadline_at=at + timedelta(seconds=PROGRESS_SECONDS),
+    )
+    wake("deployments.reconcile_deployment", deployment.pk)
