@@ -1,3 +1,19 @@
-from django.urls import URLPattern
+"""The API of the kernel: who I am, my tokens, teams."""
 
-urlpatterns: list[URLPattern] = []
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from portal.api import views
+
+urlpatterns: list[URLPattern] = [
+    path("me", views.MeView.as_view(), name="me"),
+    path("me/tokens", views.TokensView.as_view(), name="tokens"),
+    path("me/tokens/<int:token_id>", views.TokenView.as_view(), name="token"),
+    path("teams", views.TeamsView.as_view(), name="teams"),
+    path("teams/<slug:slug>", views.TeamView.as_view(), name="team"),
+    path("teams/<slug:slug>/members", views.MembersView.as_view(), name="members"),
+    path(
+        "teams/<slug:slug>/members/<str:username>", views.MemberView.as_view(), name="team-member"
+    ),
+]

@@ -97,6 +97,10 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
         kubeconfig=folder.kubeconfig,
         gateway_url=f"http://127.0.0.1:{chosen.gateway}",
     )
+    seed.prepare_bucket(
+        s3_url=f"http://127.0.0.1:{chosen.s3}",
+        origins=[f"http://{host}:{chosen.web}" for host in ("127.0.0.1", "localhost")],
+    )
 
 
 def _options() -> argparse.Namespace:

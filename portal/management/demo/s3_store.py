@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3.models import CorsRule, FakeBucket, S3Backend, s3_backends
+from moto.s3.models import FakeBucket, S3Backend, s3_backends
 
 _NOT_KEPT = frozenset({"keys", "multiparts"})
 _Shape = tuple[tuple[str, int], ...]
@@ -39,21 +39,6 @@ class Store:
                 name, versions = _read(key_path)
                 bucket.keys.setlist(name, versions)
             self._shapes[bucket.name] = _shapes_of(bucket)
-
-    def ensure_bucket(self, name: str, *, region: str, origins: list[str]) -> None:
-        """A versioned bucket that pages at `origins` may write to with presigned requests."""
-        if name not in self.backend.buckets:
-            self.backend.create_bucket(name, region)
-        self.backend.put_bucket_versioning(name, "Enabled")
-        rule = CorsRule(
-            ["GET", "HEAD", "PUT"],
-            origins,
-            ["*"],
-            ["ETag", "x-amz-version-id"],
-            max_age_seconds=600,
-        )
-        self.backend.buckets[name].cors = [rule]
-        self.keep(name, None)
 
     def keep(self, bucket_name: str, key_name: str | None) -> None:
         """Write what differs from the files. `key_name` is written even when only its tags changed."""

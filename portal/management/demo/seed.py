@@ -5,7 +5,9 @@ Every step may run at every start; what is there is left alone. Import after dja
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.core.management import call_command
@@ -13,7 +15,9 @@ from django.core.management import call_command
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
 from portal.accounts.policy import SYSTEM
-from portal.management.demo import people
+from portal.management.demo import people, probes
+
+_LONGEST_WAIT_SECONDS = 60
 
 
 def migrate() -> None:
@@ -25,6 +29,14 @@ def plant(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -
         _ensure_user(name, passwords[name])
     for slug in people.TEAMS:
         _ensure_team(slug)
+
+
+def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
+    """Waits for the S3 server, which was started beside this, up to the time a start may take."""
+    deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+    while not probes.answers(f"{s3_url}/_health") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    call_command("prepare_bucket", origin=list(origins), verbosity=0, stdout=io.StringIO())
 
 
 def _ensure_user(name: str, password: str) -> None:

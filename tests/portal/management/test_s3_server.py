@@ -34,7 +34,6 @@ class Server:
             [
                 *(sys.executable, "-m", "portal.management.demo.s3_server"),
                 *("--data-dir", str(self.folder), "--port", str(self.port)),
-                *("--bucket", BUCKET, "--allow-origin", ORIGIN),
             ]
         )
         deadline = time.monotonic() + 30
@@ -68,6 +67,12 @@ class Server:
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path)
     server.start()
+    server.client.create_bucket(Bucket=BUCKET)
+    server.client.put_bucket_versioning(
+        Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
+    )
+    rule = {"AllowedMethods": ["PUT"], "AllowedOrigins": [ORIGIN], "AllowedHeaders": ["*"]}
+    server.client.put_bucket_cors(Bucket=BUCKET, CORSConfiguration={"CORSRules": [rule]})
     yield server
     if server.process and server.process.poll() is None:
         server.stop(signal.SIGKILL)
@@ -132,7 +137,9 @@ def test_deleted_versions_stay_deleted(server: Server) -> None:
     assert "Versions" not in server.client.list_object_versions(Bucket=BUCKET)
 
 
-def test_only_the_portals_pages_may_write_from_a_browser(server: Server) -> None:
+def test_only_the_named_origin_may_write_from_a_browser(server: Server) -> None:
+    server.stop(signal.SIGKILL)
+    server.start()
     url = server.client.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "k"})
 
     def preflight(origin: str) -> httpx.Response:

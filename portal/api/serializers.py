@@ -1,0 +1,76 @@
+"""Shapes of the kernel's API."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.accounts.models import Role
+
+Shape = serializers.Serializer[Any]
+
+
+class MyTeamSerializer(Shape):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    role = serializers.CharField(help_text="viewer, member, lead, or admin for platform admins")
+
+
+class MeSerializer(Shape):
+    username = serializers.CharField()
+    display_name = serializers.CharField()
+    is_platform_admin = serializers.BooleanField()
+    teams = MyTeamSerializer(many=True)
+
+
+class TokenSerializer(Shape):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="the first characters, to tell tokens apart")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewTokenRequestSerializer(Shape):
+    name = serializers.CharField(max_length=80, help_text="where it is used")
+    days = serializers.IntegerField(default=90, min_value=1, max_value=365)
+
+
+class NewTokenSerializer(TokenSerializer):
+    token = serializers.CharField(help_text="shown this once; send it as Authorization: Bearer …")
+
+
+class TeamSerializer(Shape):
+    slug = serializers.CharField(help_text="also its namespace on every cluster")
+    name = serializers.CharField()
+    quota_gpus = serializers.IntegerField()
+    monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2)
+    created_at = serializers.DateTimeField()
+
+
+class NewTeamSerializer(Shape):
+    slug = serializers.CharField(max_length=63)
+    name = serializers.CharField(max_length=80)
+    quota_gpus = serializers.IntegerField(min_value=0, default=4)
+    monthly_budget_amount = serializers.DecimalField(
+        max_digits=12, decimal_places=2, min_value=0, default=Decimal(0)
+    )
+
+
+class LimitsSerializer(Shape):
+    quota_gpus = serializers.IntegerField(min_value=0)
+    monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2, min_value=0)
+
+
+class MemberSerializer(Shape):
+    username = serializers.CharField(source="user.username")
+    display_name = serializers.CharField(source="user.display_name")
+    role = serializers.ChoiceField(choices=Role.choices)
+
+
+class RoleSerializer(Shape):
+    role = serializers.ChoiceField(choices=Role.choices)

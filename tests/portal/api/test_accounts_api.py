@@ -1,0 +1,145 @@
+"""Who I am, my tokens, teams and members, by every role."""
+
+from __future__ import annotations
+
+import pytest
+from rest_framework.test import APIClient
+
+from portal.accounts import tokens
+from portal.accounts.models import ApiToken, Membership, Role, Team, User
+from portal.audit.models import AuditEvent
+from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+ROLES = ("viewer", "member", "lead", "admin", "stranger", "anonymous")
+
+
+@pytest.fixture
+def vision() -> Team:
+    return TeamFactory(slug="vision")
+
+
+def client_as(who: str, team: Team) -> APIClient:
+    client = APIClient()
+    if who != "anonymous":
+        user = UserFactory(username=who, is_platform_admin=who == "admin")
+        if who in Role.values:
+            MembershipFactory(user=user, team=team, role=who)
+        client.force_authenticate(user)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "allowed"),
+    [
+        ("get", "me", None, "viewer member lead admin stranger"),
+        ("get", "me/tokens", None, "viewer member lead admin stranger"),
+        ("post", "me/tokens", {"name": "notebook"}, "viewer member lead admin stranger"),
+        ("get", "teams", None, "viewer member lead admin stranger"),
+        ("post", "teams", {"slug": "audio", "name": "Audio"}, "admin"),
+        ("get", "teams/vision", None, "viewer member lead admin"),
+        (
+            "patch",
+            "teams/vision",
+            {"quota_gpus": 2, "monthly_budget_amount": "10.00"},
+            "admin",
+        ),
+        ("get", "teams/vision/members", None, "viewer member lead admin"),
+        ("put", "teams/vision/members/newcomer", {"role": "viewer"}, "lead admin"),
+        ("delete", "teams/vision/members/leaving", None, "lead admin"),
+    ],
+)
+@pytest.mark.parametrize("who", ROLES)
+def test_each_address_serves_exactly_those_it_may(
+    who: str, method: str, path: str, body: dict[str, object] | None, allowed: str, vision: Team
+) -> None:
+    UserFactory(username="newcomer")
+    MembershipFactory(user=UserFactory(username="leaving"), team=vision)
+    members = Membership.objects.count()
+
+    answer = getattr(client_as(who, vision), method)(f"/api/v1/{path}", body, format="json")
+
+    if who in allowed.split():
+        assert answer.status_code in {200, 201, 204}, answer.content
+        return
+    hidden_from_strangers = who == "stranger" and path.startswith("teams/")
+    wanted = 401 if who == "anonymous" else 404 if hidden_from_strangers else 403
+    assert answer.status_code == wanted
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["detail"]
+    assert Membership.objects.count() == members + (who in Role.values)
+    assert not AuditEvent.objects.exists()
+    assert not Team.objects.exclude(slug="vision").exists()
+
+
+def test_me_names_my_role_in_each_team(vision: Team) -> None:
+    body = client_as("lead", vision).get("/api/v1/me").json()
+
+    assert body["username"] == "lead"
+    assert body["teams"] == [{"slug": "vision", "name": "Vision", "role": "lead"}]
+
+
+def test_new_token_is_shown_once_and_opens_the_api(vision: Team) -> None:
+    client = client_as("member", vision)
+
+    made = client.post("/api/v1/me/tokens", {"name": "notebook", "days": 7}, format="json").json()
+
+    assert tokens.user_of(made["token"]) == User.objects.get(username="member")
+    assert "token" not in client.get("/api/v1/me/tokens").json()[0]
+    answer = APIClient().get("/api/v1/me", headers={"Authorization": f"Bearer {made['token']}"})
+    assert answer.json()["username"] == "member"
+
+
+def test_repeated_request_makes_one_token(vision: Team) -> None:
+    client = client_as("member", vision)
+
+    answers = [
+        client.post(
+            "/api/v1/me/tokens",
+            {"name": "notebook"},
+            format="json",
+            headers={"Idempotency-Key": "again"},
+        )
+        for _ in range(2)
+    ]
+
+    assert ApiToken.objects.count() == 1
+    assert [answer.status_code for answer in answers] == [201, 201]
+
+
+def test_revoked_token_opens_nothing(vision: Team) -> None:
+    client = client_as("member", vision)
+    made = client.post("/api/v1/me/tokens", {"name": "notebook"}, format="json").json()
+
+    assert client.delete(f"/api/v1/me/tokens/{made['id']}").status_code == 204
+
+    answer = APIClient().get("/api/v1/me", headers={"Authorization": f"Bearer {made['token']}"})
+    assert answer.status_code == 401
+    assert client.delete(f"/api/v1/me/tokens/{made['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "notebook", "days": 0}, "days"),
+        ({"name": ""}, "name"),
+        ({"name": "x", "days": "soon"}, "days"),
+    ],
+)
+def test_bad_token_request_names_the_field(
+    body: dict[str, object], field: str, vision: Team
+) -> None:
+    answer = client_as("member", vision).post("/api/v1/me/tokens", body, format="json")
+
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == [field]
+    assert not ApiToken.objects.exists()
+
+
+def test_team_name_that_kubernetes_refuses_is_refused_here(vision: Team) -> None:
+    answer = client_as("admin", vision).post(
+        "/api/v1/teams", {"slug": "Vision_2", "name": "V"}, format="json"
+    )
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "slug"
