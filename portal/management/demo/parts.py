@@ -57,6 +57,8 @@ def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
             _gateway(folder, ports),
             lambda: probes.port(ports.gateway),
             f":{ports.gateway}",
+            # It writes the configuration of the gateway.
+            ("cluster",),
         ),
     ]
 
@@ -117,7 +119,9 @@ def _gateway(folder: Folder, ports: Ports) -> tuple[str, ...]:
     )
     return (
         str(Path(str(envoy.locate()))),
-        *("-c", str(folder.root / "cluster" / "gateway" / "envoy.yaml"), "--log-level", "warn"),
+        *("-c", str(folder.root / "cluster" / "gateway" / "bootstrap.json")),
+        # Several demos on one machine must not meet in Envoy's shared memory.
+        *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warn"),
     )
 
 
