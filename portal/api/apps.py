@@ -3,6 +3,7 @@ from django.apps import AppConfig
 
 class ApiConfig(AppConfig):
     name = "portal.api"
+    label = "portal_api"
 
     def ready(self) -> None:
         # Registers the description of our authentication with drf-spectacular.
