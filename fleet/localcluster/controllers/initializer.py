@@ -63,7 +63,7 @@ class Initializer:
         self._running = self._workers.submit(self._fetch, settings)
 
     def _fetch(self, settings: storage.S3Settings) -> int:
-        arguments = self._container.get("args") or ()
+        arguments = [str(item) for item in self._container.get("args") or ()]
         if len(arguments) != 2:
             raise storage.StorageFailed("storage-initializer needs two arguments: source, target")
         uri, path = arguments

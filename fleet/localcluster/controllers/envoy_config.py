@@ -1,0 +1,203 @@
+"""Envoy's configuration from routes and endpoints, as dicts: pure and sorted."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleet.localcluster.errors import JsonObject
+
+ROUTES_NAME = "slipway"
+_TYPES = "type.googleapis.com/envoy"
+_HTTP_OPTIONS = f"{_TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"
+_CONNECT_TIMEOUT = "1s"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A Service port behind a route, with its share of the requests."""
+
+    cluster: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One match of an HTTPRoute rule; `rewrite` replaces the matched prefix."""
+
+    path: str
+    is_exact: bool
+    headers: tuple[tuple[str, str], ...]
+    rewrite: str | None
+    timeout: str
+    backends: tuple[Backend, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one ready pod listens."""
+
+    host: str
+    port: int
+
+
+def bootstrap(*, directory: str, gateway_port: int, admin_port: int) -> JsonObject:
+    """What Envoy starts with; everything that changes comes from files under `directory`."""
+    return {
+        "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
+        "admin": {"address": _address("127.0.0.1", admin_port)},
+        "dynamic_resources": {"cds_config": _watch(directory, "clusters", "clusters.json")},
+        "static_resources": {
+            "listeners": [
+                {
+                    "name": "gateway",
+                    "address": _address("127.0.0.1", gateway_port),
+                    "filter_chains": [{"filters": [_http_manager(directory)]}],
+                }
+            ]
+        },
+    }
+
+
+def _http_manager(directory: str) -> JsonObject:
+    network = f"{_TYPES}.extensions.filters.network.http_connection_manager.v3"
+    router = f"{_TYPES}.extensions.filters.http.router.v3.Router"
+    return {
+        "name": "envoy.filters.network.http_connection_manager",
+        "typed_config": {
+            "@type": f"{network}.HttpConnectionManager",
+            "stat_prefix": "gateway",
+            "normalize_path": True,
+            "rds": {
+                "route_config_name": ROUTES_NAME,
+                "config_source": _watch(directory, "routes", "routes.json"),
+            },
+            "http_filters": [
+                {"name": "envoy.filters.http.router", "typed_config": {"@type": router}}
+            ],
+        },
+    }
+
+
+def _watch(directory: str, folder: str, name: str) -> JsonObject:
+    """Files are renamed into place, so Envoy has to watch the directory, not the file."""
+    return {
+        "resource_api_version": "V3",
+        "path_config_source": {
+            "path": f"{directory}/{folder}/{name}",
+            "watched_directory": {"path": f"{directory}/{folder}"},
+        },
+    }
+
+
+def _address(host: str, port: int) -> JsonObject:
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
+def clusters(names: Sequence[str], *, directory: str) -> JsonObject:
+    return {"resources": [_cluster(name, directory) for name in sorted(names)]}
+
+
+def _cluster(name: str, directory: str) -> JsonObject:
+    protocol = {
+        "@type": _HTTP_OPTIONS,
+        "explicit_http_config": {"http_protocol_options": {}},
+    }
+    return {
+        "@type": f"{_TYPES}.config.cluster.v3.Cluster",
+        "name": name,
+        "type": "EDS",
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "lb_policy": "LEAST_REQUEST",
+        "eds_cluster_config": {"eds_config": _watch(directory, "endpoints", f"{name}.json")},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol
+        },
+    }
+
+
+def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
+    ordered = sorted(listed, key=lambda item: (item.host, item.port))
+    return {
+        "resources": [
+            {
+                "@type": f"{_TYPES}.config.endpoint.v3.ClusterLoadAssignment",
+                "cluster_name": cluster,
+                "endpoints": [
+                    {
+                        "lb_endpoints": [
+                            {"endpoint": {"address": _address(item.host, item.port)}}
+                            for item in ordered
+                        ]
+                    }
+                ],
+            }
+        ]
+    }
+
+
+def routes(listed: Sequence[Route]) -> JsonObject:
+    """The most specific match first, as the Gateway API demands."""
+    ordered = sorted(
+        listed, key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path)
+    )
+    return {
+        "resources": [
+            {
+                "@type": f"{_TYPES}.config.route.v3.RouteConfiguration",
+                "name": ROUTES_NAME,
+                "virtual_hosts": [
+                    {
+                        "name": "all",
+                        "domains": ["*"],
+                        "routes": [_route(item) for item in ordered],
+                    }
+                ],
+            }
+        ]
+    }
+
+
+def _route(route: Route) -> JsonObject:
+    match: JsonObject = {}
+    if route.is_exact:
+        match["path"] = route.path
+    elif route.path == "/":
+        match["prefix"] = "/"
+    else:
+        match["path_separated_prefix"] = route.path
+    if route.headers:
+        match["headers"] = [
+            {"name": name, "string_match": {"exact": value}} for name, value in route.headers
+        ]
+    if not any(item.weight for item in route.backends):
+        words = {"inline_string": "the route has no backend with a weight\n"}
+        return {"match": match, "direct_response": {"status": 500, "body": words}}
+    return {"match": match, "route": _action(route)}
+
+
+def _action(route: Route) -> JsonObject:
+    action: JsonObject = {
+        "weighted_clusters": {
+            "clusters": [{"name": item.cluster, "weight": item.weight} for item in route.backends]
+        },
+        "timeout": route.timeout,
+        # Only what certainly never reached a model is sent again: an inference may not run twice.
+        "retry_policy": {
+            "retry_on": "connect-failure,refused-stream,reset-before-request",
+            "num_retries": 3,
+            "retry_back_off": {"base_interval": "0.05s", "max_interval": "0.5s"},
+        },
+    }
+    if route.rewrite is not None:
+        action["regex_rewrite"] = _rewrite(route.path, route.rewrite)
+    return action
+
+
+def _rewrite(path: str, replacement: str) -> JsonObject:
+    """`/a/b` -> `/`: `/a/b/v2` becomes `/v2` and `/a/b` becomes `/`."""
+    prefix = re.escape(path.rstrip("/"))
+    if replacement.rstrip("/"):
+        pattern, substitution = f"^{prefix}", replacement.rstrip("/")
+    else:
+        pattern, substitution = f"^{prefix}/*", "/"
+    return {"pattern": {"regex": pattern}, "substitution": substitution}

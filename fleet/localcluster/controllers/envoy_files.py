@@ -1,0 +1,128 @@
+"""The files that Envoy watches, written so that no request is lost while they change."""
+
+import http.client
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+
+from fleet.localcluster.controllers import envoy_config, processes
+from fleet.localcluster.controllers.envoy_config import Endpoint, Route
+from fleet.localcluster.errors import JsonObject
+
+BOOTSTRAP = "bootstrap.json"
+_ADMIN_PORT = "admin_port"
+# How long a cluster outlives the last route to it, for requests that are under way.
+_KEEP_SECONDS = 5.0
+# A new cluster gets a route once Envoy reports it, or after this long without an answer.
+_WARM_SECONDS = 5.0
+_ADMIN_TIMEOUT_SECONDS = 0.5
+
+
+class EnvoyFiles:
+    """Endpoints first, then clusters, then routes; removal goes the other way, later."""
+
+    def __init__(self, directory: Path, gateway_port: int) -> None:
+        self._directory = directory
+        self._live = directory / "live"
+        for folder in ("clusters", "routes", "endpoints"):
+            (self._live / folder).mkdir(parents=True, exist_ok=True)
+        self._needed_until: dict[str, float] = {}
+        self._added_at: dict[str, float] = {}
+        self._warm: set[str] = set()
+        self.admin_port = self._choose_admin_port()
+        self._write_first(gateway_port)
+
+    def _choose_admin_port(self) -> int:
+        """Kept over restarts, so that a running Envoy and a new cluster agree."""
+        remembered = self._directory / _ADMIN_PORT
+        if not remembered.is_file():
+            remembered.write_text(str(processes.free_ports(1)[0]))
+        return int(remembered.read_text())
+
+    def _write_first(self, gateway_port: int) -> None:
+        for path, empty in (
+            (self._live / "clusters" / "clusters.json", envoy_config.clusters([], directory="")),
+            (self._live / "routes" / "routes.json", envoy_config.routes([])),
+        ):
+            if not path.is_file():
+                _write(path, empty)
+        self._needed_until = {
+            path.stem: monotonic() + _KEEP_SECONDS for path in self._endpoint_paths()
+        }
+        self._added_at = {name: monotonic() for name in self._needed_until}
+        started = envoy_config.bootstrap(
+            directory=str(self._live.resolve()),
+            gateway_port=gateway_port,
+            admin_port=self.admin_port,
+        )
+        _write(self._directory / BOOTSTRAP, started)
+
+    def update(self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]) -> bool:
+        """Write what has changed; False when a step has to wait for the next round."""
+        now = monotonic()
+        for name, listed in endpoints.items():
+            _write(self._endpoint_path(name), envoy_config.endpoints(name, listed))
+            self._needed_until[name] = now + _KEEP_SECONDS
+            self._added_at.setdefault(name, now)
+        kept = [name for name, until in self._needed_until.items() if until > now]
+        self._write_clusters(kept)
+        is_warm = self._are_warm(endpoints.keys())
+        if is_warm:
+            _write(self._live / "routes" / "routes.json", envoy_config.routes(routes))
+        for name in self._needed_until.keys() - set(kept):
+            self._forget(name)
+        return is_warm and len(kept) == len(endpoints)
+
+    def _write_clusters(self, names: Sequence[str]) -> None:
+        wanted = envoy_config.clusters(names, directory=str(self._live.resolve()))
+        _write(self._live / "clusters" / "clusters.json", wanted)
+
+    def _forget(self, name: str) -> None:
+        del self._needed_until[name]
+        self._added_at.pop(name, None)
+        self._warm.discard(name)
+        self._endpoint_path(name).unlink(missing_ok=True)
+
+    def _are_warm(self, names: Collection[str]) -> bool:
+        """A route to a cluster that Envoy has not loaded yet would answer 503."""
+        cold = set(names) - self._warm
+        if not cold:
+            return True
+        reported = self._reported_clusters()
+        if reported is None:
+            # No Envoy runs: it will read complete files when it starts.
+            return True
+        deadline = monotonic() - _WARM_SECONDS
+        late = {name for name in cold if self._added_at.get(name, 0.0) < deadline}
+        self._warm |= (cold & reported) | late
+        return set(names) <= self._warm
+
+    def _reported_clusters(self) -> set[str] | None:
+        connection = http.client.HTTPConnection(
+            processes.LOCALHOST, self.admin_port, timeout=_ADMIN_TIMEOUT_SECONDS
+        )
+        try:
+            connection.request("GET", "/clusters?format=json")
+            listed = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            connection.close()
+        return {str(item["name"]) for item in listed.get("cluster_statuses") or ()}
+
+    def _endpoint_path(self, cluster: str) -> Path:
+        return self._live / "endpoints" / f"{cluster}.json"
+
+    def _endpoint_paths(self) -> list[Path]:
+        return sorted((self._live / "endpoints").glob("*.json"))
+
+
+def _write(path: Path, content: JsonObject) -> None:
+    """Only when it differs; renamed into place, which is what Envoy watches for."""
+    text = json.dumps(content, indent=1, sort_keys=True)
+    if path.is_file() and path.read_text() == text:
+        return
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    partial.replace(path)

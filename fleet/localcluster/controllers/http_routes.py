@@ -1,0 +1,171 @@
+"""HTTPRoutes and Services as the gateway sees them: pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fleet.localcluster.controllers import conditions
+from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
+from fleet.localcluster.controllers.ownership import is_deleted
+from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
+from fleet.localcluster.errors import JsonObject
+
+CONTROLLER = "slipway.dev/local-envoy"
+_DURATION = re.compile(r"(\d+)(h|m|s|ms)")
+_MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_DEFAULT_TIMEOUT = "60s"
+
+
+class UnsupportedRoute(Exception):
+    """A route that asks for what this gateway does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendService:
+    """A Service port that a route names."""
+
+    namespace: str
+    name: str
+    port: int
+
+    @property
+    def cluster(self) -> str:
+        return f"{self.namespace}_{self.name}_{self.port}"
+
+
+def backends_of(route: JsonObject) -> dict[BackendService, None]:
+    """In the order of the route, each once."""
+    namespace = route["metadata"]["namespace"]
+    return {
+        _backend(namespace, item): None
+        for rule in route["spec"].get("rules") or ()
+        for item in rule.get("backendRefs") or ()
+    }
+
+
+def _backend(namespace: str, reference: JsonObject) -> BackendService:
+    return BackendService(
+        str(reference.get("namespace") or namespace), reference["name"], int(reference["port"])
+    )
+
+
+def routes_of(route: JsonObject) -> list[Route]:
+    """Raises UnsupportedRoute for what this gateway does not do."""
+    return [item for rule in route["spec"].get("rules") or () for item in _rule_routes(route, rule)]
+
+
+def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
+    namespace = route["metadata"]["namespace"]
+    backends = tuple(
+        Backend(_backend(namespace, item).cluster, int(item.get("weight", 1)))
+        for item in rule.get("backendRefs") or ()
+    )
+    rewrite = _rewrite(rule.get("filters") or ())
+    timeout = _timeout((rule.get("timeouts") or {}).get("request"))
+    found = []
+    for match in rule.get("matches") or [{}]:
+        path = match.get("path") or {"type": "PathPrefix", "value": "/"}
+        kind = path.get("type", "PathPrefix")
+        if kind not in ("PathPrefix", "Exact") or set(match) - {"path", "headers"}:
+            raise UnsupportedRoute("only PathPrefix, Exact and exact header matches are supported")
+        found.append(
+            Route(
+                path=str(path["value"]).rstrip("/") or "/",
+                is_exact=kind == "Exact",
+                headers=_headers(match.get("headers") or ()),
+                rewrite=rewrite,
+                timeout=timeout,
+                backends=backends,
+            )
+        )
+    return found
+
+
+def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
+    if any(item.get("type", "Exact") != "Exact" for item in matches):
+        raise UnsupportedRoute("only exact header matches are supported")
+    return tuple((str(item["name"]), str(item["value"])) for item in matches)
+
+
+def _rewrite(filters: Sequence[JsonObject]) -> str | None:
+    replacement = None
+    for item in filters:
+        path = (item.get("urlRewrite") or {}).get("path") or {}
+        if item.get("type") != "URLRewrite" or path.get("type") != "ReplacePrefixMatch":
+            raise UnsupportedRoute("the only filter supported is URLRewrite ReplacePrefixMatch")
+        replacement = str(path["replacePrefixMatch"])
+    return replacement
+
+
+def _timeout(text: str | None) -> str:
+    """A Gateway API duration such as `1m30s`, in seconds for Envoy."""
+    if text is None:
+        return _DEFAULT_TIMEOUT
+    total = sum(int(number) * _MILLISECONDS[unit] for number, unit in _DURATION.findall(text))
+    return f"{total / 1000:g}s"
+
+
+def endpoints_of(service: JsonObject, port: int, pods: Sequence[JsonObject]) -> list[Endpoint]:
+    """The ready pods of a Service, at the real ports behind its port."""
+    selector: Mapping[str, str] = service["spec"].get("selector") or {}
+    listed = service["spec"].get("ports") or ()
+    entry = next((item for item in listed if int(item["port"]) == port), None)
+    if not selector or entry is None:
+        return []
+    target = entry.get("targetPort", entry["port"])
+    chosen = [pod for pod in pods if _serves(pod, service["metadata"]["namespace"], selector)]
+    real = (_real_port(pod, target) for pod in chosen)
+    return [Endpoint("127.0.0.1", number) for number in real if number is not None]
+
+
+def _serves(pod: JsonObject, namespace: str, selector: Mapping[str, str]) -> bool:
+    metadata = pod["metadata"]
+    return (
+        metadata["namespace"] == namespace
+        and selector.items() <= (metadata.get("labels") or {}).items()
+        and not is_deleted(pod)
+        and conditions.is_true(pod, "Ready")
+    )
+
+
+def _real_port(pod: JsonObject, target: int | str) -> int | None:
+    number = target
+    if not str(target).isdigit():
+        declared = (
+            item for container in pod["spec"]["containers"] for item in container.get("ports") or ()
+        )
+        number = next((x["containerPort"] for x in declared if x.get("name") == target), "")
+    text = (pod["metadata"].get("annotations") or {}).get(f"{PORT_ANNOTATION}{number}")
+    return int(text) if text else None
+
+
+def status_of(
+    route: JsonObject, parents: Sequence[JsonObject], problem: str | None, missing: Sequence[str]
+) -> JsonObject:
+    """`status.parents` for the parents that this gateway controls."""
+    if problem is None:
+        accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
+    else:
+        accepted = conditions.condition(
+            "Accepted", conditions.FALSE, reason="UnsupportedValue", message=problem
+        )
+    if missing:
+        resolved = conditions.condition(
+            "ResolvedRefs",
+            conditions.FALSE,
+            reason="BackendNotFound",
+            message=f"no such Service or port: {', '.join(missing)}",
+        )
+    else:
+        resolved = conditions.condition("ResolvedRefs", conditions.TRUE, reason="ResolvedRefs")
+    generation = route["metadata"]["generation"]
+    wanted = [{**item, "observedGeneration": generation} for item in (accepted, resolved)]
+    before = (route.get("status") or {}).get("parents") or ()
+    known = next((item.get("conditions") for item in before), None)
+    merged = conditions.merge(known, wanted)
+    return {
+        "parents": [
+            {"parentRef": parent, "controllerName": CONTROLLER, "conditions": merged}
+            for parent in parents
+        ]
+    }

@@ -1,0 +1,176 @@
+"""The machines of the embedded cluster: real GPUs through NVML, else a simulated fleet."""
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pynvml
+
+from fleet.localcluster.controllers import conditions
+from fleet.localcluster.errors import JsonObject
+from fleet.localcluster.kinds import NODE
+from fleet.localcluster.store import Store
+
+logger = logging.getLogger(__name__)
+
+SIMULATED_LABEL = "slipway.dev/simulated"
+REAL_NODE = "local-gpu"
+_GPU = "nvidia.com/gpu"
+_REGION = "us-east-1"
+_MAX_PODS = "110"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a node offers; `memory` and `cpu` are Kubernetes quantities."""
+
+    name: str
+    product: str
+    gpus: int
+    gpu_memory_mib: int
+    cpu: str
+    memory: str
+    capacity_cpu: str
+    capacity_memory: str
+    instance_type: str = ""
+    zone: str = ""
+    family: str = ""
+
+
+def _a10g(name: str, zone: str) -> Machine:
+    return Machine(
+        name=name,
+        product="NVIDIA-A10G",
+        gpus=1,
+        gpu_memory_mib=23028,
+        cpu="3920m",
+        memory="14162Mi",
+        capacity_cpu="4",
+        capacity_memory="16384Mi",
+        instance_type="g5.xlarge",
+        zone=zone,
+        family="ampere",
+    )
+
+
+SIMULATED = (
+    _a10g("local-a10g-1", f"{_REGION}a"),
+    _a10g("local-a10g-2", f"{_REGION}b"),
+    Machine(
+        name="local-t4-1",
+        product="Tesla-T4",
+        gpus=4,
+        gpu_memory_mib=15360,
+        cpu="47810m",
+        memory="178933Mi",
+        capacity_cpu="48",
+        capacity_memory="196608Mi",
+        instance_type="g4dn.12xlarge",
+        zone=f"{_REGION}a",
+        family="turing",
+    ),
+)
+
+
+def seed(store: Store, real: Machine | None) -> None:
+    """Create the missing nodes; nodes of the other sort, from an earlier start, go."""
+    machines = SIMULATED if real is None else (real,)
+    wanted = {machine.name for machine in machines}
+    present = {str(node["metadata"]["name"]) for node in store.list(NODE)}
+    ours = {REAL_NODE, *(machine.name for machine in SIMULATED)}
+    for name in (present & ours) - wanted:
+        store.delete(NODE, None, name)
+    for machine in machines:
+        if machine.name not in present:
+            store.create(NODE, node_of(machine, is_simulated=real is None))
+
+
+def node_of(machine: Machine, *, is_simulated: bool) -> JsonObject:
+    gpus = str(machine.gpus)
+    amounts = {"pods": _MAX_PODS, "ephemeral-storage": "100Gi", _GPU: gpus}
+    ready = conditions.condition(
+        "Ready", conditions.TRUE, reason="KubeletReady", message="the local cluster runs"
+    )
+    return {
+        "metadata": {"name": machine.name, "labels": _labels(machine, is_simulated=is_simulated)},
+        "spec": {"taints": [{"key": _GPU, "value": "true", "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": {
+                "cpu": machine.capacity_cpu,
+                "memory": machine.capacity_memory,
+                **amounts,
+            },
+            "allocatable": {"cpu": machine.cpu, "memory": machine.memory, **amounts},
+            "conditions": conditions.merge(None, [ready]),
+            "addresses": [
+                {"type": "InternalIP", "address": "127.0.0.1"},
+                {"type": "Hostname", "address": machine.name},
+            ],
+            "nodeInfo": {"kubeletVersion": "v1.36.0-local", "architecture": "amd64"},
+        },
+    }
+
+
+def _labels(machine: Machine, *, is_simulated: bool) -> dict[str, str]:
+    labels = {
+        "kubernetes.io/hostname": machine.name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": machine.product,
+        "nvidia.com/gpu.count": str(machine.gpus),
+        "nvidia.com/gpu.memory": str(machine.gpu_memory_mib),
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/gpu.sharing-strategy": "none",
+        "nvidia.com/mig.capable": "false",
+    }
+    if is_simulated:
+        labels |= {
+            SIMULATED_LABEL: "true",
+            "node.kubernetes.io/instance-type": machine.instance_type,
+            "karpenter.sh/capacity-type": "on-demand",
+            "topology.kubernetes.io/region": _REGION,
+            "topology.kubernetes.io/zone": machine.zone,
+            "nvidia.com/gpu.family": machine.family,
+        }
+    return labels
+
+
+def find_real() -> Machine | None:
+    """The GPUs that NVML reports on this machine; None where there is no driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        return _describe(handles) if handles else None
+    except pynvml.NVMLError as error:
+        logger.warning("NVML answers, but not about GPUs: %s", error)
+        return None
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _describe(handles: Sequence[object]) -> Machine:
+    """The first GPU names the node: mixed machines show as what their first GPU is."""
+    name = pynvml.nvmlDeviceGetName(handles[0])
+    product = (name.decode() if isinstance(name, bytes) else str(name)).replace(" ", "-")
+    memory = int(pynvml.nvmlDeviceGetMemoryInfo(handles[0]).total) // 2**20
+    cores = os.cpu_count() or 1
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return Machine(
+        name=REAL_NODE,
+        product=product,
+        gpus=len(handles),
+        gpu_memory_mib=memory,
+        cpu=str(cores),
+        memory=f"{total}Mi",
+        capacity_cpu=str(cores),
+        capacity_memory=f"{total}Mi",
+    )
