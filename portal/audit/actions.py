@@ -26,3 +26,8 @@ def register(code: str, phrase: str) -> AuditAction:
 
 def phrase_of(code: str) -> str:
     return _REGISTRY[code].phrase if code in _REGISTRY else code
+
+
+def choices() -> list[tuple[str, str]]:
+    """Every registered action as (code, phrase), for filters."""
+    return sorted((action.code, action.phrase) for action in _REGISTRY.values())

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.dashboard import frame
+from portal.dashboard import account, admin, audit, frame, jump, slots
+
+slots.fill()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("theme", frame.theme, name="theme"),
     path("charts/vega-<str:version>.js", frame.chart_script, name="chart-bundle"),
+    path("jump", jump.jump, name="jump"),
+    path("audit", audit.audit_page, name="audit"),
+    path("admin", admin.team_list, name="admin"),
+    path("admin/teams/<str:slug>", admin.team_detail, name="admin-team"),
+    path("admin/teams/<str:slug>/limits", admin.set_limits, name="admin-team-limits"),
+    path("admin/teams/<str:slug>/members", admin.set_member, name="admin-team-members"),
+    path(
+        "admin/teams/<str:slug>/members/<str:username>/remove",
+        admin.remove_member,
+        name="admin-team-remove",
+    ),
+    path("admin/clusters", admin.cluster_list, name="admin-clusters"),
+    path("admin/clusters/<int:cluster_id>/test", admin.test_cluster, name="admin-cluster-test"),
+    path("admin/prices", admin.price_list, name="admin-prices"),
+    path("account/tokens", account.token_list, name="tokens"),
+    path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
     path("", include("portal.dashboard.home_urls")),
 ]

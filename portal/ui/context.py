@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from portal.accounts import roles
 from portal.accounts.models import Team, User
 from portal.ui import slots, teams
 
@@ -48,6 +49,7 @@ _RAIL = (
     ("/audit", "Audit", "scroll-text"),
     ("/admin", "Admin", "settings"),
 )
+_FOR_LEADS = frozenset({"/audit", "/admin"})
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -63,7 +65,10 @@ def theme_of(request: HttpRequest) -> str:
 
 def _build(request: HttpRequest) -> Frame:
     user = request.user
-    entries = [_entry(request, *entry) for entry in _RAIL]
+    is_lead = isinstance(user, User) and roles.is_lead(user)
+    entries = [
+        _entry(request, *entry) for entry in _RAIL if is_lead or entry[0] not in _FOR_LEADS
+    ]
     return Frame(
         rail=entries,
         status_lines=slots.status_lines(user) if isinstance(user, User) else [],

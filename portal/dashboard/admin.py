@@ -1,0 +1,120 @@
+"""Teams with their limits and members, clusters with a test that explains, and prices."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from fleet.selectors import clusters, prices
+from portal.accounts import policy, teams
+from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import DomainError
+from portal.dashboard import admin_overview, cluster_test
+from portal.dashboard.admin_forms import LimitsForm, MemberForm, TeamForm
+from portal.ui.access import people_only
+from portal.ui.form_errors import add_to
+
+
+@people_only
+def team_list(request: HttpRequest, user: User) -> HttpResponse:
+    form = TeamForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            team = teams.create(actor=user, **form.values())
+            return redirect("admin-team", slug=team.slug)
+        except DomainError as error:
+            add_to(form, error)
+    overview = admin_overview.teams_of(actor=user)
+    context = {"teams": overview, "form": form}
+    return render(request, "dashboard/admin.html", context, status=422 if form.errors else 200)
+
+
+@require_GET
+@people_only
+def team_detail(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    return _team_page(request, user, slug)
+
+
+@require_POST
+@people_only
+def set_limits(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    form = LimitsForm(request.POST)
+    if not form.is_valid():
+        return _team_page(request, user, slug, limits=form)
+    team = teams.get_visible(actor=user, slug=slug)
+    teams.set_limits(actor=user, team=team, **form.values())
+    messages.success(request, f"Quota and budget of {slug} are set.")
+    return redirect("admin-team", slug=slug)
+
+
+@require_POST
+@people_only
+def set_member(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    form = MemberForm(request.POST)
+    if not form.is_valid():
+        return _team_page(request, user, slug, member=form)
+    team = teams.get_visible(actor=user, slug=slug)
+    try:
+        made = teams.set_member(actor=user, team=team, **form.values())
+    except DomainError as error:
+        add_to(form, error)
+        return _team_page(request, user, slug, member=form)
+    messages.success(request, f"{form.cleaned_data['username']} is now {made.role} of {slug}.")
+    return redirect("admin-team", slug=slug)
+
+
+@require_POST
+@people_only
+def remove_member(request: HttpRequest, user: User, slug: str, username: str) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    teams.remove_member(actor=user, team=team, username=username)
+    messages.success(request, f"{username} is no longer in {slug}.")
+    return redirect("admin-team", slug=slug)
+
+
+@require_GET
+@people_only
+def cluster_list(request: HttpRequest, user: User) -> HttpResponse:
+    policy.require_platform_admin(user)
+    return render(request, "dashboard/admin_clusters.html", {"clusters": clusters.list_clusters()})
+
+
+@require_POST
+@people_only
+def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    policy.require_platform_admin(user)
+    context = {
+        "clusters": clusters.list_clusters(),
+        "tested_id": cluster_id,
+        "result": cluster_test.explain(cluster_id=cluster_id),
+    }
+    return render(request, "dashboard/admin_clusters.html", context)
+
+
+@require_GET
+@people_only
+def price_list(request: HttpRequest, user: User) -> HttpResponse:
+    policy.require_platform_admin(user)
+    today = clock.now().date()
+    return render(request, "dashboard/admin_prices.html", {"prices": prices.list_prices(on=today)})
+
+
+def _team_page(
+    request: HttpRequest,
+    user: User,
+    slug: str,
+    *,
+    limits: LimitsForm | None = None,
+    member: MemberForm | None = None,
+) -> HttpResponse:
+    overview = admin_overview.team_of(actor=user, slug=slug)
+    context = {
+        "team": overview,
+        "limits": limits or LimitsForm.of(overview.team),
+        "member": member or MemberForm(),
+    }
+    has_errors = bool((limits and limits.errors) or (member and member.errors))
+    return render(request, "dashboard/admin_team.html", context, status=422 if has_errors else 200)

@@ -1,0 +1,65 @@
+"""Teams as their leads and platform admins see them: limits beside what is used of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count
+
+from fleet.domain.spending import Spend
+from fleet.selectors import costs
+from portal.accounts import policy, roles, teams
+from portal.accounts.models import Membership, Team, User
+from portal.accounts.policy import Action
+from portal.core.errors import Forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRow:
+    team: Team
+    members: int
+    gpus_in_use: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class TeamOverview:
+    team: Team
+    members: Sequence[Membership]
+    spend: Spend
+    gpus_in_use: Decimal
+    may_set_limits: bool
+
+    @property
+    def quota_percent(self) -> Decimal | None:
+        return self.gpus_in_use * 100 / self.team.quota_gpus if self.team.quota_gpus else None
+
+    @property
+    def budget_percent(self) -> Decimal | None:
+        budget = self.team.monthly_budget_amount
+        return self.spend.total_amount * 100 / budget if budget else None
+
+
+def teams_of(*, actor: User) -> Sequence[TeamRow]:
+    """Raises Forbidden for people who manage no team."""
+    led = roles.led_teams(actor).annotate(members=Count("memberships", distinct=True))
+    rows = list(led.order_by("slug"))
+    if not rows and not actor.is_platform_admin:
+        raise Forbidden(
+            "Only leads of a team and platform admins manage teams.", code="role_required"
+        )
+    return [TeamRow(team, team.members, costs.gpus_in_use(team_slug=team.slug)) for team in rows]
+
+
+def team_of(*, actor: User, slug: str) -> TeamOverview:
+    """Raises NotFound for strangers and Forbidden for those who may not manage its members."""
+    team = teams.get_visible(actor=actor, slug=slug)
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    return TeamOverview(
+        team=team,
+        members=teams.list_members(actor=actor, team=team),
+        spend=costs.month_to_date(team_slug=slug),
+        gpus_in_use=costs.gpus_in_use(team_slug=slug),
+        may_set_limits=policy.is_allowed(actor, Action.MANAGE_TEAM, team),
+    )

@@ -1,0 +1,51 @@
+"""The audit page: who did what to what, filterable by address."""
+
+from __future__ import annotations
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from portal.accounts.models import User
+from portal.dashboard import audit_stream
+from portal.dashboard.audit_stream import AuditFilter
+from portal.ui import htmx
+from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+
+class AuditQuery(forms.Form):
+    """Whatever cannot be read does not filter; an address with a typing error still shows a page."""
+
+    q = forms.CharField(required=False, max_length=100)
+    of = forms.CharField(required=False, max_length=32)
+    action = forms.CharField(required=False, max_length=60)
+    start = forms.DateField(required=False)
+    end = forms.DateField(required=False)
+    before = forms.IntegerField(required=False)
+
+    def wanted(self) -> AuditFilter:
+        self.full_clean()
+        data = self.cleaned_data
+        return AuditFilter(
+            text=data.get("q", "").strip(),
+            team_slug=data.get("of", ""),
+            action=data.get("action", ""),
+            start=data.get("start"),
+            end=data.get("end"),
+            before_id=data.get("before"),
+        )
+
+
+@require_GET
+@people_only
+def audit_page(request: HttpRequest, user: User) -> HttpResponse:
+    wanted = AuditQuery(request.GET).wanted()
+    page = audit_stream.read(actor=user, wanted=wanted)
+    next_url = with_query(request, before=page.next_before_id) if page.next_before_id else ""
+    context = {"page": page, "wanted": wanted, "next_url": next_url}
+    name = htmx.template_for(
+        request, page="dashboard/audit.html", fragment="dashboard/_audit_stream.html"
+    )
+    return render(request, name, context)

@@ -1,0 +1,109 @@
+"""The audit stream as a page shows it: filtered, one page at a time, before and after in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from portal.accounts import roles
+from portal.accounts.models import User
+from portal.audit import actions, selectors
+from portal.audit.models import AuditEvent
+from portal.core.errors import Forbidden
+
+_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Empty fields do not filter. `before_id` is where the page begins."""
+
+    text: str = ""
+    team_slug: str = ""
+    action: str = ""
+    start: date | None = None
+    end: date | None = None
+    before_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    event: AuditEvent
+    phrase: str
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    lines: Sequence[AuditLine]
+    next_before_id: int | None
+    team_slugs: Sequence[str]
+    action_choices: Sequence[tuple[str, str]]
+
+
+def read(*, actor: User, wanted: AuditFilter) -> AuditPage:
+    """Leads read their teams' trail, platform admins all. Raises Forbidden for others."""
+    slugs = list(roles.led_teams(actor).values_list("slug", flat=True))
+    if not slugs and not actor.is_platform_admin:
+        raise Forbidden(
+            "The audit trail is for leads of a team and platform admins.", code="role_required"
+        )
+    visible = selectors.list_events(team_slugs=None if actor.is_platform_admin else slugs)
+    found = list(_filtered(visible, wanted)[: _PAGE + 1])
+    return AuditPage(
+        lines=[_line(event) for event in found[:_PAGE]],
+        next_before_id=found[_PAGE - 1].pk if len(found) > _PAGE else None,
+        team_slugs=slugs,
+        action_choices=actions.choices(),
+    )
+
+
+def _filtered(events: QuerySet[AuditEvent], wanted: AuditFilter) -> QuerySet[AuditEvent]:
+    if wanted.text:
+        events = events.filter(
+            Q(object_label__icontains=wanted.text)
+            | Q(actor_name__icontains=wanted.text)
+            | Q(reason__icontains=wanted.text)
+            | Q(evidence__startswith=wanted.text)
+        )
+    if wanted.team_slug:
+        events = events.filter(team_slug=wanted.team_slug)
+    if wanted.action:
+        events = events.filter(action=wanted.action)
+    if wanted.start:
+        events = events.filter(at__gte=_midnight(wanted.start))
+    if wanted.end:
+        events = events.filter(at__lt=_midnight(wanted.end + timedelta(days=1)))
+    if wanted.before_id is not None:
+        events = events.filter(pk__lt=wanted.before_id)
+    return events
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
+
+
+def _line(event: AuditEvent) -> AuditLine:
+    names = list(dict.fromkeys([*event.before, *event.after]))
+    changes = [
+        Change(name, _words(event.before, name), _words(event.after, name))
+        for name in names
+        if event.before.get(name) != event.after.get(name)
+    ]
+    return AuditLine(event=event, phrase=actions.phrase_of(event.action), changes=changes)
+
+
+def _words(side: dict[str, Any], name: str) -> str | None:
+    value = side.get(name)
+    return None if value is None else str(value)

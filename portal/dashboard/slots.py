@@ -1,0 +1,27 @@
+"""Fills the frame's slots from both domains, which the frame itself does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployments.selectors import changes
+from fleet.selectors import clusters
+from portal.accounts.models import User
+from portal.ui.slots import StatusLine, register_badge, register_status
+
+
+def fill() -> None:
+    register_badge("/approvals", changes.count_waiting_for)
+    register_status(_cluster_lines)
+
+
+def _cluster_lines(user: User) -> Sequence[StatusLine]:
+    return [_line(cluster) for cluster in clusters.list_clusters()]
+
+
+def _line(cluster: clusters.ClusterInfo) -> StatusLine:
+    if cluster.is_reachable is None:
+        return StatusLine(f"{cluster.name} · not tried yet")
+    if not cluster.is_reachable:
+        return StatusLine(f"{cluster.name} · unreachable", "bad")
+    return StatusLine(f"{cluster.name} · ok", "ok")

@@ -1,0 +1,17 @@
+"""Filters, sorting and paging live in the address."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+
+def with_query(request: HttpRequest, **changed: object) -> str:
+    """This page's address with some parameters set; None or an empty text drops one."""
+    query = request.GET.copy()
+    for name, value in changed.items():
+        if value is None or value == "":
+            query.pop(name, None)
+        else:
+            query[name] = str(value)
+    text = query.urlencode()
+    return f"{request.path}?{text}" if text else request.path
