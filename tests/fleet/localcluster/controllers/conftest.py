@@ -1,0 +1,59 @@
+"""A running cluster with real Triton, Envoy and S3, started once for the tests that need it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from fleet.localcluster.controllers.manager import ControllerManager
+from fleet.localcluster.controllers.processes import free_ports
+from fleet.localcluster.controllers.storage import S3Settings
+from fleet.localcluster.kinds import NAMESPACE, SERVING_RUNTIME
+from fleet.localcluster.store import Store
+from tests.fleet.localcluster.controllers import manifests, onnx_models
+from tests.fleet.localcluster.controllers.running import BUCKET, Running
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "cluster.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Settings]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_ports(1)[0], verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    settings = S3Settings(f"http://{host}:{port}", "testing", "testing", "us-east-1")
+    client = boto3.client(
+        "s3",
+        endpoint_url=settings.endpoint_url,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket=BUCKET)
+    for key, body in onnx_models.objects().items():
+        client.put_object(Bucket=BUCKET, Key=key, Body=body)
+    yield settings
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Settings) -> Iterator[Running]:
+    data_dir = tmp_path_factory.mktemp("cluster")
+    store = Store(data_dir / "cluster.db")
+    gateway_port = free_ports(1)[0]
+    manager = ControllerManager(
+        store, data_dir=data_dir, gateway_port=gateway_port, s3=s3, has_own_envoy=True
+    )
+    manager.start()
+    store.create(NAMESPACE, manifests.namespace())
+    store.create(SERVING_RUNTIME, manifests.runtime())
+    yield Running(store, manager, data_dir, gateway_port)
+    manager.stop()
+    store.close()

@@ -1,0 +1,207 @@
+"""InferenceServices with real Triton processes behind a real Envoy."""
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fleet.localcluster.controllers.pod_runner import directory_name
+from fleet.localcluster.kinds import DEPLOYMENT, EVENT, HTTP_ROUTE, INFERENCE_SERVICE, SERVICE
+from tests.fleet.localcluster.controllers import manifests
+from tests.fleet.localcluster.controllers.running import (
+    Running,
+    answer_of,
+    eventually,
+    pair,
+)
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def _create(cluster: Running, name: str, prefix: str, **options: object) -> None:
+    manifest = manifests.service(name, f"s3://models/{prefix}/", **options)  # type: ignore[arg-type]
+    cluster.store.create(INFERENCE_SERVICE, manifest)
+
+
+def _route(cluster: Running, weights: dict[str, int], name: str = "digits") -> None:
+    cluster.store.create(HTTP_ROUTE, manifests.route(weights, name))
+
+
+def _is_answering(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_weights_split_requests_and_no_request_is_lost_while_everything_changes(
+    cluster: Running,
+) -> None:
+    _create(cluster, "one", "one", replicas=2)
+    _create(cluster, "two", "two")
+    ready = cluster.wait_until_ready("one")
+    cluster.wait_until_ready("two")
+    _route(cluster, {"one": 90, "two": 10})
+    url = cluster.url("/vision/digits/v2/models/adder/infer")
+    eventually(lambda: _is_answering(cluster.url("/vision/digits/v2/models/adder/ready")))
+
+    with httpx.Client(timeout=10) as client:
+        answers = [answer_of(client.post(url, json=pair(1, 2))) for _ in range(1000)]
+        moving = []
+        route = cluster.store.get(HTTP_ROUTE, "vision", "digits")
+        for number in range(1500):
+            if number == 200:
+                route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 50
+                route["spec"]["rules"][0]["backendRefs"][1]["weight"] = 50
+                cluster.store.replace(HTTP_ROUTE, route)
+            if number == 500:
+                service = cluster.service("one")
+                service["spec"]["predictor"]["minReplicas"] = 1
+                cluster.store.replace(INFERENCE_SERVICE, service)
+            moving.append(client.post(url, json=pair(1, 2)))
+
+    share = sum(answer == [3.0, 4.0] for answer in answers)
+    # Six standard deviations of a binomial distribution with n=1000, p=0.1.
+    assert 100 - 57 <= share <= 100 + 57
+    assert all(answer in ([2.0, 3.0], [3.0, 4.0]) for answer in answers)
+    assert {response.status_code for response in moving} == {200}
+    late = [answer_of(response) == [3.0, 4.0] for response in moving[-500:]]
+    assert 180 <= sum(late) <= 320
+    assert ready["status"]["modelStatus"]["copies"] == {"failedCopies": 0, "totalCopies": 2}
+    assert ready["status"]["servingRuntimeName"] == "slipway-triton"
+    assert ready["status"]["address"]["url"] == "http://one-predictor.vision.svc.cluster.local"
+    parent = cluster.store.get(HTTP_ROUTE, "vision", "digits")["status"]["parents"][0]
+    assert {item["type"]: item["status"] for item in parent["conditions"]} == {
+        "Accepted": "True",
+        "ResolvedRefs": "True",
+    }
+    eventually(lambda: len(cluster.pods("one")) == 1, what="the surplus pod is gone")
+
+
+def test_killed_triton_starts_again_with_its_data(cluster: Running) -> None:
+    _create(cluster, "phoenix", "bare")
+    cluster.wait_until_ready("phoenix")
+    pod = cluster.pods("phoenix")[0]
+    directory = cluster.data_dir / "pods" / directory_name(pod)
+    model = next(directory.glob("volumes/*/magika/1/model.onnx"))
+    fetched_at = model.stat().st_mtime_ns
+
+    os.kill(_pid(directory), signal.SIGKILL)
+    restarted = eventually(lambda: _restarted(cluster, "phoenix"), what="restarted")
+    cluster.wait_until_ready("phoenix")
+
+    status = restarted["status"]["containerStatuses"][0]
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 137
+    assert model.stat().st_mtime_ns == fetched_at
+    host, port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8080)
+    tensor = {"name": "bytes", "shape": [1, 2048], "datatype": "INT32", "data": [35] * 2048}
+    response = httpx.post(f"http://{host}:{port}/v2/models/magika/infer", json={"inputs": [tensor]})
+    assert response.status_code == 200
+    assert response.json()["outputs"][0]["shape"] == [1, 214]
+    metrics_port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8002)[1]
+    metrics = httpx.get(f"http://127.0.0.1:{metrics_port}/metrics").text
+    assert 'nv_inference_request_summary_us_count{model="magika",version="1"} 1' in metrics
+    assert "--model-repository" not in cluster.manager.pod_log("vision", pod["metadata"]["name"])
+    cluster.delete("phoenix")
+
+
+def _pid(directory: Path) -> int:
+    import json
+
+    return int(json.loads((directory / "kserve-container.pid").read_text())["pid"])
+
+
+def _restarted(cluster: Running, name: str) -> dict | None:  # type: ignore[type-arg]
+    pod = cluster.pods(name)[0]
+    status = pod["status"]["containerStatuses"][0]
+    return pod if status["restartCount"] and "running" in status["state"] else None
+
+
+def test_strings_go_through_a_model_without_config(cluster: Running) -> None:
+    _create(cluster, "echo", "text")
+    cluster.wait_until_ready("echo")
+    name = cluster.pods("echo")[0]["metadata"]["name"]
+    host, port = cluster.manager.pod_address("vision", name, 8080)
+
+    tensor = {"name": "x", "shape": [2, 1], "datatype": "BYTES", "data": ["grün", "blau"]}
+    response = httpx.post(f"http://{host}:{port}/v2/models/echo/infer", json={"inputs": [tensor]})
+
+    assert response.status_code == 200, response.text
+    assert response.json()["outputs"][0]["data"] == ["grün", "blau"]
+    cluster.delete("echo")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        ("broken", "failed to load 'adder' version 1"),
+        ("plan", "unable to find backend library for backend 'tensorrt'"),
+        ("absent", "No model found in s3://models/absent/"),
+    ],
+)
+def test_models_that_cannot_be_loaded_are_reported_in_words(
+    cluster: Running, prefix: str, words: str
+) -> None:
+    name = f"fails-{prefix}"
+    _create(cluster, name, prefix)
+
+    def look() -> dict | None:  # type: ignore[type-arg]
+        status = cluster.service(name).get("status") or {}
+        model = status.get("modelStatus") or {}
+        return model if model.get("transitionStatus") == "BlockedByFailedLoad" else None
+
+    model = eventually(look, what="failed to load")
+
+    assert model["states"]["targetModelState"] == "FailedToLoad"
+    assert model["copies"] == {"failedCopies": 1, "totalCopies": 1}
+    assert model["lastFailureInfo"]["reason"] == "ModelLoadFailed"
+    assert words in model["lastFailureInfo"]["message"]
+    cluster.delete(name)
+
+
+def test_pod_that_fits_nowhere_says_so_exactly(cluster: Running) -> None:
+    _create(cluster, "huge", "one", gpus=8)
+
+    pod = eventually(
+        lambda: next((x for x in cluster.pods("huge") if x["status"].get("conditions")), None)
+    )
+
+    scheduled = pod["status"]["conditions"][0]
+    assert (scheduled["type"], scheduled["status"]) == ("PodScheduled", "False")
+    assert scheduled["reason"] == "Unschedulable"
+    assert scheduled["message"] == "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    reasons = {event["reason"]: event["message"] for event in cluster.store.list(EVENT, "vision")}
+    assert reasons["FailedScheduling"] == scheduled["message"]
+    assert cluster.service("huge")["status"]["modelStatus"]["transitionStatus"] == "InProgress"
+    cluster.delete("huge")
+
+
+def test_deleting_a_service_leaves_nothing_behind(cluster: Running) -> None:
+    _create(cluster, "brief", "one")
+    cluster.wait_until_ready("brief")
+    directory = cluster.data_dir / "pods" / directory_name(cluster.pods("brief")[0])
+    pid = _pid(directory)
+
+    cluster.delete("brief")
+
+    assert not Path(f"/proc/{pid}").exists()
+    assert not directory.exists()
+    assert cluster.store.find(DEPLOYMENT, "vision", "brief-predictor") is None
+    assert cluster.store.find(SERVICE, "vision", "brief-predictor") is None
+
+
+def test_unknown_runtime_is_an_invalid_spec(cluster: Running) -> None:
+    _create(cluster, "lost", "one", runtime="nobody")
+
+    def look() -> dict | None:  # type: ignore[type-arg]
+        return (cluster.service("lost").get("status") or {}).get("modelStatus")
+
+    status = eventually(look)
+
+    assert status["transitionStatus"] == "InvalidSpec"
+    assert status["lastFailureInfo"]["reason"] == "RuntimeNotRecognized"
+    assert cluster.store.find(DEPLOYMENT, "vision", "lost-predictor") is None
+    cluster.delete("lost")
