@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from collections.abc import Collection
+
+from django.db.models import Q, QuerySet
 
 from deployments.domain.states import VersionState
-from deployments.models import Model, ModelVersion
+from deployments.models import Deployment, Model, ModelVersion
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -68,6 +70,26 @@ def twins_of(version: ModelVersion) -> list[int]:
     rows = ModelVersion.objects.filter(model_id=version.model_id, sha256=version.sha256)
     rows = rows.exclude(pk=version.pk).exclude(state=VersionState.FAILED)
     return list(rows.order_by("number").values_list("number", flat=True))
+
+
+def live_deployments() -> QuerySet[Deployment]:
+    return Deployment.objects.filter(is_retired=False).select_related(
+        "team", "stable_revision__version", "candidate_revision__version"
+    )
+
+
+def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployment]]:
+    """By version id: live deployments whose stable or candidate revision serves it."""
+    rows = live_deployments().filter(
+        Q(stable_revision__version_id__in=version_ids)
+        | Q(candidate_revision__version_id__in=version_ids)
+    )
+    found: dict[int, list[Deployment]] = {}
+    for deployment in rows:
+        revisions = (deployment.stable_revision, deployment.candidate_revision)
+        for version_id in {r.version_id for r in revisions if r is not None}:
+            found.setdefault(version_id, []).append(deployment)
+    return found
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:

@@ -1,0 +1,154 @@
+"""Models and their aliases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers, status
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import registry_serializers as shapes
+from deployments.domain.states import VersionState
+from deployments.selectors import registry, registry_lists
+from deployments.selectors.registry_lists import ModelFilter
+from deployments.services import aliases, models
+from portal.api.idempotency import IdempotentMixin
+from portal.api.views import PROBLEM, actor_of
+
+TAGS = ["models"]
+
+
+def read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
+    """The body in that shape; raises a ValidationError that becomes a problem with fields."""
+    serializer = shape(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    data: dict[str, Any] = serializer.validated_data
+    return data
+
+
+class ModelFilterSerializer(shapes.Shape):
+    team = serializers.CharField(default="", allow_blank=True)
+    search = serializers.CharField(default="", allow_blank=True, max_length=200)
+    tag = serializers.CharField(default="", allow_blank=True, max_length=40)
+    framework = serializers.CharField(default="", allow_blank=True, max_length=80)
+    state = serializers.ChoiceField(
+        choices=[state.value for state in VersionState], default="", allow_blank=True
+    )
+
+
+class ModelsView(IdempotentMixin, GenericAPIView[Any]):
+    serializer_class = shapes.ModelSerializer
+
+    @extend_schema(
+        operation_id="list_models",
+        tags=TAGS,
+        parameters=[ModelFilterSerializer],
+        responses={200: shapes.ModelSerializer(many=True), 422: PROBLEM},
+    )
+    def get(self, request: Request) -> Response:
+        query = ModelFilterSerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        wanted = ModelFilter(team_slug=asked.pop("team"), **asked)
+        rows = registry_lists.list_models(actor=actor_of(request), wanted=wanted)
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(shapes.ModelSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="create_model",
+        tags=TAGS,
+        request=shapes.NewModelSerializer,
+        responses={
+            201: shapes.ModelSerializer,
+            403: PROBLEM,
+            404: PROBLEM,
+            409: PROBLEM,
+            422: PROBLEM,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        body = read(shapes.NewModelSerializer, request)
+        model = models.create(actor=actor_of(request), team_slug=body.pop("team"), **body)
+        return Response(shapes.ModelSerializer(model).data, status=status.HTTP_201_CREATED)
+
+
+class ModelView(APIView):
+    @extend_schema(
+        operation_id="get_model",
+        tags=TAGS,
+        responses={200: shapes.ModelSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, team: str, name: str) -> Response:
+        model = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        return Response(shapes.ModelSerializer(model).data)
+
+    @extend_schema(
+        operation_id="describe_model",
+        tags=TAGS,
+        request=shapes.DescribeModelSerializer,
+        responses={200: shapes.ModelSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+    )
+    def patch(self, request: Request, team: str, name: str) -> Response:
+        body = read(shapes.DescribeModelSerializer, request)
+        old = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        model = models.describe(
+            actor=actor_of(request),
+            team_slug=team,
+            name=name,
+            description=body.get("description", old.description),
+            task=body.get("task", old.task),
+        )
+        return Response(shapes.ModelSerializer(model).data)
+
+
+class AliasesView(APIView):
+    @extend_schema(
+        operation_id="list_aliases",
+        tags=TAGS,
+        responses={200: shapes.AliasSerializer(many=True), 404: PROBLEM},
+    )
+    def get(self, request: Request, team: str, name: str) -> Response:
+        model = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        rows = model.aliases.select_related("version")
+        return Response(shapes.AliasSerializer(rows, many=True).data)
+
+
+class AliasView(APIView):
+    @extend_schema(
+        operation_id="move_alias",
+        tags=TAGS,
+        request=shapes.MoveAliasSerializer,
+        responses={
+            200: shapes.AliasSerializer,
+            403: PROBLEM,
+            404: PROBLEM,
+            409: PROBLEM,
+            422: PROBLEM,
+        },
+        description="Point the alias to a version, making it when it is new.",
+    )
+    def put(self, request: Request, team: str, name: str, alias: str) -> Response:
+        body = read(shapes.MoveAliasSerializer, request)
+        moved = aliases.move(
+            actor=actor_of(request),
+            team_slug=team,
+            model_name=name,
+            alias=alias,
+            number=body["version"],
+            is_protected=body["is_protected"],
+        )
+        return Response(shapes.AliasSerializer(moved).data)
+
+    @extend_schema(
+        operation_id="remove_alias",
+        tags=TAGS,
+        responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
+        parameters=[OpenApiParameter("alias", str, "path")],
+    )
+    def delete(self, request: Request, team: str, name: str, alias: str) -> Response:
+        aliases.remove(actor=actor_of(request), team_slug=team, model_name=name, alias=alias)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,199 @@
+"""Shapes of the registry's API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from deployments.domain.states import VersionState
+from deployments.models import ModelVersion
+
+Shape = serializers.Serializer[Any]
+_MOST_NUMBERS = 1000
+
+
+class TensorSerializer(Shape):
+    name = serializers.CharField()
+    dtype = serializers.CharField(help_text="Triton's, without TYPE_")
+    dims = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="as in the file, with the batch dimension; -1 is any size",
+    )
+
+
+class SignatureSerializer(Shape):
+    inputs = TensorSerializer(many=True)
+    outputs = TensorSerializer(many=True)
+    max_batch_size = serializers.IntegerField(help_text="0: the model takes no batches")
+    opset = serializers.DictField(child=serializers.IntegerField(), required=False)
+    parameter_count = serializers.IntegerField(required=False)
+    producer = serializers.CharField(required=False)
+
+
+class CheckSerializer(Shape):
+    name = serializers.CharField()
+    ok = serializers.BooleanField(allow_null=True, help_text="null: not known yet, or not tried")
+    detail = serializers.CharField()
+
+
+class AliasSerializer(Shape):
+    name = serializers.CharField()
+    version = serializers.IntegerField(source="version.number")
+    is_protected = serializers.BooleanField()
+    moved_at = serializers.DateTimeField()
+
+
+class ModelSerializer(Shape):
+    id = serializers.IntegerField()
+    team = serializers.CharField(source="team.slug")
+    name = serializers.CharField()
+    description = serializers.CharField()
+    task = serializers.CharField()
+    aliases = AliasSerializer(many=True)
+    created_by = serializers.CharField(source="created_by.username")
+    created_at = serializers.DateTimeField()
+    changed_at = serializers.DateTimeField()
+
+
+class NewModelSerializer(Shape):
+    team = serializers.CharField(max_length=32)
+    name = serializers.CharField(max_length=200)
+    description = serializers.CharField(default="", allow_blank=True)
+    task = serializers.CharField(default="", allow_blank=True)
+
+
+class DescribeModelSerializer(Shape):
+    description = serializers.CharField(required=False, allow_blank=True)
+    task = serializers.CharField(required=False, allow_blank=True)
+
+
+class VersionSerializer(Shape):
+    id = serializers.IntegerField()
+    team = serializers.CharField(source="model.team.slug")
+    model = serializers.CharField(source="model.name")
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=[state.value for state in VersionState])
+    state_reason = serializers.CharField(help_text="why it is quarantined or failed, and the fix")
+    deadline_at = serializers.DateTimeField(
+        allow_null=True, help_text="when uploading, verifying, or a release from quarantine ends"
+    )
+    filename = serializers.CharField()
+    format = serializers.CharField()
+    size_bytes = serializers.IntegerField(allow_null=True)
+    declared_size_bytes = serializers.IntegerField()
+    sha256 = serializers.CharField(help_text="of the stored bytes; empty until verified")
+    declared_sha256 = serializers.CharField()
+    bucket = serializers.CharField()
+    key = serializers.CharField()
+    s3_version_id = serializers.CharField()
+    storage_uri = serializers.SerializerMethodField()
+    signature = serializers.SerializerMethodField()
+    metadata = serializers.DictField()
+    checks = CheckSerializer(many=True)
+    vram_estimate_mib = serializers.IntegerField(allow_null=True)
+    config_pbtxt = serializers.CharField()
+    aliases = serializers.SerializerMethodField()
+    created_by = serializers.CharField(source="created_by.username")
+    created_at = serializers.DateTimeField()
+    ready_at = serializers.DateTimeField(allow_null=True)
+
+    def get_storage_uri(self, version: ModelVersion) -> str:
+        """What serving reads; empty until it is laid out."""
+        return version.storage_uri if version.repository_prefix else ""
+
+    @extend_schema_field(SignatureSerializer(allow_null=True))
+    def get_signature(self, version: ModelVersion) -> Any:
+        """Null until it is read from the file."""
+        return SignatureSerializer(version.signature).data if version.signature else None
+
+    def get_aliases(self, version: ModelVersion) -> list[str]:
+        return [alias.name for alias in version.aliases.all()]
+
+
+class StartUploadSerializer(Shape):
+    filename = serializers.CharField(max_length=300)
+    size_bytes = serializers.IntegerField()
+    sha256 = serializers.CharField(default="", allow_blank=True, max_length=100)
+    metadata = serializers.DictField(default=dict)
+    part_checksums = serializers.BooleanField(
+        default=False,
+        help_text="promise a SHA-256 with every part; S3 then refuses one that does not match",
+    )
+    allow_duplicate = serializers.BooleanField(
+        default=False, help_text="start even if the declared SHA-256 is already a version"
+    )
+
+
+class StartedUploadSerializer(VersionSerializer):
+    part_size = serializers.SerializerMethodField()
+    part_count = serializers.SerializerMethodField()
+
+    def get_part_size(self, version: ModelVersion) -> int:
+        """Bytes of every part but the last."""
+        return version.part_size_bytes
+
+    def get_part_count(self, version: ModelVersion) -> int:
+        return -(-version.declared_size_bytes // version.part_size_bytes)
+
+
+class SignPartsSerializer(Shape):
+    numbers = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=_MOST_NUMBERS),
+        min_length=1,
+        max_length=_MOST_NUMBERS,
+    )
+    checksums = serializers.DictField(
+        child=serializers.RegexField(r"^[A-Za-z0-9+/]{43}=$"),
+        default=dict,
+        help_text="base64 SHA-256 by part number; required when the upload promised them",
+    )
+
+    def validate_checksums(self, value: dict[str, str]) -> dict[int, str]:
+        if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in value):
+            raise serializers.ValidationError("Name each checksum by its part number.")
+        return {int(number): checksum for number, checksum in value.items()}
+
+
+class PartUrlSerializer(Shape):
+    number = serializers.IntegerField()
+    url = serializers.CharField(help_text="takes one PUT of exactly size_bytes")
+    size_bytes = serializers.IntegerField()
+    headers = serializers.DictField(
+        child=serializers.CharField(), help_text="send these with the PUT; they are signed"
+    )
+
+
+class StoredPartSerializer(Shape):
+    number = serializers.IntegerField()
+    size_bytes = serializers.IntegerField()
+
+
+class PartsSerializer(Shape):
+    part_size = serializers.IntegerField(source="plan.part_bytes")
+    part_count = serializers.IntegerField(source="plan.count")
+    stored = StoredPartSerializer(many=True)
+    missing = serializers.ListField(
+        child=serializers.IntegerField(), help_text="what is still to be sent"
+    )
+
+
+class DescribeVersionSerializer(Shape):
+    metadata = serializers.DictField(help_text="replaces all that was stated")
+
+
+class ReasonSerializer(Shape):
+    reason = serializers.CharField(default="", allow_blank=True, max_length=2000)
+
+
+class ReleaseSerializer(Shape):
+    reason = serializers.CharField(max_length=2000, allow_blank=True)
+    days = serializers.IntegerField(default=30)
+
+
+class MoveAliasSerializer(Shape):
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    is_protected = serializers.BooleanField(
+        allow_null=True, default=None, help_text="null keeps what it was"
+    )

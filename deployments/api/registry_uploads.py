@@ -1,0 +1,111 @@
+"""Uploads: start, sign parts, ask what is stored, complete, abandon. Bytes never pass here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import registry_serializers as shapes
+from deployments.api.registry import read
+from deployments.selectors import registry
+from deployments.services import uploads
+from deployments.services.uploads import UploadDraft
+from portal.api.idempotency import IdempotentMixin
+from portal.api.views import PROBLEM, actor_of
+
+TAGS = ["uploads"]
+REFUSALS = {403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM, 503: PROBLEM}
+
+
+class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
+    serializer_class = shapes.VersionSerializer
+
+    @extend_schema(
+        operation_id="list_model_versions",
+        tags=["versions"],
+        responses={200: shapes.VersionSerializer(many=True), 404: PROBLEM},
+    )
+    def get(self, request: Request, team: str, name: str) -> Response:
+        actor = actor_of(request)
+        model = registry.get_model(actor=actor, team_slug=team, name=name)
+        page = self.paginate_queryset(registry.list_versions(actor=actor, model=model))
+        return self.get_paginated_response(shapes.VersionSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="start_upload",
+        tags=TAGS,
+        request=shapes.StartUploadSerializer,
+        responses={201: shapes.StartedUploadSerializer, **REFUSALS},
+        description="Open an upload as a new version; the model is made with its first version. "
+        "Then sign parts, PUT each to its URL, and complete.",
+    )
+    def post(self, request: Request, team: str, name: str) -> Response:
+        body = read(shapes.StartUploadSerializer, request)
+        draft = UploadDraft(
+            filename=body["filename"],
+            size_bytes=body["size_bytes"],
+            sha256=body["sha256"],
+            metadata=body["metadata"],
+            has_part_checksums=body["part_checksums"],
+            is_duplicate_allowed=body["allow_duplicate"],
+        )
+        version = uploads.start(
+            actor=actor_of(request), team_slug=team, model_name=name, draft=draft
+        )
+        return Response(
+            shapes.StartedUploadSerializer(version).data, status=status.HTTP_201_CREATED
+        )
+
+
+class PartsView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="list_parts",
+        tags=TAGS,
+        responses={200: shapes.PartsSerializer, **REFUSALS},
+        description="What the object store itself holds; send the missing parts to resume.",
+    )
+    def get(self, request: Request, version_id: int) -> Response:
+        state = uploads.stored_parts(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.PartsSerializer(state).data)
+
+    @extend_schema(
+        operation_id="sign_parts",
+        tags=TAGS,
+        request=shapes.SignPartsSerializer,
+        responses={200: shapes.PartUrlSerializer(many=True), **REFUSALS},
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        body = read(shapes.SignPartsSerializer, request)
+        urls = uploads.sign_parts(actor=actor_of(request), version_id=version_id, **body)
+        return Response(shapes.PartUrlSerializer(urls, many=True).data)
+
+
+class CompleteView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="complete_upload",
+        tags=TAGS,
+        request=None,
+        responses={200: shapes.VersionSerializer, **REFUSALS},
+        description="Put the parts together and verify. Ask for the version until it is ready.",
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        version = uploads.complete(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class AbandonView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="abandon_upload",
+        tags=TAGS,
+        request=None,
+        responses={200: shapes.VersionSerializer, **REFUSALS},
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        version = uploads.abandon(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.VersionSerializer(version).data)

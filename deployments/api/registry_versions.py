@@ -1,0 +1,128 @@
+"""Versions: lists, facts, and what people decide about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import registry_serializers as shapes
+from deployments.api.registry import read
+from deployments.domain.states import VersionState
+from deployments.selectors import registry
+from deployments.services import metadata, versions
+from portal.api.idempotency import IdempotentMixin
+from portal.api.views import PROBLEM, actor_of
+
+TAGS = ["versions"]
+DECISION_ANSWERS = {
+    200: shapes.VersionSerializer,
+    403: PROBLEM,
+    404: PROBLEM,
+    409: PROBLEM,
+    422: PROBLEM,
+}
+
+
+class VersionFilterSerializer(shapes.Shape):
+    state = serializers.ChoiceField(
+        choices=[state.value for state in VersionState], default="", allow_blank=True
+    )
+    sha256 = serializers.CharField(default="", allow_blank=True, max_length=64)
+
+
+class VersionsView(GenericAPIView[Any]):
+    serializer_class = shapes.VersionSerializer
+
+    @extend_schema(
+        operation_id="list_versions",
+        tags=TAGS,
+        parameters=[VersionFilterSerializer],
+        responses={200: shapes.VersionSerializer(many=True), 422: PROBLEM},
+        description="Versions of all models that you may see, newest first.",
+    )
+    def get(self, request: Request) -> Response:
+        query = VersionFilterSerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        rows = registry.list_versions(actor=actor_of(request), **query.validated_data)
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(shapes.VersionSerializer(page, many=True).data)
+
+
+class VersionView(APIView):
+    @extend_schema(
+        operation_id="get_version",
+        tags=TAGS,
+        responses={200: shapes.VersionSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, version_id: int) -> Response:
+        version = registry.get_version(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.VersionSerializer(version).data)
+
+    @extend_schema(
+        operation_id="describe_version",
+        tags=TAGS,
+        request=shapes.DescribeVersionSerializer,
+        responses={200: shapes.VersionSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+        description="Correct what was stated of a version. Facts about its bytes never change.",
+    )
+    def patch(self, request: Request, version_id: int) -> Response:
+        body = read(shapes.DescribeVersionSerializer, request)
+        version = metadata.describe(
+            actor=actor_of(request), version_id=version_id, metadata=body["metadata"]
+        )
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class NumberedVersionView(APIView):
+    @extend_schema(
+        operation_id="get_version_by_number",
+        tags=TAGS,
+        responses={200: shapes.VersionSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, team: str, name: str, number: int) -> Response:
+        version = registry.get_version_by_number(
+            actor=actor_of(request), team_slug=team, name=name, number=number
+        )
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class ArchiveView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="archive_version",
+        tags=TAGS,
+        request=shapes.ReasonSerializer,
+        responses=DECISION_ANSWERS,
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        body = read(shapes.ReasonSerializer, request)
+        version = versions.archive(actor=actor_of(request), version_id=version_id, **body)
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class RestoreView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="restore_version", tags=TAGS, request=None, responses=DECISION_ANSWERS
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        version = versions.restore(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class ReleaseView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="release_version",
+        tags=TAGS,
+        request=shapes.ReleaseSerializer,
+        responses=DECISION_ANSWERS,
+        description="Let a quarantined version be deployed for some days. Platform admins only.",
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        body = read(shapes.ReleaseSerializer, request)
+        version = versions.release(actor=actor_of(request), version_id=version_id, **body)
+        return Response(shapes.VersionSerializer(version).data)

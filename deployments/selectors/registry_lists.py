@@ -1,0 +1,110 @@
+"""The Models table: one page of models with what is joined to each, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+
+from deployments.domain.states import VersionState
+from deployments.models import Alias, Deployment, Model, ModelVersion
+from deployments.selectors import registry
+from portal.accounts import policy
+from portal.accounts.policy import Actor
+
+SORTS: Final = {
+    "name": ("team__slug", "name"),
+    "-name": ("-team__slug", "-name"),
+    "changed": ("changed_at", "id"),
+    "-changed": ("-changed_at", "-id"),
+    "task": ("task", "team__slug", "name"),
+    "-task": ("-task", "team__slug", "name"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFilter:
+    team_slug: str = ""
+    search: str = ""
+    tag: str = ""
+    framework: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    model: Model
+    latest: ModelVersion | None
+    aliases: Sequence[Alias]
+    serving: Sequence[Deployment]
+
+
+def list_models(*, actor: Actor, wanted: ModelFilter) -> QuerySet[Model]:
+    """Models that match; the filters on versions ask for one version that matches all of them."""
+    rows = Model.objects.filter(team__in=policy.visible_teams(actor))
+    if wanted.team_slug:
+        rows = rows.filter(team__slug=wanted.team_slug)
+    for word in wanted.search.split()[:5]:
+        rows = rows.filter(
+            Q(name__icontains=word) | Q(description__icontains=word) | Q(task__icontains=word)
+        )
+    if wanted.tag or wanted.framework or wanted.state:
+        rows = rows.filter(Exists(_matching_versions(wanted)))
+    return rows.select_related("team", "created_by").prefetch_related(
+        Prefetch("aliases", Alias.objects.select_related("version").order_by("name"))
+    )
+
+
+def with_joins(models: Collection[Model]) -> list[ModelRow]:
+    """Two queries more, whatever the number of models."""
+    latest = _latest_versions([model.pk for model in models])
+    serving = deployments_of_models([model.pk for model in models])
+    return [
+        ModelRow(
+            model=model,
+            latest=latest.get(model.pk),
+            aliases=list(model.aliases.all()),
+            serving=serving.get(model.pk, []),
+        )
+        for model in models
+    ]
+
+
+def deployments_of_models(model_ids: Collection[int]) -> dict[int, list[Deployment]]:
+    rows = registry.live_deployments().filter(
+        Q(stable_revision__version__model_id__in=model_ids)
+        | Q(candidate_revision__version__model_id__in=model_ids)
+    )
+    found: dict[int, list[Deployment]] = {}
+    for deployment in rows:
+        revisions = (deployment.stable_revision, deployment.candidate_revision)
+        for model_id in {r.version.model_id for r in revisions if r is not None}:
+            found.setdefault(model_id, []).append(deployment)
+    return found
+
+
+def _matching_versions(wanted: ModelFilter) -> QuerySet[ModelVersion]:
+    rows = ModelVersion.objects.filter(model=OuterRef("pk"))
+    if wanted.state:
+        rows = rows.filter(state=wanted.state)
+    if wanted.framework:
+        rows = rows.filter(metadata__framework__icontains=wanted.framework)
+    if wanted.tag:
+        # JSON lists are searched as text, which both PostgreSQL and SQLite can.
+        rows = rows.filter(metadata__tags__icontains=f'"{wanted.tag}"')
+    return rows
+
+
+def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:
+    """The newest version that did not fail; a newer failed one would hide what there is."""
+    newer = ModelVersion.objects.filter(
+        model_id=OuterRef("model_id"), number__gt=OuterRef("number")
+    ).exclude(state=VersionState.FAILED)
+    rows = (
+        ModelVersion.objects.filter(model_id__in=model_ids)
+        .exclude(state=VersionState.FAILED)
+        .filter(~Exists(newer))
+    )
+    return {version.model_id: version for version in rows}

@@ -1,0 +1,137 @@
+"""Aliases: movable names for versions. Protected ones are moved by leads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import transaction
+
+from deployments.domain import model_names
+from deployments.domain.states import VersionState
+from deployments.models import Alias, Model, ModelVersion
+from deployments.selectors import registry
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound
+
+MOVED = register("alias.moved", "moved alias")
+REMOVED = register("alias.removed", "removed alias")
+MOST_ALIASES: Final = 20
+
+
+def move(
+    *,
+    actor: User,
+    team_slug: str,
+    model_name: str,
+    alias: str,
+    number: int,
+    is_protected: bool | None = None,
+) -> Alias:
+    """Point the alias to a ready version, making it when it is new. `is_protected` None keeps it.
+
+    Moving a protected alias, and protecting or unprotecting one, needs a lead.
+    """
+    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    policy.require(actor, Action.MOVE_ALIAS, model)
+    if problem := model_names.alias_problem(alias):
+        raise Invalid(problem, fields={"alias": problem})
+    old = model.aliases.select_related("version").filter(name=alias).first()
+    was_protected = old is not None and old.is_protected
+    shall_protect = was_protected if is_protected is None else is_protected
+    if was_protected or shall_protect:
+        policy.require(actor, Action.APPROVE, model)
+    version = _ready_version(model, number)
+    if old is None and model.aliases.count() >= MOST_ALIASES:
+        raise Conflict(f"{model} has {MOST_ALIASES} aliases; remove one first.", code="too_many")
+    if old is not None and (old.version_id, was_protected) == (version.pk, shall_protect):
+        return old
+    return _write(actor, model, alias, old=old, version=version, is_protected=shall_protect)
+
+
+def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
+    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    policy.require(actor, Action.MOVE_ALIAS, model)
+    old = model.aliases.select_related("version").filter(name=alias).first()
+    if old is None:
+        raise NotFound(f"{model} has no alias {alias}.")
+    if old.is_protected:
+        policy.require(actor, Action.APPROVE, model)
+    with transaction.atomic():
+        deleted, _ = Alias.objects.filter(pk=old.pk, version_id=old.version_id).delete()
+        if not deleted:
+            raise _moved_meanwhile(model, alias)
+        _touch(model)
+        trail.record(
+            actor=actor,
+            action=REMOVED,
+            obj=model,
+            label=f"{model}@{alias}",
+            team_slug=model.team.slug,
+            before=_told(old.version.number, is_protected=old.is_protected),
+        )
+
+
+def _ready_version(model: Model, number: int) -> ModelVersion:
+    version = model.versions.filter(number=number).first()
+    if version is None:
+        raise Invalid(f"{model} has no version {number}.", fields={"version": "no such version"})
+    if version.state != VersionState.READY:
+        raise Conflict(
+            f"{model}:{number} is {version.state}; an alias points to a ready version.",
+            code="wrong_state",
+        )
+    return version
+
+
+def _write(
+    actor: User,
+    model: Model,
+    name: str,
+    *,
+    old: Alias | None,
+    version: ModelVersion,
+    is_protected: bool,
+) -> Alias:
+    at = clock.now()
+    fields = {"version_id": version.pk, "is_protected": is_protected, "moved_at": at}
+    with transaction.atomic():
+        if old is None:
+            alias, is_new = Alias.objects.get_or_create(model=model, name=name, defaults=fields)
+            changed = int(is_new)
+        else:
+            alias = old
+            rows = Alias.objects.filter(
+                pk=old.pk, version_id=old.version_id, is_protected=old.is_protected
+            )
+            changed = rows.update(**fields)
+        if changed != 1:
+            raise _moved_meanwhile(model, name)
+        _touch(model)
+        trail.record(
+            actor=actor,
+            action=MOVED,
+            obj=model,
+            label=f"{model}@{name}",
+            team_slug=model.team.slug,
+            before=_told(old.version.number, is_protected=old.is_protected) if old else {},
+            after=_told(version.number, is_protected=is_protected),
+        )
+    alias.version, alias.is_protected, alias.moved_at = version, is_protected, at
+    return alias
+
+
+def _touch(model: Model) -> None:
+    Model.objects.filter(pk=model.pk).update(changed_at=clock.now())
+
+
+def _moved_meanwhile(model: Model, name: str) -> Conflict:
+    return Conflict(f"{model}@{name} was moved meanwhile. Load it again.", code="alias_moved")
+
+
+def _told(number: int, *, is_protected: bool) -> dict[str, object]:
+    return {"version": number, "is_protected": is_protected}
