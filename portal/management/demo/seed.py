@@ -36,7 +36,8 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
     while not probes.answers(f"{s3_url}/_health") and time.monotonic() < deadline:
         time.sleep(0.1)
-    call_command("prepare_bucket", origin=list(origins), verbosity=0, stdout=io.StringIO())
+    named = [f"--origin={origin}" for origin in origins]
+    call_command("prepare_bucket", *named, stdout=io.StringIO())
 
 
 def _ensure_user(name: str, password: str) -> None:
