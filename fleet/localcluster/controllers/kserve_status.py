@@ -67,7 +67,9 @@ def served(
     status["components"] = {"predictor": {"url": local_url}}
     key = "clusterServingRuntimeName" if runtime.is_cluster_wide else "servingRuntimeName"
     status[key] = runtime.name
-    status["modelStatus"] = _model_status(service, pods, is_ready=is_ready)
+    status["modelStatus"] = _model_status(
+        service, pods, is_ready=is_ready, is_scaled_to_zero=deployment["spec"].get("replicas") == 0
+    )
     return status
 
 
@@ -98,7 +100,10 @@ def _predictor_condition(deployment: JsonObject) -> JsonObject:
     return conditions.condition("PredictorReady", conditions.FALSE, **words)
 
 
-def _model_status(service: JsonObject, pods: Sequence[JsonObject], *, is_ready: bool) -> JsonObject:
+def _model_status(
+    service: JsonObject, pods: Sequence[JsonObject], *, is_ready: bool, is_scaled_to_zero: bool
+) -> JsonObject:
+    """Stricter than KServe's, which says UpToDate as soon as the Deployment is available."""
     before = ((service.get("status") or {}).get("modelStatus") or {}).get("states") or {}
     active = before.get("activeModelState", "")
     failure = failure_of(pods[0]) if pods else None
@@ -115,8 +120,8 @@ def _model_status(service: JsonObject, pods: Sequence[JsonObject], *, is_ready: 
             "states": {"activeModelState": "Loaded", "targetModelState": "Loaded"},
             "copies": {"failedCopies": 0, "totalCopies": len(pods)},
         }
-    if is_ready and not pods:
-        # Scaled to zero is healthy.
+    if is_scaled_to_zero and not pods:
+        # Healthy, and nothing is loaded.
         states = {"activeModelState": "", "targetModelState": "Pending"}
         return {"transitionStatus": "UpToDate", "states": states, "copies": _copies(pods)}
     target = "Loading" if pods and _is_loading(pods[0]) else "Pending"
