@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from django.apps import AppConfig
 
 
@@ -5,4 +7,9 @@ class DeploymentsConfig(AppConfig):
     name = "deployments"
 
     def ready(self) -> None:
-        from deployments import tasks  # noqa: F401, PLC0415  fills the task registry in the web process
+        # After the models are loaded; also fills the task registry in the web process.
+        from deployments import tasks  # noqa: F401, PLC0415
+        from deployments.services import hearing  # noqa: PLC0415
+        from fleet.services import observers  # noqa: PLC0415
+
+        observers.register(hearing.on_change)

@@ -158,6 +158,8 @@ def decide(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> De
         return Decision(Effect.ABORT, _late_words(plan, observed))
     if plan.phase == RolloutPhase.PREPARING:
         return _decide_preparing(plan, observed)
+    if plan.desired_weight == 0 and plan.phase == RolloutPhase.PAUSED:
+        return Decision(Effect.WAIT, "")
     return _decide_running(plan, observed, now)
 
 
@@ -179,7 +181,7 @@ def _decide_running(plan: RolloutPlan, observed: RolloutObservation, now: dateti
     if _is_sick(observed, now):
         words = f"the candidate is not ready: {observed.candidate_words or 'no reason given'}"
         return Decision(Effect.ABORT, words)
-    if plan.desired_weight != plan.step.weight:
+    if plan.desired_weight != plan.step.weight and plan.phase == RolloutPhase.RUNNING:
         words = f"the candidate gets {plan.step.weight} %"
         return Decision(Effect.SET_WEIGHT, words, weight=plan.step.weight)
     if not observed.is_current or observed.weight != plan.step.weight:
@@ -207,7 +209,7 @@ def _decide_promoting(plan: RolloutPlan, observed: RolloutObservation, now: date
 def _decide_draining(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if now >= plan.phase_deadline_at:
         return Decision(Effect.COMPLETE, "the old revision is removed; its drain was not confirmed")
-    if not observed.is_current or observed.weight not in (0, None):
+    if not observed.is_current or observed.weight != 0:
         return Decision(Effect.WAIT, "waiting for the route to send the old revision nothing")
     return _drain(plan, now, then=Effect.COMPLETE, what="the old revision")
 
@@ -220,7 +222,7 @@ def _decide_aborting(plan: RolloutPlan, observed: RolloutObservation, now: datet
     if now >= plan.phase_deadline_at:
         words = "the candidate is removed; the cluster has not confirmed it in time"
         return Decision(Effect.FINISH_ABORT, words)
-    if not observed.is_current or observed.weight not in (0, None):
+    if not observed.is_current or observed.weight != 0:
         return Decision(Effect.WAIT, "waiting for the route to send the candidate nothing")
     return _drain(plan, now, then=Effect.FINISH_ABORT, what="the candidate")
 

@@ -39,6 +39,9 @@ class ServingSpec:
     cpu: str = "2"
     memory: str = "8Gi"
     env: tuple[tuple[str, str], ...] = ()
+    # The server image, pinned by the portal when the revision is asked for, so that a new default
+    # image never restarts what was approved with another one.
+    image: str = ""
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
@@ -74,7 +77,7 @@ def from_json(data: Mapping[str, Any]) -> ServingSpec:
 
 def _wrong_kinds(spec: ServingSpec) -> dict[str, str]:
     numbers = ("gpus", "min_replicas", "max_replicas", "schema")
-    texts = ("engine", "instance_type", "gpu_resource", "cpu", "memory")
+    texts = ("engine", "instance_type", "gpu_resource", "cpu", "memory", "image")
     found = {}
     for name in numbers:
         value = getattr(spec, name)

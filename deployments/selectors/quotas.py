@@ -19,7 +19,9 @@ def committed_gpus(team: Team, *, without_change_id: int | None = None) -> int:
     wanted |= set(live.values_list("candidate_revision_id", flat=True))
     changes = ChangeRequest.objects.filter(
         Q(state__in=_COUNTED), deployment__team=team, deployment__is_retiring=False
-    ).exclude(pk=without_change_id)
+    )
+    if without_change_id is not None:
+        changes = changes.exclude(pk=without_change_id)
     wanted |= set(changes.values_list("revision_id", flat=True))
     known = [pk for pk in wanted if pk is not None]
     rows = Revision.objects.filter(pk__in=known).values_list("spec", flat=True)

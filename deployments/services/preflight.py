@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from django.conf import settings
 
 from deployments.domain import names
 from deployments.domain.manifests import routes
@@ -51,7 +53,8 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     version = visible_version(actor, draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
-    asked = _asked(version, cluster, draft.spec, name=draft.name, deployment_id=0, number=1)
+    spec = with_image(draft.spec)
+    asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     problem = names.problem_with(draft.name, namespace=asked.place.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
@@ -100,6 +103,11 @@ def require_ok(preflight: Preflight) -> None:
 
 def as_invalid(error: Rejected) -> Invalid:
     return Invalid(error.message, fields=error.fields)
+
+
+def with_image(spec: ServingSpec) -> ServingSpec:
+    """With today's server image. What a person wrote there is not taken: images are the platform's."""
+    return replace(spec, image=settings.SLIPWAY_TRITON_IMAGE)
 
 
 def visible_version(actor: Actor, version_id: int) -> ModelVersion:

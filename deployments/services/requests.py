@@ -53,8 +53,9 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
         raise preflight.as_invalid(error) from error
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
+    spec = preflight.with_image(draft.spec)
     asked = _Asked(
-        ChangeKind.DEPLOY, _clean(comment), version=version, spec=draft.spec, preflight=checked
+        ChangeKind.DEPLOY, _clean(comment), version=version, spec=spec, preflight=checked
     )
     try:
         with transaction.atomic():
@@ -90,7 +91,7 @@ def request_canary(
         ChangeKind.CANARY,
         _clean(comment),
         version=version,
-        spec=spec or specs.from_json(stable.spec),
+        spec=preflight.with_image(spec or specs.from_json(stable.spec)),
         steps=plan,
     )
     return _check_and_submit(actor, deployment, asked)

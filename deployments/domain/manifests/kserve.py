@@ -67,6 +67,7 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
             "runtime": RUNTIME,
             "protocolVersion": "v2",
             "storageUri": served.storage_uri,
+            "image": served.spec.image or place.triton_image,
             "env": env_of(spec),
             "ports": [
                 {"name": "http1", "containerPort": 8080, "protocol": "TCP"},

@@ -126,7 +126,7 @@ def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, An
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
     return {
         "name": "tritonserver",
-        "image": place.triton_image,
+        "image": served.spec.image or place.triton_image,
         "args": [
             "tritonserver",
             f"--model-repository={_MODELS}",

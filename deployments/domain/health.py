@@ -1,0 +1,61 @@
+"""The state of a deployment as observed, with its reason in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployments.domain.progress import Progress
+from deployments.domain.states import DEPLOYMENT, DeploymentState
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`route_problem` None means that the gateway has not said whether it follows the route."""
+
+    stable: Progress | None
+    candidate: Progress | None
+    route_problem: str | None
+    was_ready: bool
+    is_late: bool
+    is_retiring: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    state: DeploymentState
+    reason: str
+
+
+def assess(facts: Facts, *, now: DeploymentState) -> Health:
+    """A state that may follow `now`."""
+    if facts.is_retiring:
+        return Health(now, "is being removed")
+    target = _target(facts)
+    if target.state != now and target.state not in DEPLOYMENT[now]:
+        return Health(DeploymentState.PROGRESSING, target.reason)
+    return target
+
+
+def _target(facts: Facts) -> Health:
+    stable = facts.stable
+    if stable is None:
+        return Health(DeploymentState.PENDING, "nothing is approved to serve yet")
+    if not stable.is_ready:
+        is_bad = stable.is_failing or facts.was_ready or facts.is_late
+        late = "not ready in time: " if facts.is_late and not stable.is_failing else ""
+        state = DeploymentState.DEGRADED if is_bad else DeploymentState.PROGRESSING
+        return Health(state, late + stable.message)
+    if facts.route_problem != "":
+        return _without_route(facts)
+    if facts.candidate is not None and facts.candidate.is_failing:
+        return Health(DeploymentState.READY, f"candidate: {facts.candidate.message}")
+    return Health(DeploymentState.READY, "")
+
+
+def _without_route(facts: Facts) -> Health:
+    if facts.route_problem:
+        words = f"the gateway does not follow the route: {facts.route_problem}"
+    else:
+        words = "waits for the gateway to accept the route"
+    is_bad = facts.is_late or facts.was_ready
+    return Health(DeploymentState.DEGRADED if is_bad else DeploymentState.PROGRESSING, words)

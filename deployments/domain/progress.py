@@ -1,0 +1,195 @@
+"""How far a revision's workload has come, from the cluster's objects, in plain words.
+
+Ready means that as many pods as asked for are ready and that the owner says so too. The owner alone
+is not believed: with maxUnavailable 1 a Deployment of one replica is "available" without any pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from deployments.domain import specs
+
+Json = Mapping[str, Any]
+
+# In the order in which a workload passes them.
+STAGES: Final = ("missing", "accepted", "scheduled", "download", "load", "ready")
+_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`is_failing`: it will not come up by waiting alone."""
+
+    stage: str
+    reason: str = ""
+    message: str = ""
+    is_failing: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self.stage == "ready"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "ready": self.is_ready}
+
+
+MISSING: Final = Progress("missing", "missing", "the cluster has no such workload")
+
+
+def of_workload(
+    *, engine: str, workload: Json | None, pods: Sequence[Json], wanted_pods: int
+) -> Progress:
+    if workload is None:
+        return MISSING
+    alive = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
+    seen = [of_pod(pod) for pod in alive]
+    ready = sum(one.is_ready for one in seen)
+    owner = _of_kserve(workload) if engine == specs.KSERVE_TRITON else _of_deployment(workload)
+    if owner.is_ready and ready >= wanted_pods:
+        return Progress("ready")
+    waiting = [one for one in seen if not one.is_ready]
+    if not waiting:
+        if ready < wanted_pods and (owner.is_ready or not owner.message):
+            words = f"{ready} of {wanted_pods} replicas are ready"
+            return Progress("accepted", "replicas missing", words)
+        return owner if not owner.is_ready else Progress("load", "starting", "nearly ready")
+    told = min(waiting, key=lambda one: (not one.is_failing, STAGES.index(one.stage)))
+    if not told.is_failing and owner.is_failing:
+        return owner
+    return told
+
+
+def of_pod(pod: Json) -> Progress:
+    status = pod.get("status", {})
+    conditions = _conditions(status)
+    if conditions.get("Ready", {}).get("status") == "True":
+        return Progress("ready")
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        words = scheduled.get("message", "no node fits")
+        return Progress("accepted", "waits for a node", f"waits for a node: {words}")
+    told = [_of_init(container) for container in status.get("initContainerStatuses", [])]
+    told += [_of_main(container) for container in status.get("containerStatuses", [])]
+    found = next((one for one in told if one is not None), None)
+    return found or _of_phase(pod, status)
+
+
+def _of_phase(pod: Json, status: Json) -> Progress:
+    if status.get("phase") == "Failed":
+        words = status.get("message") or status.get("reason") or "the pod failed"
+        return Progress("scheduled", "pod failed", words, is_failing=True)
+    if not pod.get("spec", {}).get("nodeName"):
+        return Progress("accepted", "waits for the scheduler", "waits for the scheduler")
+    return Progress("scheduled", "starting", f"starts on {pod['spec']['nodeName']}")
+
+
+def event_words(stage: str, workload: str) -> str:
+    """What the timeline says when a workload reaches the stage."""
+    return {
+        "accepted": f"the cluster accepted {workload}",
+        "scheduled": f"{workload} got a node",
+        "download": f"{workload} downloads the model",
+        "load": f"{workload} loads the model",
+        "ready": f"{workload} is ready",
+        "missing": f"{workload} is gone from the cluster",
+    }[stage]
+
+
+def _of_init(container: Json) -> Progress | None:
+    """The model download; None when it is done."""
+    state = container.get("state", {})
+    ended = state.get("terminated") or {}
+    if ended and ended.get("exitCode") == 0:
+        return None
+    waiting = state.get("waiting") or {}
+    failed = ended or _last_end(container)
+    if waiting.get("reason") in (*_IMAGE, *_CONFIG):
+        return _waiting_words("scheduled", waiting)
+    if failed:
+        words = failed.get("message") or f"exit code {failed.get('exitCode')}"
+        message = f"the model cannot be downloaded: {words.strip()}"
+        return Progress("download", "storage error", message, is_failing=True)
+    if "running" in state:
+        return Progress("download", "downloads the model", "downloads the model from S3")
+    return Progress("scheduled", "starting", "the download is about to start")
+
+
+def _of_main(container: Json) -> Progress | None:
+    state = container.get("state", {})
+    waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+    if waiting.get("reason") in (*_IMAGE, *_CONFIG):
+        return _waiting_words("scheduled", waiting)
+    last = ended or _last_end(container)
+    if waiting.get("reason") == "CrashLoopBackOff" or ended:
+        return _crash_words(last, waiting)
+    if "running" in state:
+        if container.get("restartCount", 0) and last:
+            return Progress("load", "restarted", f"loads again after: {_words_of_end(last)}")
+        return Progress("load", "loads the model", "Triton loads the model")
+    return None
+
+
+def _waiting_words(stage: str, waiting: Json) -> Progress:
+    reason = waiting["reason"]
+    words = waiting.get("message") or reason
+    what = "the image cannot be pulled" if reason in _IMAGE else "the container cannot start"
+    return Progress(stage, what, f"{what}: {words}", is_failing=True)
+
+
+def _crash_words(last: Json, waiting: Json) -> Progress:
+    if last.get("reason") == "OOMKilled":
+        words = "out of memory: raise memory in the serving spec"
+        return Progress("load", "out of memory", words, is_failing=True)
+    words = _words_of_end(last) if last else waiting.get("message", "it ends at once")
+    return Progress("load", "load failed", f"Triton ends while loading: {words}", is_failing=True)
+
+
+def _words_of_end(last: Json) -> str:
+    return (last.get("message") or "").strip() or f"exit code {last.get('exitCode', 'unknown')}"
+
+
+def _last_end(container: Json) -> Json:
+    return (container.get("lastState") or {}).get("terminated") or {}
+
+
+def _of_kserve(service: Json) -> Progress:
+    """PredictorReady, not Ready: Ready waits for KServe's own ingress, which nothing here uses."""
+    status = service.get("status", {})
+    conditions = _conditions(status)
+    model = status.get("modelStatus", {})
+    failure = model.get("lastFailureInfo", {})
+    transition = model.get("transitionStatus")
+    if transition in ("BlockedByFailedLoad", "InvalidSpec"):
+        reason = failure.get("reason", transition)
+        words = failure.get("message") or reason
+        stage = "load" if transition == "BlockedByFailedLoad" else "accepted"
+        return Progress(stage, reason, words, is_failing=True)
+    predictor = conditions.get("PredictorReady", {})
+    if predictor.get("status") == "True" and transition in ("UpToDate", None):
+        return Progress("ready")
+    words = predictor.get("message") or "KServe prepares it"
+    return Progress("accepted", predictor.get("reason") or "preparing", words)
+
+
+def _of_deployment(deployment: Json) -> Progress:
+    status = deployment.get("status", {})
+    conditions = _conditions(status)
+    failure = conditions.get("ReplicaFailure", {})
+    if failure.get("status") == "True":
+        words = failure.get("message", "pods cannot be created")
+        return Progress("accepted", failure.get("reason", "refused"), words, is_failing=True)
+    generation = deployment.get("metadata", {}).get("generation", 0)
+    if status.get("observedGeneration", -1) < generation:
+        return Progress("accepted", "preparing", "the cluster prepares it")
+    if conditions.get("Available", {}).get("status") == "True":
+        return Progress("ready")
+    return Progress("accepted", "preparing", conditions.get("Available", {}).get("message", ""))
+
+
+def _conditions(status: Json) -> dict[str, Json]:
+    found: Iterable[Json] = status.get("conditions") or ()
+    return {condition["type"]: condition for condition in found}

@@ -1,0 +1,173 @@
+"""The one way in which a rollout moves, and the writers of what each phase change implies.
+
+Every write is a compare-and-swap on phase and step: of a worker and two people who act at the same
+moment, exactly one wins, and the others look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from deployments.domain import rollouts
+from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments.models import ChangeRequest, Deployment, Rollout
+from deployments.services import actions, change_states, desired, timeline
+from portal.accounts.policy import SYSTEM, Actor
+from portal.audit import trail
+from portal.audit.actions import AuditAction
+from portal.core import clock
+from portal.core.errors import Conflict
+from portal.core.wakeups import wake
+
+DRAIN_SECONDS: Final = 15
+RELATED: Final = (
+    "change__requester",
+    "change__deployment__team",
+    "deployment__team",
+    "deployment__cluster",
+    "deployment__stable_revision__version__model__team",
+    "deployment__candidate_revision__version__model__team",
+    "stable_revision__version__model__team",
+    "candidate_revision__version__model__team",
+    "requested_by",
+)
+_SECONDS: Final[Mapping[RolloutPhase, int]] = {
+    RolloutPhase.PREPARING: rollouts.PREPARE_SECONDS,
+    RolloutPhase.PROMOTING: rollouts.PROMOTE_SECONDS,
+    RolloutPhase.ABORTING: rollouts.ABORT_SECONDS,
+}
+
+
+def seconds_of(rollout: Rollout, phase: RolloutPhase) -> int:
+    soak = sum(step["soak_seconds"] for step in rollout.steps)
+    return _SECONDS.get(phase, rollouts.DECIDE_SECONDS + soak)
+
+
+def is_swapped(rollout: Rollout) -> bool:
+    return rollout.deployment.stable_revision_id == rollout.candidate_revision_id
+
+
+def move(
+    *,
+    actor: Actor,
+    rollout: Rollout,
+    to: RolloutPhase,
+    action: AuditAction,
+    words: str,
+    reason: str = "",
+    step_index: int | None = None,
+    evidence: str | None = None,
+) -> None:
+    """Inside a transaction. Raises Conflict when the rollout is no longer where `rollout` was read.
+
+    `evidence`, when given, must still be the row's: the decision binds to it.
+    """
+    old = RolloutPhase(rollout.phase)
+    if to != old and to not in ROLLOUT[old]:
+        raise Conflict(f"The rollout is {old}, so it cannot become {to}.", code="rollout_phase")
+    index = rollout.step_index if step_index is None else step_index
+    at = clock.now()
+    rows = Rollout.objects.filter(pk=rollout.pk, phase=old, step_index=rollout.step_index)
+    if evidence is not None:
+        rows = rows.filter(evidence_hash=evidence)
+    is_restart = index != rollout.step_index or (to, old) == (
+        RolloutPhase.RUNNING,
+        RolloutPhase.PREPARING,
+    )
+    written = rows.update(
+        phase=to,
+        phase_reason=reason or words,
+        step_index=index,
+        step_started_at=None if is_restart else rollout.step_started_at,
+        deadline_at=at + timedelta(seconds=seconds_of(rollout, to)),
+        drain_started_at=None,
+        finished_at=None if ROLLOUT[to] else at,
+        next_check_at=at if ROLLOUT[to] else None,
+    )
+    if written == 0:
+        raise Conflict(
+            "Someone else moved the rollout a moment ago. Look again.", code="rollout_moved"
+        )
+    before = {"phase": old, "step": rollout.step_index}
+    rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or words, index
+    trail.record(
+        actor=actor,
+        action=action,
+        obj=rollout,
+        label=str(rollout.deployment),
+        team_slug=rollout.team.slug,
+        before=before,
+        after={"phase": to, "step": index},
+        reason=reason,
+        evidence=rollout.evidence_hash,
+    )
+    timeline.note_rollout(rollout=rollout, kind=to, message=words, actor=actor)
+    if ROLLOUT[to]:
+        wake("deployments.advance_rollout", rollout.pk)
+
+
+def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: str) -> None:
+    """All requests back to the revision that was stable when the rollout began, at once."""
+    with transaction.atomic():
+        words = f"aborted: {reason}" if reason else "aborted"
+        move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.ABORTING,
+            action=action,
+            words=words,
+            reason=reason,
+        )
+        # Read after the row above is ours: a worker may have swapped a moment ago.
+        deployment = reload(rollout)
+        if is_swapped(rollout) and deployment.candidate_revision is not None:
+            desired.swap(deployment)
+        elif deployment.candidate_weight != 0:
+            desired.set_weight(deployment, 0)
+
+
+def reload(rollout: Rollout) -> Deployment:
+    rows = Deployment.objects.select_related(
+        "team",
+        "cluster",
+        "stable_revision__version__model__team",
+        "candidate_revision__version__model__team",
+    )
+    rollout.deployment = rows.get(pk=rollout.deployment_id)
+    return rollout.deployment
+
+
+def finish(*, rollout: Rollout, to: RolloutPhase, words: str, reason: str = "") -> None:
+    """Inside a transaction: the last revision to go is no longer wanted, and the request ends."""
+    is_done = to == RolloutPhase.COMPLETED
+    move(
+        actor=SYSTEM,
+        rollout=rollout,
+        to=to,
+        action=actions.ROLLOUT_MOVED,
+        words=words,
+        reason=reason,
+    )
+    if reload(rollout).candidate_revision is not None:
+        desired.drop_candidate(rollout.deployment)
+    change = ChangeRequest.objects.select_related("deployment__team").get(pk=rollout.change_id)
+    if change.state != ChangeState.APPLYING:
+        return
+    change_states.move(
+        actor=SYSTEM,
+        change=change,
+        to=ChangeState.DONE if is_done else ChangeState.FAILED,
+        action=actions.CHANGE_DONE if is_done else actions.CHANGE_FAILED,
+        reason="" if is_done else reason or "aborted",
+    )
+
+
+def mark(rollout: Rollout, fields: Mapping[str, Any]) -> None:
+    """Times that belong to the present phase and step; lost without harm when it has moved on."""
+    Rollout.objects.filter(
+        pk=rollout.pk, phase=rollout.phase, step_index=rollout.step_index
+    ).update(**fields)

@@ -1,0 +1,194 @@
+"""Move a rollout along: look at what the cluster showed, decide, one effect, look again.
+
+Its effects are rows only: what the deployment wants. Each is one transaction together with the
+rollout's own move, so there is no place between two of them at which a crash could leave half.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from deployments.domain import rollouts
+from deployments.domain.rollouts import Decision, Effect, RolloutObservation, RolloutPlan, Step
+from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.models import Revision, Rollout
+from deployments.selectors import deployments as deployment_selectors
+from deployments.services import actions, analysis, desired, rollout_states
+from portal.accounts.policy import SYSTEM
+from portal.core import clock, leases
+from portal.core.errors import Conflict
+
+logger = logging.getLogger(__name__)
+
+_LEASE_SECONDS = 30
+_MOST_EFFECTS = 8
+_ANALYSED = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+
+
+def sweep(*, limit: int = 50) -> int:
+    due = leases.due(Rollout, limit=limit)
+    for rollout_id in due:
+        advance(rollout_id=rollout_id)
+    return len(due)
+
+
+def advance(*, rollout_id: int) -> None:
+    """Do what is due for one rollout; nothing when another worker holds it."""
+    lease = leases.claim(Rollout, rollout_id, seconds=_LEASE_SECONDS)
+    if lease is None:
+        return
+    wait: float | None = None
+    for _ in range(_MOST_EFFECTS):
+        rollout = Rollout.objects.select_related(*rollout_states.RELATED).get(pk=rollout_id)
+        if not ROLLOUT[RolloutPhase(rollout.phase)]:
+            wait = None
+            break
+        found = rollouts.decide(plan_of(rollout), observation_of(rollout), clock.now())
+        wait = found.look_again_seconds
+        if found.effect == Effect.WAIT:
+            _wait(rollout, found)
+            break
+        try:
+            _EFFECTS[found.effect](rollout, found)
+        except Conflict as error:
+            logger.info("rollout=%s lost a race: %s", rollout_id, error.message)
+    at = None if wait is None else clock.now() + timedelta(seconds=wait)
+    leases.release(Rollout, lease, next_check_at=at)
+
+
+def plan_of(rollout: Rollout) -> RolloutPlan:
+    deployment = rollout.deployment
+    return RolloutPlan(
+        phase=RolloutPhase(rollout.phase),
+        steps=tuple(Step(**step) for step in rollout.steps),
+        step_index=rollout.step_index,
+        step_started_at=rollout.step_started_at,
+        phase_deadline_at=rollout.deadline_at,
+        drain_seconds=rollout_states.DRAIN_SECONDS,
+        desired_weight=deployment.candidate_weight,
+        is_candidate_wanted=deployment.candidate_revision_id is not None,
+        is_swapped=rollout_states.is_swapped(rollout),
+        drain_started_at=rollout.drain_started_at,
+    )
+
+
+def observation_of(rollout: Rollout) -> RolloutObservation:
+    """From the columns that reconciliation wrote; never newer than what the cluster showed."""
+    deployment = rollout.deployment
+    candidate = _seen(rollout, rollout.candidate_revision)
+    since = candidate.get("since")
+    return RolloutObservation(
+        is_current=deployment_selectors.is_current(deployment),
+        weight=deployment.observed_weight,
+        is_candidate_ready=candidate.get("ready"),
+        is_stable_ready=_seen(rollout, rollout.stable_revision).get("ready"),
+        candidate_unready_since=datetime.fromisoformat(since) if since else None,
+        candidate_words=candidate.get("message", ""),
+    )
+
+
+def _seen(rollout: Rollout, revision: Revision) -> dict[str, str | bool | None]:
+    found: dict[str, str | bool | None] = rollout.deployment.observed.get(f"r{revision.number}", {})
+    return found
+
+
+def _wait(rollout: Rollout, found: Decision) -> None:
+    has_begun = rollout.deployment.candidate_weight > 0
+    if rollout.phase in _ANALYSED and rollout.steps and has_begun:
+        analysis.store(rollout, analysis.analyse(rollout, plan_of(rollout)))
+    elif found.words and found.words != rollout.phase_reason:
+        rollout_states.mark(rollout, {"phase_reason": found.words})
+
+
+def _add_candidate(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        _move(rollout, RolloutPhase.PREPARING, found.words)
+        desired.add_candidate(rollout_states.reload(rollout), rollout.candidate_revision)
+
+
+def _start(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        _move(rollout, RolloutPhase.RUNNING, found.words)
+        desired.set_weight(rollout_states.reload(rollout), found.weight or 0)
+
+
+def _set_weight(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        _move(rollout, RolloutPhase(rollout.phase), found.words)
+        desired.set_weight(rollout_states.reload(rollout), found.weight or 0)
+
+
+def _start_soak(rollout: Rollout, found: Decision) -> None:
+    rollout_states.mark(rollout, {"step_started_at": clock.now(), "phase_reason": found.words})
+
+
+def _switch(rollout: Rollout, found: Decision) -> None:
+    """A plan without steps: approved as "switch when ready"."""
+    with transaction.atomic():
+        _move(rollout, RolloutPhase.RUNNING, found.words)
+        _move(rollout, RolloutPhase.PROMOTING, found.words)
+        desired.set_weight(rollout_states.reload(rollout), 100)
+
+
+def _swap(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        _move(rollout, RolloutPhase.PROMOTING, found.words)
+        deployment = rollout_states.reload(rollout)
+        # A worker that lost its lease must not swap a second time, which would swap back.
+        if not rollout_states.is_swapped(rollout):
+            desired.swap(deployment)
+
+
+def _start_drain(rollout: Rollout, found: Decision) -> None:
+    rollout_states.mark(rollout, {"drain_started_at": clock.now(), "phase_reason": found.words})
+
+
+def _complete(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        rollout_states.finish(rollout=rollout, to=RolloutPhase.COMPLETED, words=found.words)
+
+
+def _abort(rollout: Rollout, found: Decision) -> None:
+    rollout_states.begin_abort(
+        actor=SYSTEM, rollout=rollout, action=actions.ROLLOUT_ABORTED, reason=found.words
+    )
+
+
+def _finish_abort(rollout: Rollout, found: Decision) -> None:
+    with transaction.atomic():
+        rollout_states.finish(
+            rollout=rollout,
+            to=RolloutPhase.ABORTED,
+            words=found.words,
+            reason=_reason_of_abort(rollout),
+        )
+
+
+def _reason_of_abort(rollout: Rollout) -> str:
+    event = rollout.events.filter(kind=RolloutPhase.ABORTING).order_by("id").first()
+    return event.message if event else "aborted"
+
+
+def _move(rollout: Rollout, to: RolloutPhase, words: str) -> None:
+    rollout_states.move(
+        actor=SYSTEM, rollout=rollout, to=to, action=actions.ROLLOUT_MOVED, words=words
+    )
+
+
+_EFFECTS: Mapping[Effect, Callable[[Rollout, Decision], None]] = {
+    Effect.ADD_CANDIDATE: _add_candidate,
+    Effect.START: _start,
+    Effect.SET_WEIGHT: _set_weight,
+    Effect.START_SOAK: _start_soak,
+    Effect.SWITCH: _switch,
+    Effect.SWAP: _swap,
+    Effect.START_DRAIN: _start_drain,
+    Effect.COMPLETE: _complete,
+    Effect.ABORT: _abort,
+    Effect.FINISH_ABORT: _finish_abort,
+}

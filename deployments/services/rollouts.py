@@ -1,0 +1,175 @@
+"""What people do with a rollout: promote, promote fully, pause, unpause, abort."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.models import Rollout
+from deployments.selectors import rollouts as rollout_selectors
+from deployments.services import actions, analysis, desired, rollout_states
+from deployments.services.rollout_steps import plan_of
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.audit.actions import AuditAction
+from portal.core.errors import Conflict, Invalid
+
+_LONGEST_REASON = 500
+
+
+def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
+    """To the next step, or after the last one to all requests. Raises Conflict when a verdict has
+    turned since it was shown, when the step is not promotable yet, or when someone else was first.
+    """
+    rollout = _decidable(actor, rollout_id)
+    found = _same_evidence(rollout, evidence_hash)
+    if not found.readiness.is_promotable:
+        raise Conflict(f"Not promotable: {found.readiness.words}.", code="not_promotable")
+    if rollout.step_index + 1 == len(rollout.steps):
+        return _promote_to_all(actor, rollout, evidence_hash, action=actions.ROLLOUT_PROMOTED)
+    index = rollout.step_index + 1
+    weight = rollout.steps[index]["weight"]
+    before = rollout.steps[rollout.step_index]["weight"]
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.RUNNING,
+            action=actions.ROLLOUT_PROMOTED,
+            words=f"promoted {before} → {weight} %",
+            step_index=index,
+            evidence=evidence_hash,
+        )
+        desired.set_weight(rollout_states.reload(rollout), weight)
+    return rollout
+
+
+def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
+    """All requests at once, without the remaining steps. Refused while a guard fails."""
+    rollout = _decidable(actor, rollout_id)
+    found = _same_evidence(rollout, evidence_hash)
+    failing = [guard.guard for guard in found.guards if guard.verdict == "fail"]
+    if failing:
+        words = f"{', '.join(failing)} fails; abort, or wait until it passes."
+        raise Conflict(words, code="not_promotable")
+    action = actions.ROLLOUT_PROMOTED_FULLY
+    return _promote_to_all(actor, rollout, evidence_hash, action=action)
+
+
+def pause(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
+    """The weight stays as it is, and nobody can promote until it is unpaused."""
+    rollout = _stoppable(actor, rollout_id)
+    words = f"paused: {reason.strip()}" if reason.strip() else "paused"
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.PAUSED,
+            action=actions.ROLLOUT_PAUSED,
+            words=words,
+            reason=_clean(reason),
+        )
+    return rollout
+
+
+def unpause(*, actor: User, rollout_id: int) -> Rollout:
+    rollout = _stoppable(actor, rollout_id)
+    if rollout.phase != RolloutPhase.PAUSED:
+        raise Conflict(f"The rollout is {rollout.phase}, not paused.", code="rollout_phase")
+    has_begun = rollout.deployment.candidate_weight > 0
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING,
+            action=actions.ROLLOUT_UNPAUSED,
+            words="unpaused",
+        )
+    return rollout
+
+
+def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
+    """Legal from every phase that is not final, and wins over workers: a lost race is tried again."""
+    for _ in range(5):
+        rollout = _stoppable(actor, rollout_id)
+        if rollout.phase == RolloutPhase.ABORTING:
+            return rollout
+        if not ROLLOUT[RolloutPhase(rollout.phase)]:
+            raise Conflict(
+                f"The rollout is {rollout.phase}; to go back, ask for a roll back.",
+                code="rollout_phase",
+            )
+        try:
+            rollout_states.begin_abort(
+                actor=actor,
+                rollout=rollout,
+                action=actions.ROLLOUT_ABORTED,
+                reason=_clean(reason),
+            )
+        except Conflict:
+            continue
+        return rollout
+    raise Conflict("The rollout keeps moving. Abort again.", code="rollout_moved")
+
+
+def _decidable(actor: User, rollout_id: int) -> Rollout:
+    rollout = _visible(actor, rollout_id)
+    policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
+    if rollout.phase != RolloutPhase.RUNNING:
+        fix = " Unpause it first." if rollout.phase == RolloutPhase.PAUSED else ""
+        raise Conflict(
+            f"The rollout is {rollout.phase}, so there is nothing to promote.{fix}",
+            code="rollout_phase",
+        )
+    return rollout
+
+
+def _stoppable(actor: User, rollout_id: int) -> Rollout:
+    rollout = _visible(actor, rollout_id)
+    policy.require(actor, Action.STOP, rollout)
+    return rollout
+
+
+def _visible(actor: User, rollout_id: int) -> Rollout:
+    return rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
+
+
+def _same_evidence(rollout: Rollout, shown: str) -> analysis.Analysis:
+    """Judged anew at the moment of the click, and stored, so that the page shows why it was refused."""
+    found = analysis.analyse(rollout, plan_of(rollout))
+    analysis.store(rollout, found)
+    if shown != found.digest:
+        raise Conflict(
+            "The evidence has changed since you saw it: look again, then decide.",
+            code="evidence_changed",
+        )
+    return found
+
+
+def _promote_to_all(
+    actor: User, rollout: Rollout, evidence_hash: str, *, action: AuditAction
+) -> Rollout:
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.PROMOTING,
+            action=action,
+            words="promoted to all requests",
+            evidence=evidence_hash,
+        )
+        deployment = rollout_states.reload(rollout)
+        if deployment.candidate_weight != 100:
+            desired.set_weight(deployment, 100)
+    return rollout
+
+
+def _clean(reason: str) -> str:
+    text = reason.strip()
+    if len(text) > _LONGEST_REASON:
+        raise Invalid(
+            f"The reason is longer than {_LONGEST_REASON} characters.",
+            fields={"reason": "too long"},
+        )
+    return text
