@@ -27,6 +27,8 @@ class GpuLease(models.Model):
     share_ppm = models.PositiveBigIntegerField()
     started_at = models.DateTimeField(db_index=True)
     ended_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    # When a fact of this row was last learnt; hours sealed before that are corrected.
+    changed_at = models.DateTimeField(db_index=True)
 
     class Meta:
         constraints = [

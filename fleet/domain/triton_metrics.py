@@ -1,0 +1,76 @@
+"""Reading Triton's /metrics text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import isnan
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from fleet.domain.telemetry import Counters
+
+_COUNTERS = {
+    "nv_inference_request_success": "request_success",
+    "nv_inference_request_failure": "request_failure",
+    "nv_inference_count": "inference_count",
+    "nv_inference_exec_count": "execution_count",
+    "nv_inference_request_duration_us": "request_duration_us",
+    "nv_inference_queue_duration_us": "queue_duration_us",
+    "nv_inference_compute_input_duration_us": "compute_input_us",
+    "nv_inference_compute_infer_duration_us": "compute_infer_us",
+    "nv_inference_compute_output_duration_us": "compute_output_us",
+}
+_PENDING = "nv_inference_pending_request_count"
+_P95 = "nv_inference_request_summary_us"
+_GPU = "nv_gpu_utilization"
+
+
+class NotTritonMetrics(Exception):
+    """The text is no metrics, or has no counters of the model: nothing is known from it."""
+
+
+class TritonPage:
+    """One reading. All versions of the model, all GPUs and all failure reasons together."""
+
+    def __init__(self, text: str, *, model: str) -> None:
+        """Raises NotTritonMetrics. An empty `model` takes every model of the server."""
+        self._sums: dict[str, float] = defaultdict(float)
+        self._gpus: list[float] = []
+        self._p95: list[float] = []
+        try:
+            for family in text_string_to_metric_families(text):
+                for sample in family.samples:
+                    self._take(sample.name, sample.labels, sample.value, model)
+        except ValueError as error:
+            raise NotTritonMetrics(f"cannot be read: {error}") from error
+        if "nv_inference_request_success" not in self._sums:
+            raise NotTritonMetrics(f"no counters of model {model or 'any'}")
+
+    @property
+    def counters(self) -> Counters:
+        return Counters(**{name: int(self._sums[metric]) for metric, name in _COUNTERS.items()})
+
+    @property
+    def pending_requests(self) -> int | None:
+        return int(self._sums[_PENDING]) if _PENDING in self._sums else None
+
+    @property
+    def gpu_utilisation(self) -> float | None:
+        """Mean over the GPUs that the server sees, 0..1."""
+        return sum(self._gpus) / len(self._gpus) if self._gpus else None
+
+    @property
+    def request_p95_us(self) -> float | None:
+        return max(self._p95, default=None)
+
+    def _take(self, name: str, labels: dict[str, str], value: float, model: str) -> None:
+        # The parser gives counters the suffix of OpenMetrics, which Triton does not write.
+        name = name.removesuffix("_total")
+        if name == _GPU:
+            self._gpus.append(value)
+        elif model and labels.get("model") != model:
+            return
+        elif name in _COUNTERS or name == _PENDING:
+            self._sums[name] += value
+        elif name == _P95 and labels.get("quantile") == "0.95" and not isnan(value):
+            self._p95.append(value)

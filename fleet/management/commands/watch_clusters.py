@@ -1,0 +1,29 @@
+"""Follow every cluster until SIGTERM, so that a change is seen within a second."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from fleet.services.watching import Watcher
+
+_REFRESH_SECONDS = 2
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopping = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        watcher = Watcher()
+        watcher.refresh()
+        self.stdout.write("watching")
+        self.stdout.flush()
+        while not stopping.wait(_REFRESH_SECONDS):
+            watcher.refresh()
+        watcher.stop()

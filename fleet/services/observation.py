@@ -1,0 +1,95 @@
+"""Writes what was seen of a cluster into rows. The watcher and the sweep use the same functions.
+
+Observations may come twice, late and in any order: a row only moves to a newer resource version,
+and what is gone stays gone. One transaction per call, one writer per cluster at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import transaction
+
+from fleet.domain import observed
+from fleet.domain.kinds import Manifest
+from fleet.models import Cluster
+from fleet.services import leases, node_rows, observers, pod_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Objects as the API server tells them; the deleted ones in their last state."""
+
+    nodes: Sequence[Manifest] = ()
+    pods: Sequence[Manifest] = ()
+    deleted_nodes: Sequence[Manifest] = ()
+    deleted_pods: Sequence[Manifest] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """All objects of a kind at one resource version: what is missing is gone."""
+
+    items: Sequence[Manifest] = field(default_factory=tuple)
+    resource_version: int = 0
+
+
+def record(*, cluster_id: int, seen: Seen, at: datetime) -> None:
+    """Some objects changed."""
+    nodes = [observed.node(item) for item in seen.nodes]
+    gone_nodes = [observed.node(item) for item in seen.deleted_nodes]
+    pods = [observed.pod(item) for item in seen.pods]
+    gone_pods = [observed.pod(item) for item in seen.deleted_pods]
+    with transaction.atomic():
+        cluster = _lock(cluster_id)
+        new_nodes = node_rows.write(cluster, [*nodes, *gone_nodes], at=at)
+        changed = pod_rows.write(cluster, [*pods, *gone_pods], at=at)
+        changed |= pod_rows.attach(cluster, new_nodes)
+        ended = node_rows.end(cluster, {node.uid: at for node in gone_nodes})
+        changed |= pod_rows.end(cluster, {pod.uid: pod.ended_at or at for pod in gone_pods})
+        leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+        leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
+    _tell(cluster_id, pod_rows.labels_of(changed))
+
+
+def replace_all(
+    *, cluster_id: int, nodes: Complete | None, pods: Complete | None, at: datetime
+) -> None:
+    """A whole listing was read, of one kind or both.
+
+    What is missing went away unseen, some time after the cluster was last seen in full. It is
+    ended at that time: nothing is charged that nobody saw. `at` must be before the listing began.
+    """
+    seen_nodes = [observed.node(item) for item in nodes.items] if nodes else []
+    seen_pods = [observed.pod(item) for item in pods.items] if pods else []
+    with transaction.atomic():
+        cluster = _lock(cluster_id)
+        unseen_since = cluster.last_seen_at or cluster.created_at
+        new_nodes = node_rows.write(cluster, seen_nodes, at=at)
+        changed = pod_rows.write(cluster, seen_pods, at=at)
+        changed |= pod_rows.attach(cluster, new_nodes)
+        ended: set[int] = set()
+        if nodes:
+            ended = node_rows.end_missing(cluster, nodes.resource_version, seen_nodes, unseen_since)
+        if pods:
+            changed |= pod_rows.end_missing(cluster, pods.resource_version, seen_pods, unseen_since)
+        leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+        leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
+        if nodes and pods:
+            Cluster.objects.filter(pk=cluster_id).update(
+                last_seen_at=max(at, unseen_since), is_reachable=True, last_error=""
+            )
+    _tell(cluster_id, pod_rows.labels_of(changed))
+
+
+def _lock(cluster_id: int) -> Cluster:
+    return Cluster.objects.select_for_update().get(pk=cluster_id)
+
+
+def _tell(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:
+    """Once per deployment, however many of its pods changed."""
+    by_deployment = {labels.get(observers.DEPLOYMENT_LABEL, ""): labels for labels in changed}
+    for labels in by_deployment.values():
+        observers.notify(cluster_id, labels)

@@ -1,0 +1,144 @@
+"""Pod rows: pods of registered workloads, and any other pod that holds a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from fleet.domain.observed import ObservedPod
+from fleet.models import Cluster, Node, Pod, Workload
+
+WORKLOAD_LABEL = "slipway.dev/workload"
+_COLUMNS = (
+    "name",
+    "namespace",
+    "workload",
+    "node",
+    "node_name",
+    "labels",
+    "phase",
+    "reason",
+    "message",
+    "is_ready",
+    "restart_count",
+    "gpu_resource",
+    "gpu_units",
+    "scheduled_at",
+    "ready_at",
+    "ended_at",
+)
+_Names = Mapping[tuple[str, str], int]
+
+
+def write(cluster: Cluster, seen: Sequence[ObservedPod], *, at: datetime) -> set[int]:
+    """Create and update rows; returns those that are new or differ from before."""
+    kept = [pod for pod in seen if WORKLOAD_LABEL in pod.labels or pod.gpu_units]
+    newest = {pod.uid: pod for pod in sorted(kept, key=lambda one: one.resource_version)}
+    rows = {row.uid: row for row in Pod.objects.filter(cluster=cluster, uid__in=newest)}
+    workloads, nodes = _workloads(cluster, kept), _nodes(cluster, kept)
+    new, changed = [], []
+    for uid, pod in newest.items():
+        row = rows.get(uid)
+        values = _values(pod, workloads, nodes, row, at)
+        if row is None:
+            row = Pod(cluster=cluster, uid=uid, created_at=pod.created_at)
+            new.append(row)
+        elif _is_older(pod, row) or all(getattr(row, key) == v for key, v in values.items()):
+            continue
+        else:
+            changed.append(row)
+        for key, value in values.items():
+            setattr(row, key, value)
+        row.resource_version = pod.resource_version
+    Pod.objects.bulk_create(new)
+    Pod.objects.bulk_update(changed, [*_COLUMNS, "resource_version"])
+    return {row.pk for row in [*new, *changed]}
+
+
+def attach(cluster: Cluster, new_nodes: Mapping[str, int]) -> set[int]:
+    """Pods that were told of before their node; returns their rows."""
+    found: set[int] = set()
+    for name, pk in new_nodes.items():
+        waiting = Pod.objects.filter(cluster=cluster, node=None, node_name=name, gone_at=None)
+        pods = list(waiting.values_list("pk", flat=True))
+        if pods:
+            Pod.objects.filter(pk__in=pods).update(node_id=pk)
+            found.update(pods)
+    return found
+
+
+def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:
+    """Uid to the time it went; returns the rows that ended now. What ended before stays so."""
+    rows = list(Pod.objects.filter(cluster=cluster, uid__in=gone, gone_at=None))
+    for row in rows:
+        row.gone_at = max(gone[row.uid], row.created_at)
+        row.ended_at = row.ended_at or row.gone_at
+        row.is_ready = False
+    Pod.objects.bulk_update(rows, ["gone_at", "ended_at", "is_ready"])
+    return {row.pk for row in rows}
+
+
+def end_missing(
+    cluster: Cluster, version: int, seen: Sequence[ObservedPod], since: datetime
+) -> set[int]:
+    """Rows newer than the listing are not missing from it: it was read before they were."""
+    live = Pod.objects.filter(cluster=cluster, gone_at=None)
+    if version:
+        live = live.filter(resource_version__lte=version)
+    here = {pod.uid for pod in seen}
+    gone = {uid: since for uid in live.values_list("uid", flat=True) if uid not in here}
+    return end(cluster, gone)
+
+
+def labels_of(pod_ids: Collection[int]) -> list[dict[str, str]]:
+    if not pod_ids:
+        return []
+    return list(Pod.objects.filter(pk__in=pod_ids).values_list("labels", flat=True))
+
+
+def _is_older(pod: ObservedPod, row: Pod) -> bool:
+    if row.gone_at is not None:
+        return True
+    return bool(pod.resource_version) and pod.resource_version < row.resource_version
+
+
+def _workloads(cluster: Cluster, seen: Collection[ObservedPod]) -> _Names:
+    names = {pod.labels[WORKLOAD_LABEL] for pod in seen if WORKLOAD_LABEL in pod.labels}
+    if not names:
+        return {}
+    rows = Workload.objects.filter(cluster=cluster, name__in=names)
+    return {(row.namespace, row.name): row.pk for row in rows}
+
+
+def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> dict[str, int]:
+    names = {pod.node_name for pod in seen if pod.node_name}
+    rows = Node.objects.filter(cluster=cluster, name__in=names, gone_at=None)
+    return {row.name: row.pk for row in rows}
+
+
+def _values(
+    pod: ObservedPod, workloads: _Names, nodes: Mapping[str, int], row: Pod | None, at: datetime
+) -> dict[str, object]:
+    """A node or workload once found is kept: the pod cannot move to another."""
+    ended = row.ended_at if row else None
+    if ended is None:
+        ended = pod.ended_at or (at if pod.is_finished else None)
+    workload = workloads.get((pod.namespace, pod.labels.get(WORKLOAD_LABEL, "")))
+    return {
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "workload_id": (row.workload_id if row else None) or workload,
+        "node_id": (row.node_id if row else None) or nodes.get(pod.node_name),
+        "node_name": pod.node_name,
+        "labels": pod.labels,
+        "phase": pod.phase,
+        "reason": pod.reason,
+        "message": pod.message,
+        "is_ready": pod.is_ready,
+        "restart_count": pod.restart_count,
+        "gpu_resource": pod.gpu_resource,
+        "gpu_units": pod.gpu_units,
+        "scheduled_at": pod.scheduled_at,
+        "ready_at": pod.ready_at or (row.ready_at if row else None),
+        "ended_at": ended,
+    }

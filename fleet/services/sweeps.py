@@ -1,0 +1,89 @@
+"""The level-triggered look at every cluster: right without a watcher, only slower."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from django.db import connection
+
+from fleet.domain import kinds
+from fleet.domain.cluster_errors import ClusterError
+from fleet.models import Cluster
+from fleet.services import clients, clusters, observation
+from fleet.services.observation import Complete
+from portal.core import clock, leases
+
+logger = logging.getLogger(__name__)
+
+_THREADS = 8
+_LEASE_SECONDS = 60
+_WITHOUT_WATCHER = timedelta(seconds=5)
+_BESIDE_WATCHER = timedelta(seconds=30)
+_WATCHER_SILENT = timedelta(seconds=15)
+_PROBE_EVERY = timedelta(minutes=10)
+
+
+def observe_due() -> None:
+    """Look at each cluster whose time has come. One that hangs does not hold up the others."""
+    due = leases.due(Cluster)
+    if len(due) <= 1:
+        for cluster_id in due:
+            observe(cluster_id=cluster_id)
+        return
+    with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
+        for done in [pool.submit(_observe_in_thread, cluster_id) for cluster_id in due]:
+            done.result()
+
+
+def _observe_in_thread(cluster_id: int) -> None:
+    try:
+        observe(cluster_id=cluster_id)
+    finally:
+        connection.close()
+
+
+def observe(*, cluster_id: int) -> None:
+    """List, write rows, say when to look again. Nothing happens when someone else is at it."""
+    lease = leases.claim(Cluster, cluster_id, seconds=_LEASE_SECONDS)
+    if lease is None:
+        return
+    at = clock.now()
+    try:
+        _look(cluster_id, at)
+    except ClusterError as error:
+        _note_failure(cluster_id, error)
+        leases.back_off(Cluster, lease)
+        return
+    cluster = Cluster.objects.get(pk=cluster_id)
+    watched = cluster.watch_seen_at is not None and at - cluster.watch_seen_at < _WATCHER_SILENT
+    wait = _BESIDE_WATCHER if watched else _WITHOUT_WATCHER
+    leases.release(Cluster, lease, next_check_at=at + wait)
+
+
+def _look(cluster_id: int, at: datetime) -> None:
+    client = clients.client_for(cluster_id)
+    # Pods first: a pod of the listing is then never on a node younger than the listing of nodes.
+    pods = client.list_all(kinds.POD)
+    nodes = client.list_all(kinds.NODE)
+    observation.replace_all(
+        cluster_id=cluster_id,
+        nodes=Complete(nodes.items, _number(nodes.resource_version)),
+        pods=Complete(pods.items, _number(pods.resource_version)),
+        at=at,
+    )
+    probed = Cluster.objects.get(pk=cluster_id).capabilities.get("probed_at")
+    if probed is None or at - datetime.fromisoformat(probed) >= _PROBE_EVERY:
+        clusters.probe(cluster_id=cluster_id)
+
+
+def _note_failure(cluster_id: int, error: ClusterError) -> None:
+    cluster = Cluster.objects.filter(pk=cluster_id)
+    if cluster.exclude(is_reachable=False).update(is_reachable=False):
+        logger.warning("cluster %s cannot be observed: %s", cluster_id, error.message)
+    cluster.update(last_error=error.message)
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0

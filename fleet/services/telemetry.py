@@ -1,0 +1,113 @@
+"""Reading Triton's counters from every managed pod, side by side, and keeping them."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+from fleet.domain.cluster_errors import ClusterError
+from fleet.domain.telemetry import Reading
+from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
+from fleet.gateways.kube import KubeClient
+from fleet.models import MetricSample, Pod
+from fleet.services import clients, rollups
+from portal.core import clock
+
+logger = logging.getLogger(__name__)
+
+METRICS_PORT = 8002
+_THREADS = 16
+_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    pod_id: int
+    workload_id: int
+    namespace: str
+    name: str
+    model: str
+    client: KubeClient
+
+
+def poll() -> int:
+    """Read every running pod of a workload once; returns how many answered.
+
+    A pod that does not answer leaves a gap, which later means "not known".
+    """
+    targets = _targets()
+    if not targets:
+        return 0
+    with ThreadPoolExecutor(min(_THREADS, len(targets))) as pool:
+        readings = list(pool.map(_read, targets))
+    answered = [
+        (target, reading) for target, reading in zip(targets, readings, strict=True) if reading
+    ]
+    MetricSample.objects.bulk_create(
+        [_sample(target.pod_id, reading) for target, reading in answered]
+    )
+    rollups.roll_up(workload_ids={target.workload_id for target, _ in answered}, at=clock.now())
+    return len(answered)
+
+
+def _targets() -> list[_Target]:
+    pods = Pod.objects.filter(
+        phase="Running", gone_at=None, ended_at=None, workload__isnull=False
+    ).select_related("workload", "cluster")
+    reachable = pods.exclude(cluster__is_reachable=False)
+    targets = []
+    by_cluster: dict[int, KubeClient | None] = {}
+    for pod in reachable:
+        if pod.cluster_id not in by_cluster:
+            by_cluster[pod.cluster_id] = _client(pod)
+        client = by_cluster[pod.cluster_id]
+        if client is not None and pod.workload is not None:
+            targets.append(
+                _Target(
+                    pod_id=pod.pk,
+                    workload_id=pod.workload.pk,
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    model=pod.workload.triton_model,
+                    client=client,
+                )
+            )
+    return targets
+
+
+def _client(pod: Pod) -> KubeClient | None:
+    try:
+        return clients.connect(clients.connection_of(pod.cluster))
+    except ClusterError as error:
+        logger.warning("no metrics from cluster %s: %s", pod.cluster_id, error.message)
+        return None
+
+
+def _read(target: _Target) -> Reading | None:
+    try:
+        text = target.client.proxy_get(
+            target.namespace, target.name, METRICS_PORT, "metrics", seconds=_SECONDS
+        )
+        page = TritonPage(text, model=target.model)
+    except (ClusterError, NotTritonMetrics) as error:
+        logger.debug("no metrics from pod %s/%s: %s", target.namespace, target.name, error)
+        return None
+    return Reading(
+        at=clock.now(),
+        counters=page.counters,
+        gpu_utilisation=page.gpu_utilisation,
+        pending_requests=page.pending_requests,
+        request_p95_us=page.request_p95_us,
+    )
+
+
+def _sample(pod_id: int, reading: Reading) -> MetricSample:
+    return MetricSample(
+        pod_id=pod_id,
+        at=reading.at,
+        gpu_utilisation=reading.gpu_utilisation,
+        pending_requests=reading.pending_requests,
+        request_p95_us=reading.request_p95_us,
+        **asdict(reading.counters),
+    )

@@ -1,0 +1,249 @@
+"""Follows clusters: a stream per kind, and one writer per cluster that turns events into rows.
+
+Losing an event costs nothing but time: a stream that breaks lists again, and the sweep of
+fleet.services.sweeps looks at everything now and then without any of this.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, close_old_connections, connection
+
+from fleet.domain import kinds
+from fleet.domain.cluster_errors import ClusterError, ObjectNotFound, WatchExpired
+from fleet.domain.kinds import Manifest, ResourceType
+from fleet.gateways.kube import KubeClient, Listing, WatchEvent
+from fleet.models import Cluster
+from fleet.services import clients, observation, observers
+from fleet.services.observation import Complete, Seen
+from portal.core import clock
+
+logger = logging.getLogger(__name__)
+
+MANAGED = {"app.kubernetes.io/managed-by": "slipway"}
+_ESSENTIAL = (kinds.POD, kinds.NODE)
+_HINTS = (kinds.INFERENCE_SERVICE, kinds.DEPLOYMENT, kinds.HTTP_ROUTE)
+_FIRST_WAIT_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 30.0
+_NOT_SERVED_WAIT_SECONDS = 60.0
+_HEARTBEAT = timedelta(seconds=3)
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    kind: ResourceType
+    listing: Listing
+    # Before the listing was asked for.
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    kind: ResourceType
+    event: WatchEvent
+
+
+_Item = _Listed | _Changed
+
+
+class ClusterWatch:
+    """`start` returns at once. After `stop` the writer ends within a second, and the readers with
+    the process or with their stream, whichever is first.
+    """
+
+    def __init__(self, cluster_id: int) -> None:
+        self.cluster_id = cluster_id
+        self._stopping = threading.Event()
+        self._items: queue.Queue[_Item] = queue.Queue(maxsize=20_000)
+        self._healthy = {kind: threading.Event() for kind in _ESSENTIAL}
+        self._beat_at: datetime | None = None
+        self._writer = threading.Thread(
+            target=self._write_all, name=f"watch-{cluster_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._writer.start()
+        for kind in (*_ESSENTIAL, *_HINTS):
+            name = f"watch-{self.cluster_id}-{kind.plural}"
+            threading.Thread(target=self._follow, args=(kind,), name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        self._writer.join(seconds)
+
+    def _follow(self, kind: ResourceType) -> None:
+        wait = _FIRST_WAIT_SECONDS
+        while not self._stopping.is_set():
+            try:
+                for _ in self._stream(clients.client_for(self.cluster_id), kind):
+                    wait = _FIRST_WAIT_SECONDS
+            except WatchExpired:
+                logger.info("watch: cluster %s lists %s again", self.cluster_id, kind.plural)
+            except ObjectNotFound:
+                self._stopping.wait(_NOT_SERVED_WAIT_SECONDS)
+            except (ClusterError, DatabaseError) as error:
+                self._unhealthy(kind, error)
+                self._stopping.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311  no secret
+                wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+            finally:
+                connection.close()
+
+    def _stream(self, client: KubeClient, kind: ResourceType) -> Iterable[None]:
+        """List once, then follow; yields after each listing, change and bookmark."""
+        labels = None if kind in _ESSENTIAL else MANAGED
+        at = clock.now()
+        listing = client.list_all(kind, labels=labels)
+        self._items.put(_Listed(kind, listing, at))
+        version = listing.resource_version
+        self._set_healthy(kind)
+        yield
+        while not self._stopping.is_set():
+            for event in client.watch(kind, resource_version=version, labels=labels):
+                version = event.resource_version or version
+                if event.type != "BOOKMARK":
+                    self._items.put(_Changed(kind, event))
+                yield
+                if self._stopping.is_set():
+                    return
+            self._set_healthy(kind)
+
+    def _set_healthy(self, kind: ResourceType) -> None:
+        if kind in self._healthy and not self._healthy[kind].is_set():
+            self._healthy[kind].set()
+            logger.info("watch: cluster %s follows %s", self.cluster_id, kind.plural)
+
+    def _unhealthy(self, kind: ResourceType, error: Exception) -> None:
+        if kind in self._healthy and self._healthy[kind].is_set():
+            self._healthy[kind].clear()
+            logger.warning("watch: cluster %s lost %s: %s", self.cluster_id, kind.plural, error)
+
+    def _write_all(self) -> None:
+        while not self._stopping.is_set():
+            batch = self._next_batch()
+            try:
+                close_old_connections()
+                if batch:
+                    self._write(batch)
+                self._beat()
+            except DatabaseError as error:
+                # The sweep writes what this batch said.
+                logger.warning("watch: cluster %s lost a batch: %s", self.cluster_id, error)
+                connection.close()
+        connection.close()
+
+    def _next_batch(self) -> list[_Item]:
+        """Everything that waits, or nothing after half a second."""
+        try:
+            batch = [self._items.get(timeout=0.5)]
+        except queue.Empty:
+            return []
+        while len(batch) < _BATCH:
+            try:
+                batch.append(self._items.get_nowait())
+            except queue.Empty:
+                break
+        return batch
+
+    def _write(self, batch: Iterable[_Item]) -> None:
+        pending: list[_Changed] = []
+        for item in batch:
+            if isinstance(item, _Changed):
+                pending.append(item)
+            else:
+                self._record(pending)
+                pending = []
+                self._replace(item)
+        self._record(pending)
+
+    def _replace(self, item: _Listed) -> None:
+        if item.kind not in _ESSENTIAL:
+            self._hint(item.listing.items)
+            return
+        text = item.listing.resource_version
+        complete = Complete(item.listing.items, int(text) if text.isdigit() else 0)
+        observation.replace_all(
+            cluster_id=self.cluster_id,
+            nodes=complete if item.kind is kinds.NODE else None,
+            pods=complete if item.kind is kinds.POD else None,
+            at=item.at,
+        )
+
+    def _record(self, changes: list[_Changed]) -> None:
+        if not changes:
+            return
+        last = {(change.kind, change.event.object["metadata"]["uid"]): change for change in changes}
+        seen = {
+            (kind, gone): [
+                change.event.object
+                for change in last.values()
+                if change.kind is kind and (change.event.type == "DELETED") is gone
+            ]
+            for kind in _ESSENTIAL
+            for gone in (False, True)
+        }
+        if any(seen.values()):
+            observation.record(
+                cluster_id=self.cluster_id,
+                seen=Seen(
+                    nodes=seen[kinds.NODE, False],
+                    deleted_nodes=seen[kinds.NODE, True],
+                    pods=seen[kinds.POD, False],
+                    deleted_pods=seen[kinds.POD, True],
+                ),
+                at=clock.now(),
+            )
+        self._hint(c.event.object for c in last.values() if c.kind not in _ESSENTIAL)
+
+    def _hint(self, objects: Iterable[Manifest]) -> None:
+        by_deployment: dict[str, Mapping[str, str]] = {}
+        for item in objects:
+            labels = item["metadata"].get("labels") or {}
+            by_deployment[labels.get(observers.DEPLOYMENT_LABEL, "")] = labels
+        for labels in by_deployment.values():
+            observers.notify(self.cluster_id, labels)
+
+    def _beat(self) -> None:
+        """Says that pods and nodes are followed now; the sweep then looks less often."""
+        now = clock.now()
+        if self._beat_at is not None and now - self._beat_at < _HEARTBEAT:
+            return
+        if all(event.is_set() for event in self._healthy.values()):
+            Cluster.objects.filter(pk=self.cluster_id).update(watch_seen_at=now)
+            self._beat_at = now
+
+
+class Watcher:
+    """Keeps one ClusterWatch per registered cluster."""
+
+    def __init__(self) -> None:
+        self._watches: dict[int, ClusterWatch] = {}
+
+    def refresh(self) -> None:
+        """Begin with new clusters, leave removed ones."""
+        try:
+            close_old_connections()
+            wanted = set(Cluster.objects.values_list("pk", flat=True))
+        except DatabaseError as error:
+            logger.warning("watch: the database does not answer: %s", error)
+            return
+        for cluster_id in wanted - self._watches.keys():
+            self._watches[cluster_id] = ClusterWatch(cluster_id)
+            self._watches[cluster_id].start()
+        for cluster_id in self._watches.keys() - wanted:
+            self._watches.pop(cluster_id).stop()
+
+    def stop(self) -> None:
+        for watch in self._watches.values():
+            watch.stop()
+        for watch in self._watches.values():
+            watch.join(2)
