@@ -6,23 +6,18 @@ import socket
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import uvicorn
 
 from fleet.localcluster import bootstrap, tls
-from fleet.localcluster.pods import NoPods, PodAccess
+from fleet.localcluster.controllers.manager import ControllerManager
+from fleet.localcluster.controllers.storage import S3Settings
+from fleet.localcluster.pods import NoPods
 from fleet.localcluster.server import build_app
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
 
 _HOST = "127.0.0.1"
-
-
-class Controllers(PodAccess, Protocol):
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class Server(uvicorn.Server):
@@ -50,6 +45,9 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--gateway-port", type=int)
     parser.add_argument("--s3-endpoint", default=os.environ.get("SLIPWAY_S3_ENDPOINT_URL"))
+    parser.add_argument(
+        "--own-envoy", action="store_true", help="run the gateway's Envoy as a child, too"
+    )
     parser.add_argument(
         "--no-controllers", action="store_true", help="serve the API only; nothing runs"
     )
@@ -105,8 +103,14 @@ def _listen(port: int) -> socket.socket | None:
     return listener
 
 
-def _controllers(store: Store, options: argparse.Namespace) -> Controllers:
-    raise SystemExit("the controllers are not part of this build; start with --no-controllers")
+def _controllers(store: Store, options: argparse.Namespace) -> ControllerManager:
+    return ControllerManager(
+        store,
+        data_dir=options.data_dir,
+        gateway_port=options.gateway_port,
+        s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
+        has_own_envoy=options.own_envoy,
+    )
 
 
 if __name__ == "__main__":

@@ -35,8 +35,14 @@ class PodAccess(Protocol):
     """What the API needs of the controllers that run the pods."""
 
     def pod_log(
-        self, namespace: str, name: str, *, container: str | None, tail_lines: int | None
-    ) -> str | Iterable[str]: ...
+        self,
+        namespace: str,
+        name: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        is_previous: bool = False,
+    ) -> str: ...
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]: ...
 
@@ -45,7 +51,13 @@ class NoPods:
     """Pod access of a cluster without controllers: nothing runs."""
 
     def pod_log(
-        self, namespace: str, name: str, *, container: str | None, tail_lines: int | None
+        self,
+        namespace: str,
+        name: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        is_previous: bool = False,
     ) -> str:
         raise _not_running(namespace, name)
 
@@ -67,8 +79,6 @@ class PodEndpoints:
         query = request.query_params
         namespace, name = str(resource.target.namespace), str(resource.target.name)
         self._store.get(POD, namespace, name)
-        if is_true(query.get("previous")):
-            raise BadRequest("logs of an earlier container are not kept")
         tail = query.get("tailLines", "")
         if tail and not tail.isdigit():
             raise BadRequest(f"tailLines: not a number: {tail}")
@@ -76,10 +86,13 @@ class PodEndpoints:
         container = query.get("container")
 
         def read(tail_lines: int | None) -> str:
-            found = self._access.pod_log(
-                namespace, name, container=container, tail_lines=tail_lines
+            return self._access.pod_log(
+                namespace,
+                name,
+                container=container,
+                tail_lines=tail_lines,
+                is_previous=is_true(query.get("previous")),
             )
-            return "".join(found)
 
         if not is_true(query.get("follow")):
             return PlainTextResponse(await asyncio.to_thread(read, lines))

@@ -43,10 +43,7 @@ def inference_service(name: str) -> JsonObject:
     return {
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
-        "metadata": {
-            "name": name,
-            "annotations": {"serving.kserve.io/deploymentMode": "Standard"},
-        },
+        "metadata": {"name": name, "annotations": {"serving.kserve.io/deploymentMode": "Standard"}},
         "spec": {
             "predictor": {
                 "minReplicas": 1,
