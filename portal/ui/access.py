@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from portal.accounts.models import User
 
@@ -15,12 +16,12 @@ P = ParamSpec("P")
 
 
 def people_only(
-    view: Callable[Concatenate[HttpRequest, User, P], HttpResponse],
-) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    view: Callable[Concatenate[HttpRequest, User, P], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Send others to the sign-in page, and back here afterwards."""
 
     @wraps(view)
-    def wrapper(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def wrapper(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not isinstance(request.user, User):
             return redirect_to_login(request.get_full_path())
         return view(request, request.user, *args, **kwargs)

@@ -66,9 +66,7 @@ def theme_of(request: HttpRequest) -> str:
 def _build(request: HttpRequest) -> Frame:
     user = request.user
     is_lead = isinstance(user, User) and roles.is_lead(user)
-    entries = [
-        _entry(request, *entry) for entry in _RAIL if is_lead or entry[0] not in _FOR_LEADS
-    ]
+    entries = [_entry(request, *entry) for entry in _RAIL if is_lead or entry[0] not in _FOR_LEADS]
     return Frame(
         rail=entries,
         status_lines=slots.status_lines(user) if isinstance(user, User) else [],

@@ -170,6 +170,14 @@ def percent(ratio: float | Decimal | None) -> str | SafeString:
 
 
 @register.filter
+def gpu_time(milliseconds: int | None) -> str | SafeString:
+    """GPU time in hours; 3,600,000 is one GPU for one hour."""
+    if milliseconds is None:
+        return _UNKNOWN
+    return f"{Decimal(milliseconds) / 3_600_000:.4f} GPU-h"
+
+
+@register.filter
 def known(value: Any) -> Any:
     return _UNKNOWN if value is None or value == "" else value
 

@@ -1,0 +1,105 @@
+"""The ledger rows behind a number, one page at a time, and the estimate that is part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Q, QuerySet, Sum
+
+from fleet.domain.spending import ZERO, LedgerEntry
+from fleet.models import LedgerKind, LedgerRow
+from fleet.selectors import metering
+from portal.core import clock
+
+PAGE_SIZE = 100
+_IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFilter:
+    """None and empty fields do not filter; a `team_slug` of "" finds what no team registered."""
+
+    start: datetime
+    end: datetime
+    team_slug: str | None = None
+    model: str = ""
+    deployment: str = ""
+    revision: str = ""
+    cluster_name: str = ""
+    is_idle: bool | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        pairs = {"model": self.model, "deployment": self.deployment, "revision": self.revision}
+        return {name: value for name, value in pairs.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPage:
+    """Newest first. `estimated` is on the first page only; the totals are over all pages."""
+
+    sealed: Sequence[LedgerRow]
+    estimated: Sequence[LedgerEntry]
+    sealed_count: int
+    sealed_amount: Decimal
+    estimated_amount: Decimal
+    number: int
+    has_next: bool
+
+    @property
+    def total_amount(self) -> Decimal:
+        return self.sealed_amount + self.estimated_amount
+
+
+def page(
+    *, team_slugs: Collection[str] | None, wanted: LedgerFilter, number: int = 1
+) -> LedgerPage:
+    """`team_slugs` None means everything, with unattributed pods and idle."""
+    rows = _sealed(team_slugs, wanted)
+    count = rows.count()
+    first = (number - 1) * PAGE_SIZE
+    estimated = _estimated(team_slugs, wanted)
+    return LedgerPage(
+        sealed=list(rows.order_by("-hour", "pk")[first : first + PAGE_SIZE]),
+        estimated=estimated if number == 1 else (),
+        sealed_count=count,
+        sealed_amount=rows.aggregate(total=Sum("cost_amount"))["total"] or ZERO,
+        estimated_amount=sum((entry.cost_amount for entry in estimated), ZERO),
+        number=number,
+        has_next=count > first + PAGE_SIZE,
+    )
+
+
+def _sealed(team_slugs: Collection[str] | None, wanted: LedgerFilter) -> QuerySet[LedgerRow]:
+    rows = LedgerRow.objects.filter(hour__gte=wanted.start, hour__lt=wanted.end)
+    if team_slugs is not None:
+        rows = rows.filter(team_slug__in=team_slugs).exclude(_IDLE)
+    if wanted.is_idle is not None:
+        rows = rows.filter(_IDLE) if wanted.is_idle else rows.exclude(_IDLE)
+    if wanted.team_slug is not None:
+        rows = rows.filter(team_slug=wanted.team_slug)
+    if wanted.cluster_name:
+        rows = rows.filter(cluster_name=wanted.cluster_name)
+    return rows.filter(**{f"workload_labels__{k}": v for k, v in wanted.labels.items()})
+
+
+def _estimated(team_slugs: Collection[str] | None, wanted: LedgerFilter) -> tuple[LedgerEntry, ...]:
+    found = metering.estimate(start=wanted.start, end=wanted.end, now=clock.now())
+    return tuple(entry for entry in found.entries if _is_wanted(entry, team_slugs, wanted))
+
+
+def _is_wanted(
+    entry: LedgerEntry, team_slugs: Collection[str] | None, wanted: LedgerFilter
+) -> bool:
+    is_idle = entry.kind == LedgerKind.IDLE
+    if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
+        return False
+    return (
+        wanted.is_idle in (None, is_idle)
+        and wanted.team_slug in (None, entry.team_slug)
+        and wanted.cluster_name in ("", entry.cluster_name)
+        and all(str(entry.labels.get(k, "")) == v for k, v in wanted.labels.items())
+    )

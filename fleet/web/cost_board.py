@@ -1,0 +1,143 @@
+"""The Costs page's tiles, chart and rows, from what the selectors answer."""
+
+from __future__ import annotations
+
+import calendar
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from urllib.parse import urlencode
+
+from fleet.domain.overview import UNATTRIBUTED
+from fleet.domain.spending import CostPoint, CostRow, CostTable, GroupKey, Step
+from fleet.web.cost_query import CostQuery
+from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
+
+_SERIES = 6
+_OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cost: CostRow
+    ledger_url: str
+
+    @property
+    def utilisation_percent(self) -> float | None:
+        return None if self.cost.utilisation is None else self.cost.utilisation * 100
+
+
+@dataclass(frozen=True, slots=True)
+class CostBoard:
+    table: CostTable
+    rows: Sequence[Row]
+    idle: Row | None
+    chart: Chart | None
+    ledger_url: str
+    forecast_amount: Decimal | None
+    budget_amount: Decimal
+    # How much of the month has passed, in per cent.
+    elapsed_percent: Decimal | None
+    usd_per_1k_inferences_amount: Decimal | None
+
+    @property
+    def change_ratio(self) -> float | None:
+        before = self.table.previous_total_amount
+        return float(self.table.total_amount / before) - 1 if before else None
+
+    @property
+    def idle_ratio(self) -> float | None:
+        if self.idle is None or not self.table.total_amount:
+            return None
+        return float(self.idle.cost.amount / self.table.total_amount)
+
+    @property
+    def budget_percent(self) -> Decimal | None:
+        return self.table.total_amount * 100 / self.budget_amount if self.budget_amount else None
+
+    @property
+    def is_over_budget(self) -> bool:
+        return bool(self.budget_amount and (self.forecast_amount or 0) > self.budget_amount)
+
+
+def build(
+    *,
+    query: CostQuery,
+    table: CostTable,
+    points: Sequence[CostPoint],
+    budget_amount: Decimal,
+    now: datetime,
+) -> CostBoard:
+    elapsed = _elapsed(now) if query.is_this_month else None
+    return CostBoard(
+        table=table,
+        rows=[Row(row, ledger_url(query, row)) for row in table.rows],
+        idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
+        chart=_chart(points, table, query.step) if points else None,
+        ledger_url=ledger_url(query),
+        forecast_amount=table.total_amount / elapsed if elapsed else None,
+        budget_amount=budget_amount,
+        elapsed_percent=None if elapsed is None else elapsed * 100,
+        usd_per_1k_inferences_amount=_per_1k(table),
+    )
+
+
+def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
+    """The address of the ledger rows behind a number."""
+    names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
+    if query.team_slug:
+        names["of"] = query.team_slug
+    if row is not None:
+        names |= _names_of(row.key)
+    return f"/costs/ledger?{urlencode({k: v for k, v in names.items() if v})}"
+
+
+def _names_of(key: GroupKey) -> dict[str, str]:
+    if key.is_idle:
+        return {"kind": "idle", "cluster": key.cluster_name}
+    if key.cluster_name:
+        return {"cluster": key.cluster_name, "kind": "held"}
+    return {
+        "holder": key.team_slug or UNATTRIBUTED,
+        "model": key.model,
+        "deployment": key.deployment,
+        "revision": key.revision,
+        "kind": "held",
+    }
+
+
+def _elapsed(now: datetime) -> Decimal:
+    days = calendar.monthrange(now.year, now.month)[1]
+    month_start = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    seconds = Decimal(int((now - month_start).total_seconds()) or 1)
+    return seconds / (days * 86_400)
+
+
+def _per_1k(table: CostTable) -> Decimal | None:
+    counted = [row for row in table.rows if row.inferences]
+    inferences = sum(row.inferences or 0 for row in counted)
+    amount = sum((row.amount for row in counted), Decimal(0))
+    return amount * 1000 / inferences if inferences else None
+
+
+def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
+    """The dearest groups have a colour of their own, the rest share one, idle is grey."""
+    named = {row.key.label for row in table.rows[:_SERIES]}
+    sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
+    for point in points:
+        label = point.key.label if point.key.label in named else _OTHERS
+        sums[point.at, IDLE if point.key.is_idle else label] += point.amount
+    rank = {row.key.label: i for i, row in enumerate(table.rows)}
+    cells = sorted(sums.items(), key=lambda cell: rank.get(cell[0][1], len(rank)))
+    bars = [Bar(at, series, amount) for (at, series), amount in cells]
+    if step is Step.HOUR:
+        return stacked_bars(
+            label="Cost per hour",
+            bars=bars,
+            unit="$",
+            time_unit="yearmonthdatehours",
+            time_format="%H:%M",
+        )
+    return stacked_bars(label="Cost per day", bars=bars, unit="$")

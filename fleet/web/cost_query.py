@@ -1,0 +1,96 @@
+"""What the Costs page is asked for, read from the address. What it cannot mean falls back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from fleet.domain.spending import GroupBy, Step
+
+RANGES = (
+    ("month", "This month"),
+    ("last-month", "Last month"),
+    ("30d", "30 days"),
+    ("7d", "7 days"),
+    ("24h", "24 hours"),
+)
+GROUPS = (
+    (GroupBy.TEAM, "Team"),
+    (GroupBy.MODEL, "Model"),
+    (GroupBy.DEPLOYMENT, "Deployment"),
+    (GroupBy.REVISION, "Revision"),
+    (GroupBy.CLUSTER, "Cluster"),
+)
+_DAY = timedelta(days=1)
+_BY_HOUR_UP_TO = timedelta(days=2)
+_LONGEST = timedelta(days=400)
+
+
+@dataclass(frozen=True, slots=True)
+class CostQuery:
+    """Hours that begin in [start, end), UTC. `range_name` is empty for dates of one's own."""
+
+    range_name: str
+    start: datetime
+    end: datetime
+    group_by: GroupBy
+    team_slug: str
+
+    @property
+    def step(self) -> Step:
+        return Step.HOUR if self.end - self.start <= _BY_HOUR_UP_TO else Step.DAY
+
+    @property
+    def is_this_month(self) -> bool:
+        return self.range_name == "month"
+
+    @property
+    def last_day(self) -> date:
+        return (self.end - timedelta(microseconds=1)).date()
+
+
+def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str]) -> CostQuery:
+    """`of` picks one of the visible teams; anything else means all of them."""
+    group = params.get("group", "")
+    own = _own_dates(params)
+    name = params.get("range", "month") if own is None else ""
+    if own is None and name not in dict(RANGES):
+        name = "month"
+    start, end = own or _named(name, now)
+    team = params.get("of", "")
+    return CostQuery(
+        range_name=name,
+        start=start,
+        end=end,
+        group_by=GroupBy(group) if group in set(GroupBy) else GroupBy.TEAM,
+        team_slug=team if team in team_slugs else "",
+    )
+
+
+def _named(name: str, now: datetime) -> tuple[datetime, datetime]:
+    at = now.astimezone(UTC)
+    next_hour = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    month = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    if name == "last-month":
+        return (month - _DAY).replace(day=1), month
+    if name == "24h":
+        return next_hour - _DAY, next_hour
+    if name in {"7d", "30d"}:
+        midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - _DAY * (int(name[:-1]) - 1), next_hour
+    return month, next_hour
+
+
+def _own_dates(params: Mapping[str, str]) -> tuple[datetime, datetime] | None:
+    first, last = _day(params.get("start", "")), _day(params.get("end", ""))
+    if first is None or last is None or not timedelta(0) <= last - first < _LONGEST:
+        return None
+    return first, last + _DAY
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), tzinfo=UTC)
+    except ValueError:
+        return None

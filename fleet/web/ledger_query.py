@@ -1,0 +1,41 @@
+"""Which ledger rows an address asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from fleet.domain.overview import UNATTRIBUTED
+from fleet.selectors.ledger_rows import LedgerFilter
+from fleet.web import cost_query
+
+
+def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
+    """Without times of its own it is this month's."""
+    month = cost_query.read({}, now=now, team_slugs=())
+    start, end = _time(params.get("from", "")), _time(params.get("to", ""))
+    holder = params.get("holder")
+    kind = params.get("kind", "")
+    return LedgerFilter(
+        start=start or month.start,
+        end=end or month.end,
+        team_slug="" if holder == UNATTRIBUTED else holder,
+        model=params.get("model", ""),
+        deployment=params.get("deployment", ""),
+        revision=params.get("revision", ""),
+        cluster_name=params.get("cluster", ""),
+        is_idle={"idle": True, "held": False}.get(kind),
+    )
+
+
+def page_number(params: Mapping[str, str]) -> int:
+    text = params.get("page", "1")
+    return max(1, int(text)) if text.isdecimal() and len(text) < 6 else 1
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None

@@ -1,0 +1,139 @@
+"""The Fleet and Costs pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from fleet.domain.spending import CostTable
+from fleet.selectors import clusters, costs, ledger_rows, overview
+from fleet.web import board, cost_board, cost_export, cost_query, ledger_query
+from fleet.web.cost_query import CostQuery
+from portal.accounts.models import User
+from portal.core import clock
+from portal.ui import htmx, teams
+from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+
+@require_GET
+@people_only
+def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
+    known = clusters.list_clusters()
+    wanted = next((one for one in known if one.name == request.GET.get("cluster")), None)
+    found = overview.fleet_overview(actor=user, cluster_id=wanted.id if wanted else None)
+    only_idle = request.GET.get("show") == "idle"
+    pool = request.GET.get("pool", "")
+    context = {
+        "board": board.of(found, pool=pool, only_idle=only_idle),
+        "clusters": known,
+        "wanted": wanted,
+        "only_idle": only_idle,
+        "pool": pool,
+    }
+    name = htmx.template_for(request, page="fleet/fleet.html", fragment="fleet/_board.html")
+    return render(request, name, context)
+
+
+@require_GET
+@people_only
+def costs_page(request: HttpRequest, user: User) -> HttpResponse:
+    now = clock.now()
+    query = _query(request)
+    slugs = _slugs(request, user, query)
+    points = costs.series(
+        team_slugs=slugs,
+        start=query.start,
+        end=query.end,
+        group_by=query.group_by,
+        step=query.step,
+    )
+    built = cost_board.build(
+        query=query,
+        table=_table(query, slugs),
+        points=points,
+        budget_amount=_budget(request, query),
+        now=now,
+    )
+    return render(request, "fleet/costs.html", _cost_context(request, query, built))
+
+
+@require_GET
+@people_only
+def costs_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
+    query = _query(request)
+    return cost_export.table_csv(_table(query, _slugs(request, user, query)))
+
+
+@require_GET
+@people_only
+def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
+    wanted = ledger_query.read(request.GET, now=clock.now())
+    slugs = _slugs(request, user, _query(request))
+    page = ledger_rows.page(
+        team_slugs=slugs, wanted=wanted, number=ledger_query.page_number(request.GET)
+    )
+    context = {
+        "page": page,
+        "wanted": wanted,
+        "newer_url": with_query(request, page=page.number - 1) if page.number > 1 else "",
+        "older_url": with_query(request, page=page.number + 1) if page.has_next else "",
+    }
+    return render(request, "fleet/ledger.html", context)
+
+
+@require_GET
+@people_only
+def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
+    wanted = ledger_query.read(request.GET, now=clock.now())
+    slugs = _slugs(request, user, _query(request))
+    rows = costs.entries(team_slugs=slugs, start=wanted.start, end=wanted.end)
+    name = f"ledger-{wanted.start:%Y%m%d}-{wanted.end:%Y%m%d}.csv"
+    return cost_export.ledger_csv(rows, name)
+
+
+def _query(request: HttpRequest) -> CostQuery:
+    visible = [team.slug for team in teams.visible(request)]
+    return cost_query.read(request.GET, now=clock.now(), team_slugs=visible)
+
+
+def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] | None:
+    """None is everything with idle, for platform admins."""
+    if query.team_slug:
+        return [query.team_slug]
+    return None if user.is_platform_admin else [team.slug for team in teams.visible(request)]
+
+
+def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
+    return costs.table(team_slugs=slugs, start=query.start, end=query.end, group_by=query.group_by)
+
+
+def _budget(request: HttpRequest, query: CostQuery) -> Decimal:
+    budgets = [
+        team.monthly_budget_amount
+        for team in teams.visible(request)
+        if query.team_slug in ("", team.slug)
+    ]
+    return sum(budgets, Decimal(0))
+
+
+def _cost_context(
+    request: HttpRequest, query: CostQuery, built: cost_board.CostBoard
+) -> dict[str, object]:
+    return {
+        "board": built,
+        "query": query,
+        "teams": teams.visible(request),
+        "ranges": [
+            (name, text, with_query(request, range=name, start=None, end=None))
+            for name, text in cost_query.RANGES
+        ],
+        "groups": [
+            (group, text, with_query(request, group=group)) for group, text in cost_query.GROUPS
+        ],
+        "csv_url": f"/costs.csv?{request.GET.urlencode()}",
+    }
