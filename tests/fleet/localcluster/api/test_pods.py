@@ -1,0 +1,125 @@
+"""Logs and the proxy, with pods that this test plays itself."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from fleet.localcluster import bootstrap
+from fleet.localcluster.errors import NotFound
+from fleet.localcluster.kinds import POD
+from fleet.localcluster.server import build_app
+from fleet.localcluster.store import Store
+from fleet.localcluster.watch import Hub
+
+_PODS = "/api/v1/namespaces/default/pods"
+
+
+class _Echo(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201)
+        self.send_header("X-Path", self.path)
+        self.send_header("X-Has-Token", str("Authorization" in self.headers))
+        self.end_headers()
+        self.wfile.write(body.upper())
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+class _Pods:
+    """A pod `p` with a log of three lines and container port 8080."""
+
+    def __init__(self, port: int) -> None:
+        self.log = "one\ntwo\nthree\n"
+        self._port = port
+
+    def pod_log(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        is_previous: bool = False,
+    ) -> str:
+        lines = self.log.splitlines(keepends=True)
+        return "".join(lines if tail_lines is None else lines[-tail_lines:])
+
+    def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        if port != 8080:
+            raise NotFound(f"no port {port}")
+        return "127.0.0.1", self._port
+
+
+class Caller:
+    """Asks the application without a server in between."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._app = app
+
+    def get(self, path: str) -> httpx.Response:
+        return asyncio.run(self._send("GET", path, b""))
+
+    def post(self, path: str, *, content: bytes) -> httpx.Response:
+        return asyncio.run(self._send("POST", path, content))
+
+    async def _send(self, method: str, path: str, content: bytes) -> httpx.Response:
+        transport = httpx.ASGITransport(self._app)
+        headers = {"Authorization": "Bearer t"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+            return await client.request(method, path, content=content, headers=headers)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "cluster.db")
+
+
+@pytest.fixture
+def client(store: Store) -> Iterator[Caller]:
+    pod_server = HTTPServer(("127.0.0.1", 0), _Echo)
+    thread = threading.Thread(target=pod_server.serve_forever)
+    thread.start()
+    bootstrap.seed(store)
+    ports = [{"containerPort": 8080}]
+    spec = {"containers": [{"name": "c", "image": "i", "ports": ports}]}
+    pod = store.create(POD, {"metadata": {"name": "p", "namespace": "default"}, "spec": spec})
+    store.replace_status(POD, pod | {"status": {"phase": "Succeeded"}})
+    app = build_app(store, Hub(store), access=_Pods(pod_server.server_port), token="t")
+    yield Caller(app)
+    pod_server.shutdown()
+    thread.join()
+    pod_server.server_close()
+
+
+def test_log_is_whole_or_its_last_lines(client: Caller) -> None:
+    assert client.get(f"{_PODS}/p/log").text == "one\ntwo\nthree\n"
+    assert client.get(f"{_PODS}/p/log?tailLines=1").text == "three\n"
+    assert client.get(f"{_PODS}/p/log?tailLines=x").status_code == 400
+
+
+def test_followed_log_ends_with_its_pod(client: Caller) -> None:
+    assert client.get(f"{_PODS}/p/log?follow=true&tailLines=2").text == "two\nthree\n"
+
+
+@pytest.mark.parametrize("name", ["p", "p:8080", "http:p:8080"])
+def test_proxy_passes_the_request_on_without_the_token(client: Caller, name: str) -> None:
+    answer = client.post(f"{_PODS}/{name}/proxy/v2/infer?a=b", content=b"body")
+
+    assert (answer.status_code, answer.text) == (201, "BODY")
+    assert answer.headers["X-Path"] == "/v2/infer?a=b"
+    assert answer.headers["X-Has-Token"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("p:9", 404), ("none:8080", 404), ("https:p:8080", 400), ("p:web", 400)]
+)
+def test_proxy_to_what_is_not_there_is_refused(client: Caller, name: str, status: int) -> None:
+    assert client.post(f"{_PODS}/{name}/proxy/", content=b"").status_code == status
