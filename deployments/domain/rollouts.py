@@ -156,9 +156,13 @@ def decide(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> De
         return _decide_promoting(plan, observed, now)
     if now >= plan.phase_deadline_at:
         return Decision(Effect.ABORT, _late_words(plan, observed))
+    return _decide_on_the_way(plan, observed, now)
+
+
+def _decide_on_the_way(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if plan.phase == RolloutPhase.PREPARING:
         return _decide_preparing(plan, observed)
-    if plan.desired_weight == 0 and plan.phase == RolloutPhase.PAUSED:
+    if plan.phase == RolloutPhase.PAUSED and plan.desired_weight == 0:
         return Decision(Effect.WAIT, "")
     return _decide_running(plan, observed, now)
 

@@ -92,8 +92,8 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
     )
 
 
-def _seen(rollout: Rollout, revision: Revision) -> dict[str, str | bool | None]:
-    found: dict[str, str | bool | None] = rollout.deployment.observed.get(f"r{revision.number}", {})
+def _seen(rollout: Rollout, revision: Revision) -> dict[str, Any]:
+    found: dict[str, Any] = rollout.deployment.observed.get(f"r{revision.number}", {})
     return found
 
 
