@@ -1,0 +1,150 @@
+"""A cluster that keeps objects and records calls; tests say what its controllers would write."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
+from fleet.domain.kinds import ResourceType, find
+from fleet.gateways.kube import Listing
+
+
+class RecordingCluster:
+    """In the place of the Kubernetes client. `fail_with` makes every call raise it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.calls: list[tuple[str, ...]] = []
+        self.fail_with: ClusterError | None = None
+        self.refuse: dict[str, ClusterError] = {}
+        self.after_apply: list[BaseException] = []
+        self._versions = 0
+
+    # What the portal calls.
+
+    def apply(self, manifest: Mapping[str, Any], *, dry_run: bool = False, force: bool = False):
+        self._answer()
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if (kind, name) in self.refuse_by_name or kind in self.refuse:
+            raise self.refuse.get(kind) or self.refuse_by_name[kind, name]
+        namespace = manifest["metadata"].get("namespace", "")
+        self.calls.append(("dry-run" if dry_run else "apply", kind, name))
+        key = (kind, namespace, name)
+        old = self.objects.get(key)
+        made = copy.deepcopy(dict(manifest))
+        if dry_run:
+            return made
+        generation = old["metadata"]["generation"] if old else 0
+        is_changed = old is None or old.get("spec") != made.get("spec")
+        made["metadata"]["generation"] = generation + is_changed
+        if old and "status" in old:
+            made["status"] = old["status"]
+        self.objects[key] = made
+        if kind == "HTTPRoute":
+            self.accept_route(made)
+        if self.after_apply:
+            raise self.after_apply.pop()
+        return made
+
+    refuse_by_name: dict[tuple[str, str], ClusterError] = {}
+
+    def get(self, kind: ResourceType, namespace: str | None, name: str) -> dict[str, Any]:
+        self._answer()
+        try:
+            return copy.deepcopy(self.objects[kind.kind, namespace or "", name])
+        except KeyError as error:
+            raise ObjectNotFound(f"{kind.plural} {name} not found") from error
+
+    def list_all(self, kind, *, namespace=None, labels=None) -> Listing:
+        self._answer()
+        found = [
+            copy.deepcopy(item)
+            for (its_kind, its_namespace, _), item in sorted(self.objects.items())
+            if its_kind == kind.kind
+            and its_namespace == (namespace or "")
+            and dict(labels or {}).items() <= item["metadata"].get("labels", {}).items()
+        ]
+        return Listing(items=found, resource_version="1")
+
+    def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None:
+        self._answer()
+        if (kind.kind, namespace or "", name) not in self.objects:
+            raise ObjectNotFound(f"{kind.plural} {name} not found")
+        self.calls.append(("delete", kind.kind, name))
+        del self.objects[kind.kind, namespace or "", name]
+        pods = [
+            key
+            for key, item in self.objects.items()
+            if key[0] == "Pod" and item["metadata"]["labels"].get("slipway.dev/workload") == name
+        ]
+        for key in pods:
+            del self.objects[key]
+
+    def resource_type(self, api_version: str, kind: str) -> ResourceType:
+        found = find(api_version, kind)
+        assert found is not None, f"{api_version} {kind} is unknown"
+        return found
+
+    def _answer(self) -> None:
+        if self.fail_with is not None:
+            raise self.fail_with
+
+    # What its controllers would do.
+
+    def accept_route(self, route: dict[str, Any]) -> None:
+        generation = route["metadata"]["generation"]
+        conditions = [
+            {"type": kind, "status": "True", "observedGeneration": generation}
+            for kind in ("Accepted", "ResolvedRefs")
+        ]
+        route["status"] = {"parents": [{"conditions": conditions}]}
+
+    def make_ready(self, name: str, *, is_ready: bool = True, message: str = "") -> None:
+        """The workload's pods and status as after loading, or as failing to load."""
+        kind = next(k for k in self.objects if k[0] in _WORKLOADS and k[2] == name)
+        workload = self.objects[kind]
+        status = "True" if is_ready else "False"
+        workload["status"] = {
+            "observedGeneration": workload["metadata"]["generation"],
+            "conditions": [
+                {"type": "PredictorReady", "status": status, "message": message},
+                {"type": "Available", "status": status, "message": message},
+            ],
+            "modelStatus": {"transitionStatus": "UpToDate" if is_ready else "InProgress"},
+        }
+        spec = workload["spec"]
+        template = spec.get("predictor") or spec["template"]["metadata"]
+        replicas = spec.get("replicas") or spec["predictor"]["minReplicas"]
+        for index in range(replicas):
+            self.put_pod(
+                kind[1],
+                f"{name}-{index}",
+                template["labels"],
+                {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]},
+            )
+
+    def put_pod(self, namespace: str, name: str, labels: Mapping[str, str], status) -> None:
+        self.objects["Pod", namespace, name] = {
+            "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+            "spec": {"nodeName": "node-1"},
+            "status": status,
+        }
+
+    # What tests read.
+
+    @property
+    def writes(self) -> list[tuple[str, ...]]:
+        return [call for call in self.calls if call[0] != "dry-run"]
+
+    def weights(self, namespace: str, name: str) -> dict[str, int]:
+        route = self.objects["HTTPRoute", namespace, name]
+        refs = route["spec"]["rules"][0]["backendRefs"]
+        return {ref["name"]: ref["weight"] for ref in refs}
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(name for its_kind, _, name in self.objects if its_kind == kind)
+
+
+_WORKLOADS = ("InferenceService", "Deployment")

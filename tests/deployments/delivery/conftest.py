@@ -1,0 +1,207 @@
+"""A team with its people, a ready model of two versions, a cluster with two kinds of node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from deployments.domain.specs import ServingSpec
+from deployments.domain.states import VersionState
+from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
+from deployments.services import applying, changes, reconcile, rollout_steps
+from deployments.services.preflight import DeployDraft
+from fleet.services import clients
+from portal.accounts.models import Membership, Role, Team, User
+from portal.core import clock
+from tests.deployments.delivery.cluster import RecordingCluster
+from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+
+@pytest.fixture
+def cluster_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingCluster]:
+    fake = RecordingCluster()
+    fake.refuse_by_name = {}
+    clients.forget()
+    monkeypatch.setattr(clients, "factory", lambda _connection: fake)
+    yield fake
+    clients.forget()
+
+
+@pytest.fixture
+def moving_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    moved = Clock(clock.now())
+    monkeypatch.setattr(clock, "now", lambda: moved.at)
+    return moved
+
+
+@dataclass
+class Clock:
+    at: datetime
+
+    def move(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+@dataclass
+class World:
+    """Everything a delivery test acts on."""
+
+    team: Team
+    member: User
+    lead: User
+    lead2: User
+    viewer: User
+    stranger: User
+    admin: User
+    version1: ModelVersion
+    version2: ModelVersion
+    cluster_id: int
+    cluster: RecordingCluster
+    clock: Clock
+    spec: dict[str, Any] = field(default_factory=dict)
+
+    def draft(self, name: str = "detector", **changed: Any) -> DeployDraft:
+        values = {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "cpu": "2",
+            "memory": "8Gi",
+            **changed,
+        }
+        return DeployDraft(self.version1.pk, self.cluster_id, name, ServingSpec(**values))
+
+    def work(self, rounds: int = 8) -> None:
+        """What the workers do, until nothing is due now."""
+        for _ in range(rounds):
+            done = applying.sweep() + reconcile.sweep() + rollout_steps.sweep()
+            if done == 0:
+                return
+
+    def look(self, deployment: Deployment) -> Deployment:
+        """Reconcile once more as after a hint, then let rollouts look."""
+        Deployment.objects.filter(pk=deployment.pk).update(next_check_at=clock.now())
+        Rollout.objects.filter(deployment=deployment).exclude(
+            phase__in=["completed", "aborted"]
+        ).update(next_check_at=clock.now())
+        self.work()
+        deployment.refresh_from_db()
+        return deployment
+
+    def approved(self, change: ChangeRequest) -> ChangeRequest:
+        changes.approve(actor=self.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        self.work()
+        change.refresh_from_db()
+        return change
+
+    def serving(self, **changed: Any) -> Deployment:
+        """A deployment that was requested, approved, applied and is ready."""
+        change = changes.request_deploy(actor=self.member, draft=self.draft(**changed))
+        self.approved(change)
+        deployment = change.deployment
+        self.cluster.make_ready(f"{deployment.name}-r1")
+        return self.look(deployment)
+
+
+@pytest.fixture
+def world(db: None, cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
+    from fleet.models import Cluster, InstancePrice, Node
+
+    team = TeamFactory(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
+    people = {
+        name: UserFactory(username=name)
+        for name in ("member", "lead", "lead2", "viewer", "stranger", "admin")
+    }
+    User.objects.filter(pk=people["admin"].pk).update(is_platform_admin=True)
+    people["admin"].refresh_from_db()
+    roles = {"member": Role.MEMBER, "lead": Role.LEAD, "lead2": Role.LEAD, "viewer": Role.VIEWER}
+    for name, role in roles.items():
+        MembershipFactory(user=people[name], team=team, role=role)
+    MembershipFactory(user=people["stranger"], team=TeamFactory(slug="nlp"), role=Role.LEAD)
+    assert Membership.objects.count() == 5
+    at = clock.now()
+    cluster = Cluster.objects.create(
+        name="eks-test",
+        kind="eks",
+        gateway_url="http://gateway.example",
+        capabilities={"engines": ["kserve-triton", "triton"], "notes": []},
+        created_at=at,
+    )
+    for number in range(4):
+        Node.objects.create(
+            cluster=cluster,
+            name=f"node-{number}",
+            uid=f"node-{number}",
+            instance_type="g5.xlarge",
+            region="us-east-1",
+            gpu_product="NVIDIA-A10G",
+            gpu_count=1,
+            gpu_memory_mib=24576,
+            allocatable={"nvidia.com/gpu": "1", "cpu": "3920m", "memory": "14162Mi"},
+            labels={
+                "node.kubernetes.io/instance-type": "g5.xlarge",
+                "nvidia.com/gpu.product": "NVIDIA-A10G",
+                "nvidia.com/gpu.count": "1",
+                "nvidia.com/gpu.memory": "24576",
+            },
+            is_ready=True,
+            first_seen_at=at,
+            last_seen_at=at,
+        )
+    InstancePrice.objects.create(
+        instance_type="g5.xlarge",
+        region="us-east-1",
+        usd_per_hour_amount=Decimal("1.006"),
+        gpu_name="a10g",
+        gpu_count=1,
+        gpu_memory_mib=24576,
+        vcpu=4,
+        memory_gib=16,
+        allocatable_cpu="3920m",
+        allocatable_memory="14162Mi",
+        source="catalogue",
+        valid_from=at.date(),
+    )
+    namespace = {"metadata": {"name": "vision"}}
+    cluster_calls.objects["Namespace", "", "vision"] = namespace
+    cluster_calls.objects["Namespace", "", "vision"]["metadata"]["generation"] = 1
+    versions = _versions(team, people["member"])
+    return World(
+        team=team,
+        **people,
+        version1=versions[0],
+        version2=versions[1],
+        cluster_id=cluster.pk,
+        cluster=cluster_calls,
+        clock=moving_clock,
+    )
+
+
+def _versions(team: Team, user: User) -> list[ModelVersion]:
+    at = clock.now()
+    model = Model.objects.create(
+        team=team, name="detector", created_by=user, created_at=at, changed_at=at
+    )
+    return [
+        ModelVersion.objects.create(
+            model=model,
+            number=number,
+            state=VersionState.READY,
+            filename="detector.onnx",
+            declared_size_bytes=10,
+            size_bytes=10,
+            bucket="slipway-models",
+            key=f"uploads/{number}",
+            s3_version_id=f"v{number}",
+            sha256=f"{number}" * 64,
+            repository_prefix=f"repositories/vision/detector/{number}/{'ab' * 6}/",
+            metadata={"accuracy": 0.9 + number / 100},
+            created_by=user,
+            created_at=at,
+        )
+        for number in (1, 2)
+    ]

@@ -1,0 +1,217 @@
+"""From a request to a serving deployment, and what the rows and the cluster say on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.states import ChangeState, DeploymentState
+from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision
+from deployments.selectors import deployments as deployment_selectors
+from deployments.services import changes
+from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from fleet.models import Workload
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+
+
+def test_a_request_is_approved_applied_and_becomes_ready(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft(), comment="please")
+    assert change.state == ChangeState.SUBMITTED
+    assert world.cluster.writes == []
+
+    world.approved(change)
+    deployment = Deployment.objects.get()
+    assert deployment.state == DeploymentState.PROGRESSING
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+
+    world.cluster.make_ready("detector-r1")
+    world.look(deployment)
+    change.refresh_from_db()
+    assert (deployment.state, deployment.state_reason) == (DeploymentState.READY, "")
+    assert change.state == ChangeState.DONE
+    assert deployment.observed_generation == deployment.desired_generation
+    assert deployment.first_ready_at is not None
+    assert deployment_selectors.url_of(deployment) == "http://gateway.example/vision/detector"
+    assert Workload.objects.get().name == "detector-r1"
+    actions = list(AuditEvent.objects.order_by("id").values_list("action", flat=True))
+    assert actions == [
+        "change.requested",
+        "change.approved",
+        "change.applying",
+        "deployment.state_changed",
+        "deployment.state_changed",
+        "change.done",
+    ]
+
+
+def test_plain_triton_gets_deployment_service_and_budget(world: World) -> None:
+    deployment = world.serving(engine="triton")
+
+    assert deployment.state == DeploymentState.READY
+    assert world.cluster.names("Deployment") == ["detector-r1"]
+    assert world.cluster.names("Service") == ["detector-r1"]
+    assert world.cluster.names("PodDisruptionBudget") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1": 100}
+
+
+def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    world.approved(change)
+    service = world.cluster.objects["InferenceService", "vision", "detector-r1"]
+    labels = service["spec"]["predictor"]["labels"]
+    words = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+    condition = {"type": "PodScheduled", "status": "False", "message": words}
+
+    world.cluster.put_pod("vision", "p", labels, {"phase": "Pending", "conditions": [condition]})
+    deployment = world.look(change.deployment)
+
+    assert deployment.state == DeploymentState.PROGRESSING
+    assert deployment.state_reason == f"waits for a node: {words}"
+
+
+def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    world.approved(change)
+
+    world.clock.move(31 * 60)
+    deployment = world.look(change.deployment)
+    change.refresh_from_db()
+
+    assert deployment.state == DeploymentState.DEGRADED
+    assert change.state == ChangeState.FAILED
+    assert "not ready in time" in change.state_reason
+
+
+def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    refusal = ObjectInvalid("spec.predictor.model.runtime: no such runtime")
+    world.cluster.refuse["InferenceService"] = refusal
+
+    world.approved(change)
+    deployment = Deployment.objects.get()
+
+    assert deployment.state_reason.startswith("the cluster refuses it: spec.predictor")
+    assert Workload.objects.filter(retired_at=None).count() == 0
+
+
+def test_a_silent_cluster_leaves_the_state_and_says_so_once(world: World) -> None:
+    deployment = world.serving()
+    world.cluster.fail_with = Unreachable("connection refused")
+
+    world.look(deployment)
+    world.clock.move(60)
+    world.look(deployment)
+
+    assert deployment.state == DeploymentState.READY
+    assert "connection refused" in deployment.state_reason
+    assert DeploymentEvent.objects.filter(kind="unreachable").count() == 1
+    world.cluster.fail_with = None
+    world.clock.move(120)
+    assert world.look(deployment).state_reason == ""
+
+
+class WorkerKilled(BaseException):
+    """What SIGKILL is to a test."""
+
+
+def test_a_worker_killed_between_apply_and_record_costs_one_lease(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    # The sixth object is the workload: everything is on the cluster, nothing is recorded.
+    world.cluster.after_apply = []
+    original = world.cluster.apply
+
+    def apply_then_die(manifest, **options):
+        made = original(manifest, **options)
+        if manifest["kind"] == "InferenceService" and not options.get("dry_run"):
+            raise WorkerKilled
+        return made
+
+    world.cluster.apply = apply_then_die
+    with pytest.raises(WorkerKilled):
+        world.work()
+    deployment = Deployment.objects.get()
+    assert deployment.observed == {}
+    world.cluster.apply = original
+
+    world.work()
+    assert Deployment.objects.get().observed == {}, "the dead worker's lease still holds"
+    world.clock.move(91)
+    world.work()
+
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+    assert Deployment.objects.get().observed["r1"]["stage"] == "accepted"
+    pushes = [call for call in world.cluster.writes if call[1] == "InferenceService"]
+    assert len(pushes) == 1
+
+
+def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) -> None:
+    deployment = world.serving()
+    world.cluster.calls.clear()
+
+    change = world.approved(changes.request_retire(actor=world.member, deployment_id=deployment.pk))
+    deployment.refresh_from_db()
+
+    assert world.cluster.writes == [
+        ("delete", "HTTPRoute", "detector"),
+        ("delete", "InferenceService", "detector-r1"),
+    ]
+    assert deployment.is_retired
+    assert deployment.state == DeploymentState.RETIRED
+    assert change.state == ChangeState.DONE
+    assert Workload.objects.filter(retired_at=None).count() == 0
+    again = changes.request_deploy(actor=world.member, draft=world.draft())
+    assert again.deployment_id != deployment.pk
+
+
+def test_what_was_deleted_behind_our_back_is_made_again(world: World) -> None:
+    deployment = world.serving()
+    del world.cluster.objects["InferenceService", "vision", "detector-r1"]
+
+    world.look(deployment)
+
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert deployment.state == DeploymentState.DEGRADED
+
+
+def test_a_route_edited_by_hand_is_put_right(world: World) -> None:
+    deployment = world.serving()
+    route = world.cluster.objects["HTTPRoute", "vision", "detector"]
+    route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 7
+
+    world.look(deployment)
+
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+
+
+def test_two_workers_on_one_deployment_push_once(world: World) -> None:
+    from deployments.services import reconcile
+    from portal.core import leases
+
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    from deployments.services import applying
+
+    applying.apply_change(change_id=change.pk)
+    held = leases.claim(Deployment, change.deployment_id, seconds=60)
+    assert held is not None
+
+    reconcile.reconcile(deployment_id=change.deployment_id)
+
+    assert world.cluster.writes == []
+
+
+def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    changes.reject(actor=world.lead, change_id=change.pk, comment="use a smaller GPU")
+    world.work()
+
+    assert Deployment.objects.get().is_retired
+    assert world.cluster.writes == []
+    changes.request_deploy(actor=world.member, draft=world.draft())
+    assert Deployment.objects.filter(is_retired=False).count() == 1
+    assert Revision.objects.count() == 2
+    assert ChangeRequest.objects.count() == 2
