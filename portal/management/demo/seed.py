@@ -12,9 +12,11 @@ from pathlib import Path
 
 from django.core.management import call_command
 
+from fleet.services import clusters, demo_history, prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
 from portal.accounts.policy import SYSTEM
+from portal.core import clock
 from portal.management.demo import people, probes
 
 _LONGEST_WAIT_SECONDS = 60
@@ -29,6 +31,12 @@ def plant(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -
         _ensure_user(name, passwords[name])
     for slug in people.TEAMS:
         _ensure_team(slug)
+    prices.load_catalogue(actor=SYSTEM)
+    draft = clusters.ClusterDraft(
+        name="local", kind="local", gateway_url=gateway_url, kubeconfig_path=str(kubeconfig)
+    )
+    cluster_id = clusters.register(actor=SYSTEM, draft=draft)
+    demo_history.plant(cluster_id=cluster_id, until=clock.now())
 
 
 def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
