@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -81,6 +82,10 @@ def main(arguments: list[str]) -> int:
     )
     ready_line = f"local cluster ready at https://{_HOST}:{port} ({credentials.kubeconfig})"
     server = Server(config, hub, ready_line)
+    # uvicorn raises the signal again once it has stopped; the default would end us before the
+    # controllers could end their processes.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     try:
         if controllers is not None:
             controllers.start()

@@ -11,7 +11,7 @@ from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.errors import JsonObject
 
 CONTROLLER = "slipway.dev/local-envoy"
-_DURATION = re.compile(r"(\d+)(h|m|s|ms)")
+_DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
 

@@ -20,6 +20,7 @@ from fleet.localcluster.controllers.pod_runner import (
 )
 from fleet.localcluster.controllers.rounds import for_each
 from fleet.localcluster.controllers.storage import S3Settings
+from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT
 from fleet.localcluster.store import Store
@@ -54,6 +55,7 @@ class Kubelet:
             logger.warning("ended %s processes that an earlier run had left", ended)
         known = {directory_name(pod) for pod in self._store.list(POD)}
         for directory in self._pods_directory.iterdir():
+            remove_shared_memory(memory_prefix(directory))
             if directory.name not in known:
                 shutil.rmtree(directory, ignore_errors=True)
         self.reconcile()

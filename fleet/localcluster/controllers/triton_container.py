@@ -48,7 +48,7 @@ class TritonContainer:
         self._record = pod_directory / f"{name}.pid"
         self._installation = installation
         self._probes = probes
-        self._memory_prefix = f"slipway-{pod_directory.name.rpartition('_')[2]}-{name}-"
+        self._memory_prefix = f"{memory_prefix(pod_directory)}{name}-"
         self._child: processes.Child | None = None
         self._http_port = 0
         self._started_at = 0.0
@@ -174,8 +174,18 @@ class TritonContainer:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        for leftover in _SHARED_MEMORY.glob(f"{self._memory_prefix}*"):
-            leftover.unlink(missing_ok=True)
+        remove_shared_memory(self._memory_prefix)
+
+
+def memory_prefix(pod_directory: Path) -> str:
+    """How shared memory of the pod in this directory is named."""
+    return f"slipway-{pod_directory.name.rpartition('_')[2]}-"
+
+
+def remove_shared_memory(prefix: str) -> None:
+    """Triton leaves its own behind when it is killed."""
+    for leftover in _SHARED_MEMORY.glob(f"{prefix}*"):
+        leftover.unlink(missing_ok=True)
 
 
 def is_triton(container: JsonObject) -> bool:

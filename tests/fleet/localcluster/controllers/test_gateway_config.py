@@ -1,0 +1,130 @@
+"""Envoy's configuration and route statuses, without an Envoy."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fleet.localcluster.controllers import envoy_config, http_routes
+from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
+from fleet.localcluster.controllers.envoy_files import EnvoyFiles
+from tests.fleet.localcluster.controllers import manifests
+
+
+def _only_route(listed: list[Route]) -> dict:  # type: ignore[type-arg]
+    hosts = envoy_config.routes(listed)["resources"][0]["virtual_hosts"]
+    return dict(hosts[0]["routes"][0])
+
+
+def test_a_route_becomes_weights_a_rewrite_and_a_timeout() -> None:
+    made = _only_route(http_routes.routes_of(manifests.route({"one": 90, "two": 10})))
+
+    assert made["match"] == {"path_separated_prefix": "/vision/digits"}
+    assert made["route"]["weighted_clusters"]["clusters"] == [
+        {"name": "vision_one-predictor_80", "weight": 90},
+        {"name": "vision_two-predictor_80", "weight": 10},
+    ]
+    assert made["route"]["timeout"] == "60s"
+    assert "5xx" not in made["route"]["retry_policy"]["retry_on"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "replacement", "path", "result"),
+    [
+        ("/a/b", "/", "/a/b/v2/models", "/v2/models"),
+        ("/a/b", "/", "/a/b", "/"),
+        ("/a/b", "/x", "/a/b/v2", "/x/v2"),
+        ("/a.b", "/", "/a.b/v2", "/v2"),
+    ],
+)
+def test_prefixes_are_rewritten(prefix: str, replacement: str, path: str, result: str) -> None:
+    route = Route(prefix, False, (), replacement, "1s", (Backend("c", 1),))
+
+    rewrite = _only_route([route])["route"]["regex_rewrite"]
+
+    assert re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], path) == result
+
+
+def test_a_route_without_weight_answers_500() -> None:
+    made = _only_route(http_routes.routes_of(manifests.route({"one": 0})))
+
+    assert made["direct_response"]["status"] == 500
+
+
+def test_longer_prefixes_come_first() -> None:
+    listed = [
+        Route(path, False, (), None, "1s", (Backend("c", 1),)) for path in ("/", "/a", "/a/b")
+    ]
+
+    hosts = envoy_config.routes(listed)["resources"][0]["virtual_hosts"]
+
+    prefixes = [next(iter(item["match"].values())) for item in hosts[0]["routes"]]
+    assert prefixes == ["/a/b", "/a", "/"]
+
+
+def test_unsupported_filters_are_refused_in_words() -> None:
+    route = manifests.route({"one": 1})
+    route["spec"]["rules"][0]["filters"] = [{"type": "RequestMirror"}]
+
+    with pytest.raises(http_routes.UnsupportedRoute, match="URLRewrite"):
+        http_routes.routes_of(route)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10s", "10s"), ("1m30s", "90s"), ("500ms", "0.5s")])
+def test_durations_of_the_gateway_api_are_understood(text: str, seconds: str) -> None:
+    route = manifests.route({"one": 1})
+    route["spec"]["rules"][0]["timeouts"] = {"request": text}
+
+    assert http_routes.routes_of(route)[0].timeout == seconds
+
+
+def _pod(name: str, *, is_ready: bool = True, is_deleted: bool = False) -> dict:  # type: ignore[type-arg]
+    pod = manifests.pod(name)
+    pod["metadata"] |= {
+        "labels": {"app": "m"},
+        "annotations": {"local.slipway.dev/port-8080": "4711"},
+    }
+    if is_deleted:
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    status = "True" if is_ready else "False"
+    pod["status"] = {"conditions": [{"type": "Ready", "status": status}]}
+    return pod
+
+
+def test_only_ready_pods_that_stay_are_endpoints() -> None:
+    service = {
+        "metadata": {"name": "m", "namespace": "vision"},
+        "spec": {"selector": {"app": "m"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+    pods = [_pod("a"), _pod("b", is_ready=False), _pod("c", is_deleted=True)]
+
+    assert http_routes.endpoints_of(service, 80, pods) == [Endpoint("127.0.0.1", 4711)]
+    assert http_routes.endpoints_of(service, 81, pods) == []
+
+
+def test_missing_services_are_named_in_the_status() -> None:
+    route = manifests.route({"one": 1})
+    route["metadata"]["generation"] = 3
+
+    parents = route["spec"]["parentRefs"]
+    status = http_routes.status_of(route, parents, None, ["vision/one-predictor:80"])
+
+    resolved = status["parents"][0]["conditions"][1]
+    assert (resolved["status"], resolved["reason"]) == ("False", "BackendNotFound")
+    assert "vision/one-predictor:80" in resolved["message"]
+    assert resolved["observedGeneration"] == 3
+
+
+def test_files_are_complete_and_keep_clusters_for_a_while(tmp_path: Path) -> None:
+    files = EnvoyFiles(tmp_path, 4712)
+    listed = http_routes.routes_of(manifests.route({"one": 1}))
+
+    files.update(listed, {"vision_one-predictor_80": [Endpoint("127.0.0.1", 1)]})
+    files.update([], {})
+
+    live = tmp_path / "live"
+    assert "vision_one-predictor_80" in (live / "clusters" / "clusters.json").read_text()
+    assert "vision_one-predictor_80" not in (live / "routes" / "routes.json").read_text()
+    assert (live / "endpoints" / "vision_one-predictor_80.json").is_file()
+    assert not list(tmp_path.rglob("*.partial"))
+    assert (tmp_path / "bootstrap.json").is_file()

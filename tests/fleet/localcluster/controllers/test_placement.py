@@ -1,0 +1,118 @@
+"""Where pods go, and the words for why they cannot."""
+
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet.localcluster.controllers import nodes, placement, resources
+from tests.fleet.localcluster.controllers import manifests
+
+_NODES = [nodes.node_of(machine, is_simulated=True) for machine in nodes.SIMULATED]
+
+
+def test_too_many_gpus_are_refused_with_the_words_of_kubernetes() -> None:
+    found = placement.place(manifests.gpu_pod(5), _NODES, {})
+
+    assert found.node is None
+    assert found.message == "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+
+
+def test_each_node_names_its_own_reason() -> None:
+    used = {"local-t4-1": {"nvidia.com/gpu": Decimal(4)}}
+
+    found = placement.place(manifests.gpu_pod(1, cpu="6", memory="20Gi"), _NODES, used)
+
+    assert found.message == (
+        "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 Insufficient cpu, "
+        "2 Insufficient memory."
+    )
+
+
+def test_a_pod_without_toleration_meets_the_taint() -> None:
+    found = placement.place(manifests.pod(), _NODES, {})
+
+    assert found.message == (
+        "0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: true}."
+    )
+
+
+def test_node_selector_and_cordon_are_respected() -> None:
+    pod = manifests.gpu_pod(1)
+    pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-A10G"}
+    cordoned = {**_NODES[0], "spec": {**_NODES[0]["spec"], "unschedulable": True}}
+
+    found = placement.place(pod, [cordoned, *_NODES[1:]], {})
+    nowhere = placement.place(pod, [cordoned, _NODES[2]], {})
+
+    assert found.node == "local-a10g-2"
+    assert nowhere.message == (
+        "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+        "1 node(s) were unschedulable."
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "node"),
+    [
+        ("In", ["Tesla-T4"], "local-t4-1"),
+        ("NotIn", ["NVIDIA-A10G"], "local-t4-1"),
+        ("DoesNotExist", [], None),
+    ],
+)
+def test_required_node_affinity_is_respected(
+    operator: str, values: list[str], node: str | None
+) -> None:
+    expression = {"key": "nvidia.com/gpu.product", "operator": operator, "values": values}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    pod = manifests.gpu_pod(1)
+    pod["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    }
+
+    assert placement.place(pod, _NODES, {}).node == node
+
+
+def test_no_nodes_at_all() -> None:
+    message = placement.place(manifests.pod(), [], {}).message
+
+    assert message == "no nodes available to schedule pods"
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("3920m", "3.92"), ("14162Mi", str(14162 * 2**20)), ("1", "1"), ("2k", "2000"), (4, "4")],
+)
+def test_quantities_are_exact(text: object, amount: str) -> None:
+    assert resources.parse_quantity(text) == Decimal(amount)
+
+
+def test_a_word_is_not_a_quantity() -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        resources.parse_quantity("many")
+
+
+_pods = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(100, 60000), st.integers(64, 200000)), max_size=60
+)
+
+
+@given(_pods)
+@settings(max_examples=60, deadline=None)
+def test_no_node_is_ever_over_committed(wishes: list[tuple[int, int, int]]) -> None:
+    used: defaultdict[str, resources.Amounts] = defaultdict(dict)
+
+    for number, (gpus, cpu, memory) in enumerate(wishes):
+        pod = manifests.gpu_pod(gpus, cpu=f"{cpu}m", memory=f"{memory}Mi", name=f"p{number}")
+        found = placement.place(pod, _NODES, used)
+        if found.node is not None:
+            used[found.node] = resources.add(used[found.node], resources.of_pod(pod))
+        else:
+            assert found.message.startswith("0/3 nodes are available: ")
+
+    for node in _NODES:
+        allocatable = resources.of_node(node)
+        for name, amount in used[node["metadata"]["name"]].items():
+            assert amount <= allocatable[name]
