@@ -25,8 +25,8 @@ _FIELDS = (
 )
 
 
-def write(cluster: Cluster, seen: Sequence[ObservedNode], *, at: datetime) -> dict[str, int]:
-    """Create and update rows; returns name to row of the nodes that are new here."""
+def write(cluster: Cluster, seen: Sequence[ObservedNode], *, at: datetime) -> list[Node]:
+    """Create and update rows; returns those that are new here."""
     rows = {row.uid: row for row in Node.objects.filter(cluster=cluster, uid__in=_uids(seen))}
     newest = {node.uid: node for node in sorted(seen, key=lambda one: one.resource_version)}
     new = [_row(cluster, node, at) for node in newest.values() if node.uid not in rows]
@@ -42,7 +42,7 @@ def write(cluster: Cluster, seen: Sequence[ObservedNode], *, at: datetime) -> di
     Node.objects.filter(cluster=cluster, uid__in=_uids(seen), last_seen_at__lt=at).update(
         last_seen_at=at
     )
-    return {row.name: row.pk for row in new}
+    return new
 
 
 def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:

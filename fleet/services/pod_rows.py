@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from django.db.models import Q
+
 from fleet.domain.observed import ObservedPod
 from fleet.models import Cluster, Node, Pod, Workload
 
@@ -55,14 +57,15 @@ def write(cluster: Cluster, seen: Sequence[ObservedPod], *, at: datetime) -> set
     return {row.pk for row in [*new, *changed]}
 
 
-def attach(cluster: Cluster, new_nodes: Mapping[str, int]) -> set[int]:
+def attach(cluster: Cluster, new_nodes: Collection[Node]) -> set[int]:
     """Pods that were told of before their node; returns their rows."""
     found: set[int] = set()
-    for name, pk in new_nodes.items():
-        waiting = Pod.objects.filter(cluster=cluster, node=None, node_name=name, gone_at=None)
+    for node in new_nodes:
+        in_its_life = Q(ended_at=None) | Q(ended_at__gt=node.first_seen_at)
+        waiting = Pod.objects.filter(in_its_life, cluster=cluster, node=None, node_name=node.name)
         pods = list(waiting.values_list("pk", flat=True))
         if pods:
-            Pod.objects.filter(pk__in=pods).update(node_id=pk)
+            Pod.objects.filter(pk__in=pods).update(node=node)
             found.update(pods)
     return found
 
@@ -112,7 +115,7 @@ def _workloads(cluster: Cluster, seen: Collection[ObservedPod]) -> _Names:
 
 def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> dict[str, int]:
     names = {pod.node_name for pod in seen if pod.node_name}
-    rows = Node.objects.filter(cluster=cluster, name__in=names, gone_at=None)
+    rows = Node.objects.filter(cluster=cluster, name__in=names).order_by("first_seen_at")
     return {row.name: row.pk for row in rows}
 
 

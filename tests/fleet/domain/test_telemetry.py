@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.domain.telemetry import Counters, Reading, increases, total
+from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
+
+START = datetime(2026, 11, 20, 10, tzinfo=UTC)
+PAGE = """# HELP nv_inference_request_success Number of successful inference requests
+# TYPE nv_inference_request_success counter
+nv_inference_request_success{model="detector",version="1"} 40
+nv_inference_request_success{model="other",version="1"} 9
+# TYPE nv_inference_request_failure counter
+nv_inference_request_failure{model="detector",reason="OTHER",version="1"} 1
+nv_inference_request_failure{model="detector",reason="BACKEND",version="1"} 2
+# TYPE nv_inference_count counter
+nv_inference_count{model="detector",version="1"} 80
+# TYPE nv_inference_exec_count counter
+nv_inference_exec_count{model="detector",version="1"} 20
+# TYPE nv_inference_request_duration_us counter
+nv_inference_request_duration_us{model="detector",version="1"} 1.2e+06
+# TYPE nv_inference_pending_request_count gauge
+nv_inference_pending_request_count{model="detector",version="1"} 3
+# TYPE nv_inference_request_summary_us summary
+nv_inference_request_summary_us_count{model="detector",version="1"} 40
+nv_inference_request_summary_us_sum{model="detector",version="1"} 1200000
+nv_inference_request_summary_us{model="detector",version="1",quantile="0.95"} 45000
+# TYPE nv_gpu_utilization gauge
+nv_gpu_utilization{gpu_uuid="GPU-1"} 0.5
+"""
+
+
+def reading(seconds: float, success: int, compute_us: int = 0) -> Reading:
+    return Reading(
+        START + timedelta(seconds=seconds),
+        Counters(request_success=success, compute_infer_us=compute_us),
+    )
+
+
+def test_page_of_one_model_sums_versions_and_failure_reasons() -> None:
+    page = TritonPage(PAGE, model="detector")
+
+    assert page.counters == Counters(40, 3, 80, 20, 1_200_000)
+    assert (page.pending_requests, page.gpu_utilisation, page.request_p95_us) == (3, 0.5, 45000)
+
+
+@pytest.mark.parametrize("text", ["", "<html>", "nv_cpu_utilization 0.5\n", PAGE[:90]])
+def test_page_without_counters_is_not_known_rather_than_zero(text: str) -> None:
+    with pytest.raises(NotTritonMetrics):
+        TritonPage(text, model="detector")
+
+
+def test_counter_that_went_down_began_anew() -> None:
+    found = increases([reading(0, 100), reading(5, 110), reading(10, 4)], ready_at=None)
+
+    assert [one.counters.request_success for one in found] == [10, 4]
+
+
+def test_first_reading_counts_only_when_the_pod_had_just_begun() -> None:
+    readings = [reading(0, 7), reading(5, 9)]
+
+    fresh = increases(readings, ready_at=START - timedelta(seconds=10))
+    old = increases(readings, ready_at=START - timedelta(hours=1))
+
+    assert total(fresh).request_success == 9
+    assert total(old).request_success == 2
+
+
+def test_gap_counts_its_requests_but_not_its_time() -> None:
+    found = increases([reading(0, 0), reading(3600, 50)], ready_at=None)
+
+    assert (found[0].counters.request_success, found[0].observed_ms) == (50, 0)
+
+
+def test_busy_time_is_the_time_a_model_executed() -> None:
+    found = increases([reading(0, 0), reading(10, 5, compute_us=2_500_000)], ready_at=None)
+
+    assert (found[0].busy_ms, found[0].observed_ms, found[0].busy_source) == (
+        2500,
+        10_000,
+        "triton",
+    )
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 1000)), min_size=1, max_size=30))
+def test_every_request_between_readings_is_counted_once_whatever_restarts(
+    steps: list[tuple[bool, int]],
+) -> None:
+    counter, answered, readings = 0, 0, [reading(0, 0)]
+    for second, (is_restart, more) in enumerate(steps, start=1):
+        # A restart is only seen when the new count is below the old one.
+        counter = 0 if is_restart and more < counter else counter
+        counter += more
+        answered += more
+        readings.append(reading(second, counter))
+
+    assert total(increases(readings, ready_at=None)).request_success == answered

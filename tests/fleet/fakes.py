@@ -1,0 +1,121 @@
+"""A cluster in memory, at the gateway's Protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
+from fleet.domain.kinds import Manifest, ResourceType, find
+from fleet.gateways.kube import Listing, WatchEvent
+
+
+class FakeKube:
+    """Set `broken` to make every call raise it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.applied: list[tuple[str, bool]] = []
+        self.pages: dict[str, str | ClusterError] = {}
+        self.broken: ClusterError | None = None
+        self.revision = 100
+        self.api_groups: dict[str, list[str]] = {
+            "serving.kserve.io": ["v1beta1"],
+            "gateway.networking.k8s.io": ["v1"],
+        }
+        self.on_list: Callable[[], None] = lambda: None
+
+    def put(self, *items: Mapping[str, Any]) -> None:
+        for item in items:
+            metadata = item["metadata"]
+            self.objects[item["kind"], metadata.get("namespace", ""), metadata["name"]] = dict(item)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        del self.objects[kind, namespace, name]
+
+    def _check(self) -> None:
+        if self.broken:
+            raise self.broken
+
+    def apply(
+        self, manifest: Manifest, *, dry_run: bool = False, force: bool = False
+    ) -> dict[str, Any]:
+        self._check()
+        self.applied.append((str(manifest["kind"]), dry_run))
+        if not dry_run:
+            self.put(manifest)
+        return dict(manifest)
+
+    def get(self, kind: ResourceType, namespace: str | None, name: str) -> dict[str, Any]:
+        self._check()
+        try:
+            return self.objects[kind.kind, namespace or "", name]
+        except KeyError as error:
+            raise ObjectNotFound(f"{kind.plural} {name} not found") from error
+
+    def list_all(
+        self,
+        kind: ResourceType,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Listing:
+        self._check()
+        items = [
+            item
+            for (found, in_namespace, _), item in self.objects.items()
+            if found == kind.kind
+            and namespace in (None, in_namespace)
+            and (labels or {}).items() <= (item["metadata"].get("labels") or {}).items()
+        ]
+        self.on_list()
+        return Listing(items, str(self.revision))
+
+    def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None:
+        self.get(kind, namespace, name)
+        self.remove(kind.kind, namespace or "", name)
+
+    def merge_patch(
+        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
+    ) -> dict[str, Any]:
+        found = self.get(kind, namespace, name)
+        found.update(patch)
+        return found
+
+    def watch(
+        self,
+        kind: ResourceType,
+        *,
+        resource_version: str,
+        labels: Mapping[str, str] | None = None,
+        seconds: int = 50,
+    ) -> Iterator[WatchEvent]:
+        self._check()
+        return iter(())
+
+    def proxy_get(
+        self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
+    ) -> str:
+        self._check()
+        page = self.pages.get(pod, ObjectNotFound(pod))
+        if isinstance(page, ClusterError):
+            raise page
+        return page
+
+    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+        self._check()
+        return f"log of {namespace}/{pod}"
+
+    def version(self) -> str:
+        self._check()
+        return "v1.36.2"
+
+    def groups(self) -> dict[str, list[str]]:
+        self._check()
+        return self.api_groups
+
+    def resource_type(self, api_version: str, kind: str) -> ResourceType:
+        found = find(api_version, kind)
+        if found is None:
+            raise ObjectNotFound(f"{kind} in {api_version} is not served")
+        return found

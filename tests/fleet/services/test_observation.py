@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+
+import pytest
+
+from fleet.models import Cluster, GpuLease, Node, Pod
+from fleet.services import observation, observers
+from fleet.services.observation import Complete, Seen
+from tests.fleet.objects import START, node, pod
+
+HOUR = timedelta(hours=1)
+pytestmark = pytest.mark.django_db
+
+
+def facts(cluster: Cluster) -> list[tuple[object, ...]]:
+    return list(
+        GpuLease.objects.filter(cluster=cluster).values_list(
+            "pod_name", "node__name", "team_slug", "share_ppm", "started_at", "ended_at"
+        )
+    )
+
+
+def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, detector: int) -> None:
+    scheduled = START + timedelta(minutes=5)
+
+    observation.record(
+        cluster_id=cluster.pk,
+        seen=Seen(nodes=[node()], pods=[pod(scheduled=scheduled)]),
+        at=START + HOUR,
+    )
+
+    assert facts(cluster) == [("detector-r1-abc", "node-1", "vision", 1_000_000, scheduled, None)]
+    assert Pod.objects.get().workload_id == detector
+
+
+def test_pending_pod_holds_nothing_and_tells_why(cluster: Cluster, detector: int) -> None:
+    waiting = pod(node_name="", scheduled=None, phase="Pending")
+
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[waiting]), at=START)
+
+    assert facts(cluster) == []
+    row = Pod.objects.get()
+    assert row.reason == "Unschedulable"
+    assert row.message == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+
+
+def test_every_order_of_the_same_events_gives_the_same_lease(
+    cluster: Cluster, detector: int
+) -> None:
+    done = START + HOUR
+    events = [
+        Seen(nodes=[node()]),
+        Seen(pods=[pod(version=2, node_name="", scheduled=None, phase="Pending")]),
+        Seen(pods=[pod(version=3)]),
+        Seen(pods=[pod(version=4, phase="Succeeded", finished=done)]),
+        Seen(deleted_pods=[pod(version=5, phase="Succeeded", finished=done, deleted=done)]),
+    ]
+    expected = [("detector-r1-abc", "node-1", "vision", 1_000_000, START, done)]
+
+    for order in itertools.permutations(events):
+        GpuLease.objects.all().delete()
+        Pod.objects.all().delete()
+        Node.objects.all().delete()
+        for seen in order:
+            observation.record(cluster_id=cluster.pk, seen=seen, at=START + 2 * HOUR)
+        assert facts(cluster) == expected
+
+
+def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) -> None:
+    seen = Seen(nodes=[node()], pods=[pod()])
+    observation.record(cluster_id=cluster.pk, seen=seen, at=START)
+    before = list(GpuLease.objects.values()), list(Pod.objects.values())
+
+    observation.record(cluster_id=cluster.pk, seen=seen, at=START + HOUR)
+
+    assert (list(GpuLease.objects.values()), list(Pod.objects.values())) == before
+
+
+def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
+    cluster: Cluster, detector: int
+) -> None:
+    observation.replace_all(
+        cluster_id=cluster.pk, nodes=Complete([node()], 10), pods=Complete([pod()], 10), at=START
+    )
+
+    observation.replace_all(
+        cluster_id=cluster.pk,
+        nodes=Complete([node()], 20),
+        pods=Complete([], 20),
+        at=START + 3 * HOUR,
+    )
+
+    assert facts(cluster) == [("detector-r1-abc", "node-1", "vision", 1_000_000, START, START)]
+    assert Cluster.objects.get().last_seen_at == START + 3 * HOUR
+
+
+def test_pod_newer_than_the_listing_is_not_taken_for_gone(cluster: Cluster, detector: int) -> None:
+    observation.record(
+        cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod(version=30)]), at=START
+    )
+
+    observation.replace_all(
+        cluster_id=cluster.pk, nodes=Complete([node()], 20), pods=Complete([], 20), at=START
+    )
+
+    assert Pod.objects.get().gone_at is None
+
+
+def test_node_that_goes_takes_its_leases_with_it(cluster: Cluster, detector: int) -> None:
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod()]), at=START)
+
+    observation.record(
+        cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(version=9)]), at=START + HOUR
+    )
+
+    assert [lease[-1] for lease in facts(cluster)] == [START + HOUR]
+    assert Node.objects.get().gone_at == START + HOUR
+
+
+def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> None:
+    observation.record(
+        cluster_id=cluster.pk,
+        seen=Seen(nodes=[node()], pods=[pod("stray", workload="", namespace="default")]),
+        at=START,
+    )
+
+    assert [(lease[0], lease[2]) for lease in facts(cluster)] == [("stray", "")]
+
+
+def test_pod_without_gpu_and_workload_is_not_kept(cluster: Cluster) -> None:
+    system = pod("coredns", workload="", units=0)
+
+    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[system]), at=START)
+
+    assert not Pod.objects.exists()
+
+
+def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
+    cluster: Cluster, detector: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[int, str]] = []
+    monkeypatch.setattr(observers, "_observers", [])
+    observers.register(lambda pk, labels: heard.append((pk, labels["slipway.dev/deployment-id"])))
+    seen = Seen(nodes=[node()], pods=[pod("a"), pod("b")])
+
+    for _ in range(2):
+        observation.record(cluster_id=cluster.pk, seen=seen, at=START)
+
+    assert heard == [(cluster.pk, "7")]
+
+
+def test_node_of_the_same_name_with_another_uid_is_another_life(cluster: Cluster) -> None:
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
+    observation.record(
+        cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(uid="first", version=2)]), at=START
+    )
+
+    observation.record(
+        cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="second", version=3)]), at=START
+    )
+
+    lives = Node.objects.order_by("pk").values_list("uid", "gone_at")
+    assert list(lives) == [("first", START), ("second", None)]
