@@ -74,7 +74,7 @@ def twins_of(version: ModelVersion) -> list[int]:
 
 def live_deployments() -> QuerySet[Deployment]:
     return Deployment.objects.filter(is_retired=False).select_related(
-        "team", "stable_revision__version", "candidate_revision__version"
+        "team", "cluster", "stable_revision__version", "candidate_revision__version"
     )
 
 

@@ -1,0 +1,56 @@
+"""Two versions side by side, one row per fact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    name: str
+    left: str
+    right: str
+
+    @property
+    def is_different(self) -> bool:
+        return self.left != self.right
+
+
+def facts_of(signature: Mapping[str, Any]) -> dict[str, str]:
+    """A signature as named lines of text."""
+    facts = {}
+    for kind in ("inputs", "outputs"):
+        for tensor in signature.get(kind, []):
+            dims = ", ".join("any" if dim < 0 else str(dim) for dim in tensor["dims"])
+            facts[f"{kind[:-1]} {tensor['name']}"] = f"{tensor['dtype']} [{dims}]"
+    for name in ("max_batch_size", "parameter_count", "producer"):
+        if name in signature:
+            facts[name.replace("_", " ")] = str(signature[name])
+    for domain, number in sorted(signature.get("opset", {}).items()):
+        facts[f"opset {domain}"] = str(number)
+    return facts
+
+
+def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedFact]:
+    """Names in the order of the left side, then what only the right side has."""
+    names = [*left, *(name for name in right if name not in left)]
+    return [ComparedFact(n, _text(left.get(n)), _text(right.get(n))) for n in names]
+
+
+def numeric_keys(metadata: list[Mapping[str, Any]]) -> list[str]:
+    """Keys that hold a number in at least one of them, accuracy first, then by name."""
+    keys = {
+        key
+        for stated in metadata
+        for key, value in stated.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return sorted(keys, key=lambda key: (key != "accuracy", key))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return "" if value is None else str(value)

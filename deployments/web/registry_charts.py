@@ -1,0 +1,42 @@
+"""A metric over a model's versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployments.models import ModelVersion
+from portal.ui.charts import Chart, Point, lines
+
+
+def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart | None:
+    """Oldest first along a line; None when fewer than two versions state it."""
+    known = [v for v in sorted(versions, key=lambda v: v.number) if metric in v.metadata]
+    known = [v for v in known if isinstance(v.metadata[metric], int | float)]
+    if len(known) < 2:
+        return None
+    values = [{"version": f"{v.number}", "value": v.metadata[metric]} for v in known]
+    label = f"{metric} of versions {known[0].number} to {known[-1].number}"
+    frame = lines(
+        label=label, points=[Point(v.created_at, metric, None) for v in known], unit=metric
+    )
+    spec = {key: value for key, value in frame.spec.items() if key != "layer"} | {
+        "data": {"values": values},
+        "mark": {"type": "line", "point": True, "strokeWidth": 1.8, "color": "var(--series-1)"},
+        "encoding": {
+            "x": {
+                "field": "version",
+                "type": "ordinal",
+                "sort": None,
+                "axis": {"title": "version", "labelAngle": 0, "labelOverlap": True},
+            },
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "scale": {"zero": False},
+                "axis": {"title": metric, "tickCount": 4},
+            },
+            "tooltip": [{"field": "version"}, {"field": "value", "title": metric}],
+        },
+    }
+    rows = [(str(v.number), str(v.metadata[metric])) for v in known]
+    return Chart(label=label, spec=spec, header=("Version", metric), rows=rows)

@@ -1,0 +1,112 @@
+"""Forms of the registry's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+
+from deployments.web.service_forms import ServiceForm
+
+KNOWN_KEYS = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
+
+
+class MetadataForm(ServiceForm):
+    renamed: ClassVar[Mapping[str, str]] = {
+        f"metadata.{key}": key for key in (*KNOWN_KEYS, "tags", "notes")
+    }
+
+    accuracy = forms.CharField(
+        required=False, max_length=20, label="Accuracy", help_text="Between 0 and 1, such as 0.914."
+    )
+    dataset_version = forms.CharField(required=False, max_length=500, label="Dataset version")
+    trained_at = forms.CharField(
+        required=False,
+        max_length=40,
+        label="Trained at",
+        help_text="2026-11-21 or 2026-11-21T10:30",
+    )
+    framework = forms.CharField(required=False, max_length=500, label="Framework")
+    commit = forms.CharField(required=False, max_length=64, label="Commit")
+    run_url = forms.CharField(required=False, max_length=500, label="Training run")
+    tags = forms.CharField(
+        required=False, max_length=900, label="Tags", help_text="Words with commas between them."
+    )
+    more = forms.CharField(
+        required=False,
+        label="More",
+        help_text="One per line: key = value. Numbers can be drawn as a chart.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def metadata(self) -> dict[str, Any]:
+        """What was stated; numbers in free keys become numbers."""
+        stated = {key: self.cleaned_data[key] for key in (*KNOWN_KEYS, "tags")}
+        for line in self.cleaned_data["more"].splitlines():
+            key, separator, value = line.partition("=")
+            if separator:
+                stated[key.strip()] = _number_or_text(value.strip())
+        return {key: value for key, value in stated.items() if value not in ("", None)}
+
+    @classmethod
+    def initial_of(cls, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        known = {key: metadata.get(key, "") for key in KNOWN_KEYS}
+        others = [k for k in metadata if k not in (*KNOWN_KEYS, "tags")]
+        return known | {
+            "tags": ", ".join(metadata.get("tags", [])),
+            "more": "\n".join(f"{key} = {metadata[key]}" for key in others),
+        }
+
+
+class UploadForm(MetadataForm):
+    """Filled in by people, sent by static/js/upload.js through the API."""
+
+    team = forms.ChoiceField(label="Team")
+    model = forms.CharField(
+        max_length=40,
+        label="Model",
+        help_text="Small letters, digits and '-'. A new name makes a new model.",
+    )
+
+    field_order = ("team", "model")
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"] = forms.ChoiceField(
+            label="Team", choices=[(slug, slug) for slug in teams]
+        )
+
+
+class AliasForm(ServiceForm):
+    renamed: ClassVar[Mapping[str, str]] = {"version": "alias"}
+
+    alias = forms.CharField(max_length=60, label="Alias", help_text="champion, staging …")
+    is_protected = forms.BooleanField(
+        required=False, label="Protected: only leads move it", initial=False
+    )
+
+
+class ReleaseForm(ServiceForm):
+    reason = forms.CharField(max_length=2000, label="Why it is safe")
+    days = forms.IntegerField(min_value=1, max_value=365, initial=30, label="Holds for")
+
+
+class ReasonForm(ServiceForm):
+    reason = forms.CharField(required=False, max_length=2000, label="Why")
+
+
+class ModelForm(ServiceForm):
+    task = forms.CharField(required=False, max_length=60, label="Task")
+    description = forms.CharField(
+        required=False, label="Description", widget=forms.Textarea(attrs={"rows": 8})
+    )
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,84 @@
+"""The Models table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from deployments.domain.states import VersionState
+from deployments.selectors import registry_lists
+from deployments.selectors.registry_lists import SORTS, ModelFilter
+from deployments.web.fragments import respond
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui import teams
+from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+_PER_PAGE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    address: str
+    direction: str
+
+
+class FilterForm(forms.Form):
+    q = forms.CharField(required=False, max_length=200)
+    tag = forms.CharField(required=False, max_length=40)
+    framework = forms.CharField(required=False, max_length=80)
+    state = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((s.value, s.value) for s in VersionState)]
+    )
+    sort = forms.ChoiceField(required=False, choices=[(name, name) for name in SORTS])
+
+
+@require_GET
+@people_only
+def models(request: HttpRequest, user: User) -> HttpResponse:
+    form = FilterForm(request.GET)
+    asked = form.cleaned_data if form.is_valid() else {}
+    team = teams.current(request)
+    sort = asked.get("sort") or "-changed"
+    wanted = ModelFilter(
+        team_slug=team.slug if team else "",
+        search=asked.get("q", ""),
+        tag=asked.get("tag", ""),
+        framework=asked.get("framework", ""),
+        state=asked.get("state", ""),
+    )
+    rows = registry_lists.list_models(actor=user, wanted=wanted).order_by(*SORTS[sort])
+    page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+    context: dict[str, Any] = {
+        "team": team,
+        "asked": asked,
+        "is_filtered": any(asked.get(name) for name in ("q", "tag", "framework", "state")),
+        "states": list(VersionState),
+        "page": page,
+        "rows": registry_lists.with_joins(list(page)),
+        "columns": {n: _column(request, sort, n) for n in ("name", "task", "changed")},
+        "next_address": _page(request, page.number + 1) if page.has_next() else "",
+        "previous_address": _page(request, page.number - 1) if page.has_previous() else "",
+        "can_upload": team is not None and policy.is_allowed(user, Action.UPLOAD, team),
+    }
+    return respond(
+        request, "registry/models.html", context, parts={"model-rows": "registry/_model_rows.html"}
+    )
+
+
+def _page(request: HttpRequest, number: int) -> str:
+    return with_query(request, page=number)
+
+
+def _column(request: HttpRequest, sort: str, name: str) -> Column:
+    other = f"-{name}" if sort == name else name
+    direction = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
+    return Column(name.capitalize(), with_query(request, sort=other, page=None), direction)

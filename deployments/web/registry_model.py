@@ -1,0 +1,146 @@
+"""One model: its versions with their metrics, where they serve, two of them compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+from markdown_it import MarkdownIt
+
+from deployments.domain import comparison
+from deployments.domain.comparison import ComparedFact
+from deployments.models import Deployment, Model, ModelVersion
+from deployments.selectors import registry
+from deployments.services import models as model_service
+from deployments.web.fragments import respond
+from deployments.web.registry_charts import metric_over_versions
+from deployments.web.registry_forms import ModelForm
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.core.errors import Invalid
+from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+_PER_PAGE = 50
+_MOST_METRICS = 4
+# Raw HTML in a description stays text.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    version: ModelVersion
+    metrics: list[Any]
+    serving: list[Deployment]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTab:
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@require_GET
+@people_only
+def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    model = registry.get_model(actor=user, team_slug=team, name=name)
+    rows = registry.list_versions(actor=user, model=model).order_by("-number")
+    page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+    versions = list(page)
+    metrics = comparison.numeric_keys([v.metadata for v in versions])
+    chosen = request.GET.get("metric", "")
+    chosen = chosen if chosen in metrics else next(iter(metrics), "")
+    context = {
+        "model": model,
+        "page": page,
+        "metrics": metrics[:_MOST_METRICS],
+        "metric_tabs": [MetricTab(m, with_query(request, metric=m), m == chosen) for m in metrics],
+        "rows": _rows(versions, metrics[:_MOST_METRICS]),
+        "aliases": model.aliases.select_related("version"),
+        "chart": metric_over_versions(versions, chosen) if chosen else None,
+        "description": _MARKDOWN.render(model.description),
+        "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
+        "previous_address": _at(request, page.number - 1) if page.has_previous() else "",
+        "next_address": _at(request, page.number + 1) if page.has_next() else "",
+    }
+    return respond(request, "registry/model.html", context)
+
+
+@require_GET
+@people_only
+def compare(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    model = registry.get_model(actor=user, team_slug=team, name=name)
+    numbers = [int(text) for text in request.GET.getlist("v") if text.isascii() and text.isdigit()]
+    if len(numbers) != 2:
+        raise Invalid("Choose exactly two versions to compare.")
+    left, right = (
+        registry.get_version_by_number(actor=user, team_slug=team, name=name, number=n)
+        for n in sorted(numbers)
+    )
+    context = {"model": model, "left": left, "right": right, "groups": _groups(left, right)}
+    return respond(request, "registry/compare.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def edit_model(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    model = registry.get_model(actor=user, team_slug=team, name=name)
+    policy.require(user, Action.UPLOAD, model)
+    initial = {"task": model.task, "description": model.description}
+    form = ModelForm(request.POST or None, initial=initial)
+    if request.method == "POST" and form.run(lambda: _describe(user, model, form)) is not None:
+        return HttpResponseRedirect(reverse("model", args=[team, name]))
+    context = {"model": model, "form": form}
+    return respond(request, "registry/edit_model.html", context, status=form.status)
+
+
+def _describe(user: User, model: Model, form: ModelForm) -> Model:
+    return model_service.describe(
+        actor=user, team_slug=model.team.slug, name=model.name, **form.cleaned_data
+    )
+
+
+def _at(request: HttpRequest, number: int) -> str:
+    return with_query(request, page=number)
+
+
+def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
+    serving = registry.deployments_serving([version.pk for version in versions])
+    return [
+        VersionRow(
+            version=version,
+            metrics=[version.metadata.get(metric) for metric in metrics],
+            serving=serving.get(version.pk, []),
+        )
+        for version in versions
+    ]
+
+
+def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[ComparedFact]]]:
+    return [
+        ("Stated", comparison.compare(left.metadata, right.metadata)),
+        ("File", comparison.compare(_file(left), _file(right))),
+        (
+            "Signature",
+            comparison.compare(
+                comparison.facts_of(left.signature), comparison.facts_of(right.signature)
+            ),
+        ),
+    ]
+
+
+def _file(version: ModelVersion) -> dict[str, Any]:
+    return {
+        "state": version.state,
+        "file": version.filename,
+        "format": version.format,
+        "size in bytes": version.size_bytes,
+        "SHA-256": version.sha256,
+        "GPU memory, MiB (estimate)": version.vram_estimate_mib,
+    }

@@ -1,0 +1,177 @@
+"""One version: identity, signature, checks, how to call it, and what may be decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from deployments.domain import signatures, snippets, triton_config
+from deployments.domain.states import VersionState
+from deployments.models import ModelVersion
+from deployments.selectors import registry
+from deployments.services import aliases, metadata, versions
+from deployments.web.fragments import STOP_POLLING, respond
+from deployments.web.registry_forms import AliasForm, MetadataForm, ReasonForm, ReleaseForm
+from deployments.web.service_forms import ServiceForm
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui.access import people_only
+
+_IN_PROGRESS = (VersionState.UPLOADING, VersionState.VERIFYING)
+_UNKNOWN_URL = "https://models.example.com/{team}/{model}"
+
+
+@require_GET
+@people_only
+def version_page(
+    request: HttpRequest, user: User, team: str, name: str, number: int
+) -> HttpResponse:
+    version = _find(user, team, name, number)
+    return respond(request, "registry/version.html", _context(user, version))
+
+
+@require_GET
+@people_only
+def checks(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    """The live checklist alone; 286 ends the polling once the state is final."""
+    version = _find(user, team, name, number)
+    is_final = version.state not in _IN_PROGRESS
+    context = {
+        "version": version,
+        "is_final": is_final,
+        # The upload page asks for the fragment and has no other way on.
+        "show_links": "links" in request.GET,
+        "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
+    }
+    status = STOP_POLLING if is_final and getattr(request, "htmx", False) else 200
+    return respond(request, "registry/_verification.html", context, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def edit_metadata(
+    request: HttpRequest, user: User, team: str, name: str, number: int
+) -> HttpResponse:
+    version = _find(user, team, name, number)
+    policy.require(user, Action.UPLOAD, version)
+    form = MetadataForm(request.POST or None, initial=MetadataForm.initial_of(version.metadata))
+    if request.method == "POST":
+
+        def save() -> ModelVersion:
+            return metadata.describe(actor=user, version_id=version.pk, metadata=form.metadata())
+
+        if form.run(save):
+            return _to_page(version)
+    context = {"version": version, "form": form}
+    return respond(request, "registry/edit_metadata.html", context, status=form.status)
+
+
+@require_POST
+@people_only
+def set_alias(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    form = AliasForm(request.POST)
+
+    def move() -> object:
+        return aliases.move(
+            actor=user,
+            team_slug=team,
+            model_name=name,
+            alias=form.cleaned_data["alias"],
+            number=number,
+            # Unticked keeps what it was: unprotecting is done through the API on purpose.
+            is_protected=True if form.cleaned_data["is_protected"] else None,
+        )
+
+    return _decide(request, user, _find(user, team, name, number), form, "alias_form", move)
+
+
+@require_POST
+@people_only
+def archive(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    version, form = _find(user, team, name, number), ReasonForm(request.POST)
+
+    def run() -> object:
+        return versions.archive(
+            actor=user, version_id=version.pk, reason=form.cleaned_data["reason"]
+        )
+
+    return _decide(request, user, version, form, "archive_form", run)
+
+
+@require_POST
+@people_only
+def restore(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    version, form = _find(user, team, name, number), ReasonForm(request.POST)
+
+    def run() -> object:
+        return versions.restore(actor=user, version_id=version.pk)
+
+    return _decide(request, user, version, form, "archive_form", run)
+
+
+@require_POST
+@people_only
+def release(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    version, form = _find(user, team, name, number), ReleaseForm(request.POST)
+
+    def run() -> object:
+        return versions.release(actor=user, version_id=version.pk, **form.cleaned_data)
+
+    return _decide(request, user, version, form, "release_form", run)
+
+
+def _decide(
+    request: HttpRequest,
+    user: User,
+    version: ModelVersion,
+    form: ServiceForm,
+    form_name: str,
+    call: Callable[[], object],
+) -> HttpResponse:
+    """Run it and return to the page; a refusal shows at the form with what was typed."""
+    if form.run(call) is not None:
+        return _to_page(version)
+    context = _context(user, version) | {form_name: form}
+    return respond(request, "registry/version.html", context, status=form.status)
+
+
+def _find(user: User, team: str, name: str, number: int) -> ModelVersion:
+    return registry.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
+
+
+def _to_page(version: ModelVersion) -> HttpResponse:
+    where = reverse("version", args=[version.team.slug, version.model.name, version.number])
+    return HttpResponseRedirect(where)
+
+
+def _context(user: User, version: ModelVersion) -> dict[str, Any]:
+    signature = signatures.from_json(version.signature)
+    serving = registry.deployments_serving([version.pk]).get(version.pk, [])
+    url = _UNKNOWN_URL.format(team=version.team.slug, model=version.model.name)
+    if serving:
+        url = f"{serving[0].cluster.gateway_url}/{serving[0].namespace}/{serving[0].name}"
+    calls = snippets.render(url=url, model=version.model.name, signature=signature)
+    return {
+        "version": version,
+        "is_final": version.state not in _IN_PROGRESS,
+        "signature": signature,
+        "tensors": [
+            (kind, tensor, triton_config.serving_dims(tensor, is_batched=signature.is_batched))
+            for kind, group in (("input", signature.inputs), ("output", signature.outputs))
+            for tensor in group
+        ],
+        "serving": serving,
+        "snippets": calls if signature.inputs else [],
+        "twins": registry.twins_of(version),
+        "alias_form": AliasForm(),
+        "archive_form": ReasonForm(),
+        "release_form": ReleaseForm(),
+        "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
+        "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
+        "can_release": policy.is_allowed(user, Action.RELEASE_QUARANTINE, version),
+    }

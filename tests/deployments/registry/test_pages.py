@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from deployments.services import aliases
+from tests.deployments.registry import onnx_models
+from tests.deployments.registry.conftest import People, Upload
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_page_of_a_ready_version_answers(
+    people: People, verified: Upload, client: Client
+) -> None:
+    verified(onnx_models.linear(), metadata={"accuracy": 0.9, "tags": ["edge"]})
+    verified(onnx_models.linear(scale=2), metadata={"accuracy": 0.95, "map50": 0.5})
+    aliases.move(
+        actor=people.member, team_slug="vision", model_name="detector", alias="staging", number=2
+    )
+    client.force_login(people.member)
+
+    expected = {
+        "/models": ["detector", "staging → 2"],
+        "/models?q=det&tag=edge&sort=name": ["detector"],
+        "/models/vision/detector": ["0.95", "Over versions", "map50"],
+        "/models/vision/detector/compare?v=1&v=2": ["differs", "0.9"],
+        "/models/vision/detector/edit": ["Description"],
+        "/models/vision/detector/2": ["tritonclient", "config.pbtxt", "VersionId", "Deploy"],
+        "/models/vision/detector/2/metadata": ["0.95", "map50 = 0.5"],
+        "/models/vision/detector/2/checks": ["Serving repository"],
+        "/upload": ["Drop an ONNX file here", "noscript"],
+    }
+    for address, words in expected.items():
+        page = client.get(address)
+        assert page.status_code == 200, address
+        text = page.content.decode()
+        assert [word for word in words if word not in text] == [], address
+        assert "style=" not in text
+        assert "onclick" not in text
