@@ -21,6 +21,7 @@ _RELATED = (
     "deployment__stable_revision__version__model__team",
     "requester",
     "revision__version__model__team",
+    "revision__deployment",
 )
 
 

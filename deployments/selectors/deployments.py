@@ -21,6 +21,8 @@ _RELATED = (
     "created_by",
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
+    "stable_revision__deployment",
+    "candidate_revision__deployment",
 )
 
 

@@ -1,0 +1,278 @@
+"""Shapes of deployments, change requests and rollouts in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from deployments.domain import specs
+from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, RolloutPhase
+from deployments.models import Approval, ChangeRequest, Deployment, Revision, Rollout
+from deployments.selectors import deployments as deployment_selectors
+
+Shape = serializers.Serializer[Any]
+
+
+class ServingSpecSerializer(Shape):
+    engine = serializers.ChoiceField(choices=specs.ENGINES)
+    instance_type = serializers.CharField(max_length=40)
+    gpu_resource = serializers.CharField(default=specs.WHOLE_GPU, max_length=60)
+    gpus = serializers.IntegerField(default=1)
+    min_replicas = serializers.IntegerField(default=1)
+    max_replicas = serializers.IntegerField(default=1)
+    cpu = serializers.CharField(default="2", max_length=10)
+    memory = serializers.CharField(default="8Gi", max_length=10)
+    env = serializers.DictField(child=serializers.CharField(), default=dict)
+    image = serializers.CharField(read_only=True, help_text="pinned when the revision is asked for")
+    schema = serializers.IntegerField(read_only=True)
+
+
+class DraftSerializer(Shape):
+    version_id = serializers.IntegerField()
+    cluster_id = serializers.IntegerField()
+    name = serializers.CharField(max_length=100)
+    spec = ServingSpecSerializer()
+
+
+class NewDeploymentSerializer(DraftSerializer):
+    comment = serializers.CharField(default="", allow_blank=True)
+
+
+class RolloutStepSerializer(Shape):
+    weight = serializers.IntegerField(help_text="percent of requests that go to the candidate")
+    soak_seconds = serializers.IntegerField()
+    min_requests = serializers.IntegerField()
+
+
+class NewChangeSerializer(Shape):
+    """One of canary (version_id, steps, spec), roll_back (revision_number), retire."""
+
+    kind = serializers.ChoiceField(
+        choices=[ChangeKind.CANARY, ChangeKind.ROLL_BACK, ChangeKind.RETIRE]
+    )
+    comment = serializers.CharField(default="", allow_blank=True)
+    version_id = serializers.IntegerField(required=False)
+    steps = RolloutStepSerializer(many=True, required=False)
+    spec = ServingSpecSerializer(required=False, help_text="left out: as the stable revision")
+    revision_number = serializers.IntegerField(required=False)
+
+
+class CommentSerializer(Shape):
+    comment = serializers.CharField(default="", allow_blank=True)
+
+
+class DecisionSerializer(CommentSerializer):
+    evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
+
+
+class EvidenceSerializer(Shape):
+    evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")
+
+
+class ReasonSerializer(Shape):
+    reason = serializers.CharField(default="", allow_blank=True)
+
+
+class PreflightCheckSerializer(Shape):
+    name = serializers.CharField()
+    ok = serializers.BooleanField(allow_null=True, help_text="null: not known")
+    detail = serializers.CharField()
+    fix = serializers.CharField()
+    is_blocking = serializers.BooleanField()
+
+
+class CostSerializer(Shape):
+    per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: not known")
+    month_min = serializers.CharField(allow_null=True)
+    month_max = serializers.CharField(allow_null=True)
+    budget = serializers.CharField(allow_null=True)
+    spent = serializers.CharField(allow_null=True)
+    forecast = serializers.CharField(allow_null=True)
+    price_source = serializers.CharField()
+
+
+class PreflightSerializer(Shape):
+    can_submit = serializers.BooleanField()
+    checks = PreflightCheckSerializer(many=True)
+    cost = serializers.SerializerMethodField()
+    url = serializers.CharField()
+    manifests = serializers.CharField(help_text="YAML")
+    evidence_hash = serializers.CharField()
+
+    @extend_schema_field(CostSerializer)
+    def get_cost(self, preflight: Any) -> dict[str, str | None]:
+        cost: dict[str, str | None] = preflight.cost.to_json()
+        return cost
+
+
+class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    version = serializers.CharField(source="version.label")
+    spec = ServingSpecSerializer()
+
+    class Meta:
+        model = Revision
+        fields = ["number", "version", "version_id", "workload_name", "spec", "created_at"]
+
+
+class DesiredSerializer(Shape):
+    generation = serializers.IntegerField(source="desired_generation")
+    stable = RevisionSerializer(source="stable_revision", allow_null=True)
+    candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
+    candidate_weight = serializers.IntegerField()
+    is_retiring = serializers.BooleanField()
+
+
+class ObservedSerializer(Shape):
+    generation = serializers.IntegerField(source="observed_generation")
+    at = serializers.DateTimeField(source="observed_at", allow_null=True)
+    candidate_weight = serializers.IntegerField(
+        source="observed_weight", allow_null=True, help_text="null: not known, or no candidate"
+    )
+    revisions = serializers.DictField(
+        source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
+    )
+
+
+class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
+    team = serializers.CharField(source="team.slug")
+    cluster = serializers.CharField(source="cluster.name")
+    state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
+    url = serializers.SerializerMethodField()
+    is_current = serializers.SerializerMethodField(
+        help_text="whether the cluster was seen after the last change of what is wanted"
+    )
+    desired = DesiredSerializer(source="*")
+    observed = ObservedSerializer(source="*")
+    rollout_id = serializers.SerializerMethodField(help_text="of the open rollout, if any")
+
+    class Meta:
+        model = Deployment
+        fields = [
+            "id",
+            "team",
+            "name",
+            "cluster",
+            "namespace",
+            "url",
+            "state",
+            "state_reason",
+            "is_current",
+            "desired",
+            "observed",
+            "rollout_id",
+            "created_at",
+            "first_ready_at",
+        ]
+
+    def get_url(self, deployment: Deployment) -> str:
+        return deployment_selectors.url_of(deployment)
+
+    def get_is_current(self, deployment: Deployment) -> bool:
+        return deployment_selectors.is_current(deployment)
+
+    def get_rollout_id(self, deployment: Deployment) -> int | None:
+        found: list[Rollout] = getattr(deployment, "open_rollouts", [])
+        return found[0].pk if found else None
+
+
+class DeploymentEventSerializer(Shape):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    message = serializers.CharField()
+    revision_number = serializers.IntegerField(allow_null=True)
+    actor_name = serializers.CharField(help_text="empty: the portal itself")
+
+
+class ApprovalSerializer(serializers.ModelSerializer[Approval]):
+    user = serializers.CharField(source="user.username")
+
+    class Meta:
+        model = Approval
+        fields = ["user", "is_approved", "comment", "evidence_hash", "at", "void_reason"]
+
+
+class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
+    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
+    team = serializers.CharField(source="deployment.team.slug")
+    deployment = serializers.CharField(source="deployment.name")
+    requester = serializers.CharField(source="requester.username")
+    revision = RevisionSerializer(allow_null=True)
+    steps = RolloutStepSerializer(many=True)
+    checks = PreflightCheckSerializer(many=True)
+    cost = serializers.DictField(child=serializers.CharField(allow_null=True))
+    approvals = ApprovalSerializer(many=True)
+
+    class Meta:
+        model = ChangeRequest
+        fields = [
+            "id",
+            "kind",
+            "state",
+            "state_reason",
+            "team",
+            "deployment",
+            "deployment_id",
+            "requester",
+            "comment",
+            "revision",
+            "steps",
+            "checks",
+            "cost",
+            "evidence_hash",
+            "approvals",
+            "created_at",
+            "submitted_at",
+            "deadline_at",
+            "finished_at",
+        ]
+
+
+class GuardSerializer(Shape):
+    guard = serializers.CharField()
+    stable = serializers.CharField()
+    candidate = serializers.CharField()
+    limit = serializers.CharField()
+    n = serializers.IntegerField(allow_null=True)
+    verdict = serializers.CharField(help_text="pass, fail, not enough data")
+    words = serializers.CharField()
+
+
+class StepStateSerializer(RolloutStepSerializer):
+    index = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=["done", "current", "ahead"])
+
+
+class RolloutSerializer(Shape):
+    id = serializers.IntegerField(source="rollout.pk")
+    deployment_id = serializers.IntegerField(source="rollout.deployment_id")
+    change_id = serializers.IntegerField(source="rollout.change_id")
+    phase = serializers.ChoiceField(
+        choices=[phase.value for phase in RolloutPhase], source="rollout.phase"
+    )
+    phase_reason = serializers.CharField(source="rollout.phase_reason")
+    stable = serializers.CharField(source="rollout.stable_revision.version.label")
+    candidate = serializers.CharField(source="rollout.candidate_revision.version.label")
+    step_index = serializers.IntegerField(source="rollout.step_index")
+    steps = StepStateSerializer(many=True)
+    requested_weight = serializers.IntegerField()
+    observed_weight = serializers.IntegerField(allow_null=True)
+    observed_share = serializers.FloatField(allow_null=True)
+    share_low = serializers.FloatField(allow_null=True)
+    share_high = serializers.FloatField(allow_null=True)
+    stable_requests = serializers.IntegerField(allow_null=True)
+    candidate_requests = serializers.IntegerField(allow_null=True)
+    guards = GuardSerializer(many=True)
+    soak_left_seconds = serializers.IntegerField(allow_null=True)
+    earliest_finish_at = serializers.DateTimeField(allow_null=True)
+    next_weight = serializers.IntegerField(allow_null=True)
+    is_promotable = serializers.BooleanField()
+    promotable_reason = serializers.CharField()
+    evidence_hash = serializers.CharField()
+    evidence_at = serializers.DateTimeField(allow_null=True)
+    may_promote = serializers.BooleanField()
+    may_stop = serializers.BooleanField()
+    is_final = serializers.BooleanField()
