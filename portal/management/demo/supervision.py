@@ -37,12 +37,14 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 [supervisorctl]
 serverurl=unix://{socket}
 """
+# The order of start; parts end in the reverse order, one after the other.
 # A part that cannot start yet is tried again and again, a second later each time.
 _PROGRAM = """
 [program:{name}]
 command={command}
 autostart={autostart}
 autorestart=true
+priority={order}
 startsecs=1
 startretries=1000
 stopsignal=TERM
@@ -66,12 +68,13 @@ def write_config(folder: Folder, parts: Sequence[Part]) -> None:
     programs = [
         _PROGRAM.format(
             name=part.name,
+            order=order,
             command=_escaped(shlex.join([sys.executable, "-IS", str(_GUARD), *part.command])),
             autostart="false" if part.needs else "true",
             stop_seconds=part.stop_seconds,
             logs=_escaped(folder.logs),
         )
-        for part in parts
+        for order, part in enumerate(parts)
     ]
     write_private(folder.supervisor_config, header + "".join(programs))
 
