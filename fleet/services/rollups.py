@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, Sum, Window
-from django.db.models.functions import Lead, TruncMinute
+from django.db.models.functions import Lag, Lead, TruncMinute
 
 from fleet.domain.metering import HOUR, hour_of, minute_of
 from fleet.domain.telemetry import COUNTER_NAMES, LONGEST_GAP, Increase, increases, total
@@ -43,18 +43,20 @@ def roll_up(*, workload_ids: Collection[int], at: datetime) -> None:
 def thin(*, at: datetime | None = None) -> int:
     """Delete what is no longer needed; returns how many samples went.
 
-    Counters only grow, so one reading a minute keeps every sum exact. The last reading before a
-    restart is kept too: what was counted until then is in no other.
+    Counters only grow, so one reading a minute keeps every sum exact. Kept too are a pod's first
+    reading, which sums begin at, and the last before a restart: what was counted until then is in
+    no other.
     """
     now = at or clock.now()
     old = MetricSample.objects.filter(at__lt=now - _KEEP_ALL)
     ordered = old.annotate(
         minute=TruncMinute("at"),
+        previous=Window(Lag("pk"), partition_by="pod_id", order_by="at"),
         next_success=Window(Lead("request_success"), partition_by="pod_id", order_by="at"),
         next_minute=Window(Lead(TruncMinute("at")), partition_by="pod_id", order_by="at"),
     )
     superfluous = ordered.filter(
-        next_minute=F("minute"), next_success__gte=F("request_success")
+        previous__isnull=False, next_minute=F("minute"), next_success__gte=F("request_success")
     ).values_list("pk", flat=True)
     gone, _ = MetricSample.objects.filter(pk__in=list(superfluous)).delete()
     expired, _ = MetricSample.objects.filter(at__lt=now - _KEEP_SOME).delete()

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.db import DatabaseError, connection, transaction
+
+from fleet.domain.spending import GroupBy, GroupKey, Step
+from fleet.models import Cluster, GpuLease, LedgerRow, SealedHour
+from fleet.selectors import costs
+from fleet.services import ledger, observation, prices
+from fleet.services.observation import Complete, Seen
+from portal.accounts.policy import SYSTEM
+from tests.fleet.objects import START, node, pod
+
+HOUR = timedelta(hours=1)
+G5 = Decimal("1.006000")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
+
+
+def see(cluster: Cluster, at: datetime, *, pods: list[dict[str, object]] | None = None) -> None:
+    observation.replace_all(
+        cluster_id=cluster.pk,
+        nodes=Complete([node()], 50),
+        pods=Complete([pod()] if pods is None else pods, 50),
+        at=at,
+    )
+
+
+def rows() -> list[tuple[str, str, Decimal]]:
+    found = LedgerRow.objects.order_by("hour", "pk")
+    return [(row.kind, row.team_slug, row.cost_amount) for row in found]
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_hour_is_sealed_once_and_sums_to_the_nodes_cost(cluster: Cluster) -> None:
+    see(cluster, START)
+    ended = pod(version=2, phase="Succeeded", finished=START + HOUR / 4)
+    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=START + HOUR / 2)
+    see(cluster, START + HOUR, pods=[ended])
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        assert ledger.seal_due() == [START]
+        assert ledger.seal_due() == []
+
+    assert rows() == [
+        ("allocated", "vision", Decimal("0.251500")),
+        ("idle", "", Decimal("0.754500")),
+    ]
+    assert sum(row[2] for row in rows()) == G5
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_hour_waits_for_the_observation_that_ends_it(cluster: Cluster) -> None:
+    see(cluster, START + HOUR - timedelta(seconds=1))
+
+    with time_machine.travel(START + 2 * HOUR, tick=False):
+        assert ledger.seal_due() == []
+        see(cluster, START + HOUR)
+        assert ledger.seal_due() == [START]
+
+
+def test_hour_without_a_price_stays_open_and_says_so(cluster: Cluster) -> None:
+    see(cluster, START + HOUR)
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
+        assert ledger.seal_due() == []
+        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        assert [(one.node_name, one.instance_type) for one in spend.unpriced] == [
+            ("node-1", "g5.xlarge")
+        ]
+        assert spend.total_amount == 0
+        prices.load_catalogue(actor=SYSTEM)
+        assert ledger.seal_due() == [START]
+
+    assert LedgerRow.objects.count() == 1
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) -> None:
+    see(cluster, START)
+    see(cluster, START + HOUR)
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        ledger.seal_due()
+    before = rows()
+    late = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
+        observation.record(
+            cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6
+        )
+        added = ledger.correct_late(), ledger.correct_late()
+
+    assert added == (2, 0)
+    assert rows()[: len(before)] == before
+    assert rows()[len(before) :] == [
+        ("adjustment", "vision", Decimal("-0.503000")),
+        ("adjustment", "", Decimal("0.503000")),
+    ]
+    with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
+        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+    assert (spend.allocated_amount, spend.idle_amount) == (Decimal("0.503"), Decimal("0.503"))
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_sealed_rows_cannot_be_changed_or_deleted(cluster: Cluster) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("the triggers are PostgreSQL's")
+    see(cluster, START + HOUR)
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        ledger.seal_due()
+
+    with pytest.raises(DatabaseError, match="adjustment row"), transaction.atomic():
+        LedgerRow.objects.update(cost_amount=0)
+    with pytest.raises(DatabaseError, match="adjustment row"), transaction.atomic():
+        LedgerRow.objects.all().delete()
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_running_hour_is_estimated_up_to_the_last_look_and_marked(cluster: Cluster) -> None:
+    see(cluster, START + HOUR / 2)
+
+    with time_machine.travel(START + HOUR * 3 / 4, tick=False):
+        spend = costs.month_to_date(team_slug="vision")
+
+    assert (spend.allocated_amount, spend.estimated_amount) == (0, Decimal("0.503000"))
+    assert (spend.gpu_hours, spend.idle_amount, spend.sealed_to) == (Decimal("0.5"), 0, None)
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_sealing_moves_the_estimate_and_changes_no_sum(cluster: Cluster) -> None:
+    see(cluster, START)
+    see(cluster, START + HOUR)
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        before = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        ledger.seal_due()
+        after = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+
+    assert before.estimated_amount == after.allocated_amount == G5
+    assert (before.allocated_amount, after.estimated_amount) == (0, 0)
+    assert after.sealed_to == START + HOUR
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
+    see(cluster, START)
+    stray = pod("stray", workload="", namespace="default")
+    observation.record(
+        cluster_id=cluster.pk,
+        seen=Seen(nodes=[node("node-2", instance_type="g5.12xlarge", gpus=4)]),
+        at=START,
+    )
+    observation.record(
+        cluster_id=cluster.pk,
+        seen=Seen(pods=[stray | {"spec": {**stray["spec"], "nodeName": "node-2"}}]),
+        at=START,
+    )
+    nodes = [node(), node("node-2", instance_type="g5.12xlarge", gpus=4)]
+    pods = [pod(), stray]
+    for hour in (1, 2):
+        observation.replace_all(
+            cluster_id=cluster.pk,
+            nodes=Complete(nodes, 50),
+            pods=Complete(pods, 50),
+            at=START + hour * HOUR,
+        )
+
+    with time_machine.travel(START + 2 * HOUR + timedelta(minutes=1), tick=False):
+        ledger.seal_due()
+        span = {"start": START, "end": START + 2 * HOUR}
+        total = 2 * (G5 + Decimal("5.672"))
+        for group in GroupBy:
+            table = costs.table(team_slugs=None, group_by=group, **span)
+            amounts = [row.amount for row in table.rows] + (
+                [table.idle.amount] if table.idle else []
+            )
+            assert sum(amounts) == table.total_amount == total
+        for step in Step:
+            points = costs.series(team_slugs=None, step=step, **span)
+            assert sum(point.amount for point in points) == total
+        entries = list(costs.entries(team_slugs=None, **span))
+        assert sum(entry.cost_amount for entry in entries) == total
+        mine = costs.table(team_slugs=["vision"], group_by=GroupBy.MODEL, **span)
+
+    assert SealedHour.objects.count() == 1
+    assert [(row.key, row.amount) for row in mine.rows] == [
+        (GroupKey(team_slug="vision", model="vision/detector"), 2 * G5)
+    ]
+    assert mine.idle is None
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_costs_take_a_constant_number_of_queries(
+    cluster: Cluster, django_assert_max_num_queries: object
+) -> None:
+    nodes = [node(f"node-{n}") for n in range(20)]
+    pods = [pod(f"pod-{n}", node_name=f"node-{n}") for n in range(20)]
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
+    see_all = Complete(nodes, 50), Complete(pods, 50)
+    observation.replace_all(
+        cluster_id=cluster.pk, nodes=see_all[0], pods=see_all[1], at=START + HOUR
+    )
+
+    with (
+        time_machine.travel(START + HOUR + timedelta(minutes=1), tick=False),
+        django_assert_max_num_queries(12),  # type: ignore[operator]
+    ):
+        costs.table(team_slugs=None, start=START, end=START + HOUR)
+
+    assert GpuLease.objects.count() == 20

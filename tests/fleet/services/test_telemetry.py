@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+import time_machine
+
+from fleet.domain.cluster_errors import Unreachable
+from fleet.models import Cluster, MetricSample, WorkloadHour, WorkloadMinute
+from fleet.selectors import telemetry as selected
+from fleet.services import observation, rollups, telemetry
+from fleet.services.observation import Seen
+from tests.fleet.fakes import FakeKube
+from tests.fleet.objects import START, node, pod
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
+PODS = ("detector-r1-a", "detector-r1-b")
+
+
+def page(success: int, *, failure: int = 0, compute_us: int = 0) -> str:
+    labels = '{model="detector",version="1"}'
+    values = {
+        "request_success": success,
+        "request_failure": failure,
+        "count": success,
+        "exec_count": success,
+        "request_duration_us": success * 20_000,
+        "queue_duration_us": success * 1_000,
+        "compute_infer_duration_us": compute_us,
+    }
+    return "".join(f"nv_inference_{name}{labels} {value}\n" for name, value in values.items())
+
+
+@pytest.fixture(autouse=True)
+def running(cluster: Cluster, detector: int) -> None:
+    nodes = [node("node-1", gpus=4)]
+    pods = [pod(name, scheduled=START - timedelta(hours=1)) for name in PODS]
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
+
+
+def poll_at(kube: FakeKube, second: float, pages: dict[str, str | Unreachable]) -> int:
+    kube.pages = dict(pages)
+    with time_machine.travel(START + timedelta(seconds=second), tick=False):
+        return telemetry.poll()
+
+
+def stats_at(cluster: Cluster, second: float, seconds: int = 60) -> object:
+    with time_machine.travel(START + timedelta(seconds=second), tick=False):
+        return selected.stats(
+            cluster_id=cluster.pk, namespace="vision", names=["detector-r1"], seconds=seconds
+        )
+
+
+def counts(cluster: Cluster, since: datetime) -> selected.RequestCounts:
+    return selected.counts_since(
+        cluster_id=cluster.pk, namespace="vision", name="detector-r1", since=since
+    )
+
+
+def test_counts_are_the_sum_over_pods_since_the_moment(kube: FakeKube, cluster: Cluster) -> None:
+    for second, first, second_pod in ((0, 100, 50), (10, 130, 60), (20, 150, 90)):
+        poll_at(kube, second, {PODS[0]: page(first), PODS[1]: page(second_pod, failure=2)})
+
+    found = counts(cluster, START + timedelta(seconds=5))
+
+    assert (found.success, found.failure, found.observed_ms) == (90, 0, 40_000)
+    assert found.latest_at == START + timedelta(seconds=20)
+
+
+def test_restarted_server_loses_no_requests(kube: FakeKube, cluster: Cluster) -> None:
+    for second, value in ((0, 100), (10, 120), (20, 5), (30, 9)):
+        poll_at(kube, second, {PODS[0]: page(value)})
+
+    assert counts(cluster, START).success == 20 + 5 + 4
+
+
+def test_pod_that_does_not_answer_leaves_the_others(kube: FakeKube, cluster: Cluster) -> None:
+    pages = {PODS[0]: Unreachable("gone"), PODS[1]: page(10)}
+
+    assert poll_at(kube, 0, pages) == 1
+    assert MetricSample.objects.get().pod.name == PODS[1]
+
+
+def test_nothing_read_is_not_known(kube: FakeKube, cluster: Cluster) -> None:
+    assert poll_at(kube, 0, {}) == 0
+    assert stats_at(cluster, 0) is None
+    assert counts(cluster, START) == selected.RequestCounts(0, 0, 0, 0, None)
+
+
+def test_stats_of_a_minute(kube: FakeKube, cluster: Cluster) -> None:
+    poll_at(kube, 0, {PODS[0]: page(0), PODS[1]: page(100)})
+    poll_at(kube, 30, {PODS[0]: page(60, compute_us=3_000_000), PODS[1]: page(190, failure=10)})
+
+    found = stats_at(cluster, 30)
+
+    assert isinstance(found, selected.ServingStats)
+    assert found.requests_per_second == pytest.approx(60 / 30 + 100 / 30)
+    assert found.error_ratio == pytest.approx(10 / 160)
+    assert (found.mean_latency_ms, found.queue_ms) == (20.0, 1.0)
+    assert found.busy_ratio == pytest.approx(3 / 60)
+    assert found.busy_source == "Triton busy time"
+    assert found.p95_ms is None
+    assert found.pods == 2
+
+
+def test_quiet_minute_has_a_rate_of_zero_and_no_latency(kube: FakeKube, cluster: Cluster) -> None:
+    poll_at(kube, 0, {PODS[0]: page(7)})
+    poll_at(kube, 30, {PODS[0]: page(7)})
+
+    found = stats_at(cluster, 30)
+
+    assert isinstance(found, selected.ServingStats)
+    assert (found.requests_per_second, found.error_ratio, found.mean_latency_ms) == (0, None, None)
+
+
+def test_rolling_up_again_gives_the_same_rows(kube: FakeKube, detector: int) -> None:
+    for second in range(0, 130, 10):
+        poll_at(kube, second, {PODS[0]: page(second)})
+    at = START + timedelta(seconds=130)
+    before = (
+        list(WorkloadMinute.objects.order_by("start").values()),
+        list(WorkloadHour.objects.values()),
+    )
+
+    rollups.roll_up(workload_ids=[detector], at=at)
+
+    after = (
+        list(WorkloadMinute.objects.order_by("start").values()),
+        list(WorkloadHour.objects.values()),
+    )
+    assert [row["request_success"] for row in after[0]] == [50, 60, 10]
+    assert [row["request_success"] for row in after[1]] == [120]
+    strip = lambda rows: [{k: v for k, v in row.items() if k != "id"} for row in rows]  # noqa: E731
+    assert (strip(before[0]), strip(before[1])) == (strip(after[0]), strip(after[1]))
+
+
+def test_thinning_keeps_every_sum_exact_across_a_restart(kube: FakeKube, cluster: Cluster) -> None:
+    values = [10, 20, 30, 2, 8, 15, 16]
+    for index, value in enumerate(values):
+        poll_at(kube, index * 10, {PODS[0]: page(value)})
+    before = counts(cluster, START)
+
+    gone = rollups.thin(at=START + timedelta(minutes=30))
+
+    assert gone == 3
+    assert counts(cluster, START).success == before.success == 20 + 2 + 14
+
+
+def test_series_has_no_point_for_a_minute_nobody_saw(kube: FakeKube, cluster: Cluster) -> None:
+    for second in (0, 30, 200, 230):
+        poll_at(kube, second, {PODS[0]: page(second)})
+
+    with time_machine.travel(START + timedelta(minutes=10), tick=False):
+        points = selected.series(
+            cluster_id=cluster.pk, namespace="vision", names=["detector-r1"], start=START
+        )
+
+    assert [point.at.minute for point in points] == [0, 3]
