@@ -160,7 +160,7 @@ class Store:
             changed_spec = updated.get("spec") != current.get("spec")
             updated["metadata"]["generation"] = generation + int(changed_spec)
             if "deletionTimestamp" in updated["metadata"] and not is_held(updated):
-                return self._remove(kind, updated, current)
+                return self._write("DELETED", kind, updated, current)
             if updated == current:
                 return current
             return self._write("MODIFIED", kind, updated, current)
@@ -192,7 +192,7 @@ class Store:
                     kind, name, f"the UID in the precondition ({uid}) is not that of it ({found})"
                 )
             if not is_held(current):
-                return self._remove(kind, current, current)
+                return self._write("DELETED", kind, current, current)
             if "deletionTimestamp" in current["metadata"]:
                 return current
             marked = load(json.dumps(current))
@@ -206,8 +206,7 @@ class Store:
 
     def events_since(self, revision: int, kind: Kind | None = None) -> Iterator[WatchEvent]:
         """Changes after `revision`, oldest first."""
-        query = "SELECT revision, type, api_version, kind, body, previous FROM history"
-        query += " WHERE revision > ?"
+        query = "SELECT * FROM history WHERE revision > ?"
         arguments: list[int | str] = [revision]
         if kind is not None:
             query += " AND api_version = ? AND kind = ?"
@@ -256,14 +255,10 @@ class Store:
             raise stale(kind, metadata["name"], "the object was deleted and created anew")
         return current
 
-    def _remove(self, kind: Kind, obj: JsonObject, previous: JsonObject) -> JsonObject:
-        return self._write("DELETED", kind, obj, previous)
-
     def _write(
         self, change: EventType, kind: Kind, obj: JsonObject, previous: JsonObject | None
     ) -> JsonObject:
-        metadata = obj["metadata"]
-        revision = self._revision + 1
+        metadata, revision = obj["metadata"], self._revision + 1
         obj = obj | {"metadata": metadata | {"resourceVersion": str(revision)}}
         body = json.dumps(obj, separators=(",", ":"))
         before = None if previous is None else json.dumps(previous, separators=(",", ":"))

@@ -70,7 +70,24 @@ def _write_private(path: Path, content: bytes) -> None:
 
 def _make_certificates(folder: Path) -> None:
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "slipway-local-ca")])
+    authority = _certify_authority(authority_key)
+    server_key = ec.generate_private_key(ec.SECP256R1())
+    server = _certify_server(server_key, authority, authority_key)
+    (folder / "ca.crt").write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    (folder / "server.crt").write_bytes(server.public_bytes(serialization.Encoding.PEM))
+    # Last, because its presence says that all is there.
+    _write_private(
+        folder / "server.key",
+        server_key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def _certify_authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "slipway-local-ca")])
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=True,
@@ -82,40 +99,35 @@ def _make_certificates(folder: Path) -> None:
         encipher_only=False,
         decipher_only=False,
     )
-    identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
-    authority = (
-        _builder(authority_name, authority_name, authority_key)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        _builder(name, name, key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(identifier, critical=False)
-        .sign(authority_key, hashes.SHA256())
+        .sign(key, hashes.SHA256())
     )
-    server_key = ec.generate_private_key(ec.SECP256R1())
-    server_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+
+
+def _certify_server(
+    key: ec.EllipticCurvePrivateKey,
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     places = [
         x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
         x509.DNSName("localhost"),
         x509.DNSName("kubernetes.default.svc"),
     ]
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    server = (
-        _builder(server_name, authority_name, server_key)
+    return (
+        _builder(name, authority.subject, key)
         .add_extension(x509.SubjectAlternativeName(places), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(issued_by, critical=False)
         .sign(authority_key, hashes.SHA256())
-    )
-    (folder / "ca.crt").write_bytes(authority.public_bytes(serialization.Encoding.PEM))
-    (folder / "server.crt").write_bytes(server.public_bytes(serialization.Encoding.PEM))
-    # Last, because its presence says that all is there.
-    _write_private(
-        folder / "server.key",
-        server_key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
     )
 
 
