@@ -97,10 +97,20 @@ def _serve(
     )
     port = listener.getsockname()[1]
     ready_line = f"local cluster ready at https://{_HOST}:{port} ({credentials.kubeconfig})"
+    server = Server(config, hub, ready_line)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        # uvicorn raises the signal again once it has stopped; the default would end us before the
+        # pods. While it has not begun, nobody else listens to the signal.
+        if not server.started:
+            raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     try:
         if controllers is not None:
             controllers.start()
-        Server(config, hub, ready_line).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         if controllers is not None:
             controllers.stop()
