@@ -1,3 +1,33 @@
-from django.urls import URLPattern
+"""Addresses of deployments, rollouts and approvals."""
 
-urlpatterns: list[URLPattern] = []
+from django.urls import URLPattern, path
+
+from deployments.web import (
+    delivery_approvals,
+    delivery_list,
+    delivery_new,
+    delivery_pages,
+    delivery_requests,
+    delivery_rollout,
+    delivery_try,
+)
+
+_ONE = "deployments/<slug:team>/<slug:name>"
+
+urlpatterns: list[URLPattern] = [
+    path("deployments", delivery_list.deployments, name="deployments"),
+    path("deployments/new", delivery_new.new_deployment, name="new-deployment"),
+    path(_ONE, delivery_pages.overview, name="deployment"),
+    path(f"{_ONE}/rollout", delivery_rollout.rollout, name="rollout"),
+    path(f"{_ONE}/revisions", delivery_pages.revisions, name="revisions"),
+    path(f"{_ONE}/manifests", delivery_pages.manifests, name="manifests"),
+    path(f"{_ONE}/timeline", delivery_pages.timeline, name="timeline"),
+    path(f"{_ONE}/logs", delivery_pages.logs, name="logs"),
+    path(f"{_ONE}/try", delivery_try.try_it, name="try-it"),
+    path(f"{_ONE}/cost", delivery_pages.cost, name="deployment-cost"),
+    path(f"{_ONE}/canary", delivery_requests.request_canary, name="request-canary"),
+    path(f"{_ONE}/roll-back", delivery_requests.request_roll_back, name="request-roll-back"),
+    path(f"{_ONE}/retire", delivery_requests.request_retire, name="request-retire"),
+    path("approvals", delivery_approvals.approvals, name="approvals"),
+    path("approvals/<int:change_id>", delivery_approvals.change, name="change"),
+]

@@ -1,3 +1,7 @@
-from django.urls import URLPattern
+"""The address of the home page."""
 
-urlpatterns: list[URLPattern] = []
+from django.urls import URLPattern, path
+
+from portal.dashboard import home
+
+urlpatterns: list[URLPattern] = [path("", home.home, name="home")]

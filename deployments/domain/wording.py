@@ -1,0 +1,92 @@
+"""Changes and rollouts in words, the same on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from deployments.domain.states import ChangeKind, RolloutPhase
+
+KIND_NAMES: Final[Mapping[str, str]] = {
+    ChangeKind.DEPLOY: "Deploy",
+    ChangeKind.CANARY: "Canary",
+    ChangeKind.PROMOTE: "Promote",
+    ChangeKind.SCALE: "Scale",
+    ChangeKind.ROLL_BACK: "Roll back",
+    ChangeKind.RETIRE: "Retire",
+}
+
+
+def change_title(kind: str, *, deployment: str, version: str = "", revision: int = 0) -> str:
+    """`version` is a label like detector:4."""
+    titles = {
+        ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",
+        ChangeKind.CANARY: f"Canary {version} on {deployment}",
+        ChangeKind.ROLL_BACK: f"Roll {deployment} back to r{revision}",
+        ChangeKind.RETIRE: f"Retire {deployment}",
+        ChangeKind.SCALE: f"Scale {deployment}",
+        ChangeKind.PROMOTE: f"Promote {version} on {deployment}",
+    }
+    return titles[ChangeKind(kind)]
+
+
+def consequence(kind: str, *, deployment: str, version: str = "", revision: int = 0) -> str:
+    """What approving does, in one sentence or two."""
+    texts = {
+        ChangeKind.DEPLOY: f"Starts {version} and opens its address. Nothing serves there yet.",
+        ChangeKind.CANARY: (
+            f"Starts {version} beside what serves now. It gets no traffic until it is ready, then "
+            "the first step's share. Every further step needs a person."
+        ),
+        ChangeKind.ROLL_BACK: (
+            f"Starts r{revision} again and moves all traffic to it once it is ready. "
+            "What serves now keeps serving until then."
+        ),
+        ChangeKind.RETIRE: (
+            f"Stops {deployment}: its address answers no more, its GPUs become free. Its history, "
+            "cost and revisions stay."
+        ),
+        ChangeKind.SCALE: "Changes how many replicas run; traffic does not move.",
+        ChangeKind.PROMOTE: "Moves the rollout one step on.",
+    }
+    return texts[ChangeKind(kind)]
+
+
+def step_words(steps: Sequence[Mapping[str, Any]]) -> str:
+    """For example "5 → 25 → 50 → 100 %"."""
+    return " → ".join(str(step["weight"]) for step in steps) + " %" if steps else ""
+
+
+def rollout_words(phase: str, *, step_index: int, step_count: int) -> str:
+    texts = {
+        RolloutPhase.PREPARING: "Canary · starting the candidate",
+        RolloutPhase.RUNNING: f"Canary · step {step_index + 1} of {step_count}",
+        RolloutPhase.PAUSED: f"Paused · step {step_index + 1} of {step_count}",
+        RolloutPhase.PROMOTING: "Promoting · candidate takes over",
+        RolloutPhase.COMPLETED: "Completed",
+        RolloutPhase.ABORTING: "Aborting · traffic goes back",
+        RolloutPhase.ABORTED: "Aborted",
+    }
+    return texts[RolloutPhase(phase)]
+
+
+def rollout_short(phase: str, *, weight: int) -> str:
+    """For the rows of a table."""
+    texts = {
+        RolloutPhase.PREPARING: "Canary starting",
+        RolloutPhase.RUNNING: f"Canary {weight} %",
+        RolloutPhase.PAUSED: f"Paused at {weight} %",
+        RolloutPhase.PROMOTING: "Promoting",
+        RolloutPhase.ABORTING: "Aborting",
+    }
+    return texts.get(RolloutPhase(phase), phase)
+
+
+def duration_words(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h" + (f" {minutes} min" if minutes else "")

@@ -1,0 +1,51 @@
+"""One request to a served model through the cluster's gateway, bounded in time and size."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import httpx
+
+TIMEOUT_SECONDS = 10.0
+MAX_ANSWER_BYTES = 1_000_000
+
+
+class GatewayUnreachable(Exception):
+    """No answer: the gateway refused, timed out, or broke off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` says that there was more."""
+
+    status: int
+    body: bytes
+    is_cut: bool
+    milliseconds: float
+    headers: dict[str, str]
+
+
+def post_json(url: str, body: bytes, *, headers: dict[str, str] | None = None) -> Answer:
+    """Raises GatewayUnreachable. Redirects are not followed."""
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    started = time.perf_counter()
+    try:
+        with (
+            httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client,
+            client.stream("POST", url, content=body, headers=sent) as response,
+        ):
+            content, is_cut = _read(response)
+    except httpx.HTTPError as error:
+        raise GatewayUnreachable(str(error) or type(error).__name__) from error
+    spent = (time.perf_counter() - started) * 1000
+    return Answer(response.status_code, content, is_cut, spent, dict(response.headers))
+
+
+def _read(response: httpx.Response) -> tuple[bytes, bool]:
+    content = b""
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
+            return content[:MAX_ANSWER_BYTES], True
+    return content, False

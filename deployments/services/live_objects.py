@@ -1,0 +1,127 @@
+"""What the cluster holds of a deployment, read at this moment: objects beside what is wanted, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deployments.domain import drift
+from deployments.domain.drift import DiffLine
+from deployments.domain.manifests.parts import Manifest, to_yaml
+from deployments.models import Deployment
+from deployments.selectors import deployments, plans
+from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
+from fleet.selectors import pods
+from fleet.services import objects
+from portal.accounts.policy import Actor
+from portal.core.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectView:
+    """`is_live` None: not known. `diff` leads from what is wanted to what is live."""
+
+    kind: str
+    name: str
+    text: str
+    is_live: bool | None
+    diff: Sequence[DiffLine] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    objects: Sequence[ObjectView]
+    # Why the cluster could not be asked; empty when it was.
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    text: str
+    problem: str = ""
+
+
+def compare(*, actor: Actor, deployment_id: int) -> Compared:
+    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    found: list[ObjectView] = []
+    problem = ""
+    for manifest in _wanted(deployment):
+        view = _unknown(manifest)
+        if not problem:
+            try:
+                view = _view(deployment.cluster_id, manifest)
+            except ClusterError as error:
+                problem = error.message
+        found.append(view)
+    return Compared(found, problem)
+
+
+def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
+    """Empty without a pod. A pod that is not this deployment's does not exist here."""
+    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    if not pod:
+        return Log("")
+    if pod not in {found.name for found in pods_of(deployment)}:
+        raise NotFound(f"{deployment} has no pod {pod} now.")
+    try:
+        text = objects.pod_log(
+            cluster_id=deployment.cluster_id,
+            namespace=deployment.namespace,
+            pod=pod,
+            tail_lines=lines,
+        )
+    except ObjectNotFound:
+        return Log("", "The pod has gone meanwhile. Choose another one.")
+    except ClusterError as error:
+        return Log("", f"The cluster does not give the log: {error.message}")
+    return Log(text)
+
+
+def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
+    """Pods of every revision that may still run, the newest revision first."""
+    numbers = deployment.revisions.values_list("number", flat=True).order_by("-number")[:5]
+    return [
+        pod
+        for number in numbers
+        for pod in pods.pods_of(
+            cluster_id=deployment.cluster_id,
+            namespace=deployment.namespace,
+            name=f"{deployment.name}-r{number}",
+        )
+    ]
+
+
+def _wanted(deployment: Deployment) -> list[Manifest]:
+    """Shared objects once, then each revision's own, then the route."""
+    revisions = [deployment.stable_revision, deployment.candidate_revision]
+    found: dict[tuple[str, str], Manifest] = {}
+    for revision in revisions:
+        if revision is not None:
+            for manifest in plans.manifests_of(revision):
+                found.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
+    if deployment.stable_revision is not None:
+        route = plans.route_of(deployment)
+        found[(route["kind"], route["metadata"]["name"])] = route
+    return [] if deployment.is_retired else list(found.values())
+
+
+def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
+    meta = manifest["metadata"]
+    live = objects.get(
+        cluster_id=cluster_id,
+        api_version=manifest["apiVersion"],
+        kind=manifest["kind"],
+        namespace=meta.get("namespace"),
+        name=meta["name"],
+    )
+    wanted = to_yaml([manifest])
+    if live is None:
+        return ObjectView(manifest["kind"], meta["name"], wanted, is_live=False)
+    seen = to_yaml([drift.project(live, manifest)])
+    diff = drift.diff_lines(wanted, seen)
+    return ObjectView(manifest["kind"], meta["name"], wanted, is_live=True, diff=diff)
+
+
+def _unknown(manifest: Manifest) -> ObjectView:
+    name = manifest["metadata"]["name"]
+    return ObjectView(manifest["kind"], name, to_yaml([manifest]), is_live=None)

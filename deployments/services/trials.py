@@ -1,0 +1,93 @@
+"""Try a deployment: one request through its gateway, sent by the portal, bounded in every way."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from deployments.gateways import inference
+from deployments.models import Deployment, Revision
+from deployments.selectors import deployments
+from portal.accounts import policy
+from portal.accounts.policy import Action, Actor
+from portal.core.errors import Conflict, Invalid, Unavailable
+
+MAX_REQUEST_BYTES = 2_000_000
+_FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
+_NEWLINE = re.compile(r"\n\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    status: int
+    text: str
+    size_bytes: int
+    is_cut: bool
+    milliseconds: float
+
+    @property
+    def is_good(self) -> bool:
+        return self.status < HTTPStatus.BAD_REQUEST
+
+    @property
+    def status_words(self) -> str:
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return str(self.status)
+
+
+def infer_url(deployment: Deployment, revision: Revision) -> str:
+    model = revision.version.model.name
+    return f"{deployments.url_of(deployment)}/v2/models/{model}/infer"
+
+
+def send(*, actor: Actor, deployment_id: int, body: str) -> Trial:
+    """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
+    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    policy.require(actor, Action.VIEW, deployment)
+    if deployment.stable_revision is None or deployment.is_retired:
+        raise Conflict(f"{deployment} serves nothing now.", code="not_serving")
+    content = _checked(body)
+    try:
+        answer = inference.post_json(infer_url(deployment, deployment.stable_revision), content)
+    except inference.GatewayUnreachable as error:
+        raise Unavailable(
+            f"The gateway gave no answer: {error}. Look at the timeline for what the pods do."
+        ) from error
+    return Trial(
+        status=answer.status,
+        text=_readable(answer.body),
+        size_bytes=len(answer.body),
+        is_cut=answer.is_cut,
+        milliseconds=answer.milliseconds,
+    )
+
+
+def _checked(body: str) -> bytes:
+    content = body.encode()
+    if len(content) > MAX_REQUEST_BYTES:
+        raise Invalid(
+            f"The request has {len(content):,} bytes; from here at most {MAX_REQUEST_BYTES:,} "
+            "are sent. Send it from your own code.",
+            fields={"body": "too large"},
+        )
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise Invalid(f"This is no JSON: {error}.", fields={"body": "mend the JSON"}) from error
+    if not isinstance(value, dict):
+        raise Invalid("Send a JSON object with `inputs`.", fields={"body": "begin with {"})
+    return content
+
+
+def _readable(body: bytes) -> str:
+    """Indented JSON with each list of numbers on one line, or the text as it came."""
+    text = body.decode(errors="replace")
+    try:
+        lines = json.dumps(json.loads(text), indent=2)
+    except ValueError:
+        return text
+    return _FLAT_LIST.sub(lambda found: _NEWLINE.sub(" ", found.group(0)), lines)

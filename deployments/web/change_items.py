@@ -1,0 +1,86 @@
+"""Change requests as lists and pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from deployments.domain import wording
+from deployments.models import ChangeRequest, Deployment
+from deployments.selectors import changes
+from portal.accounts.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeItem:
+    change: ChangeRequest
+    title: str
+    detail: str
+    consequence: str
+    # What it costs a month at the fewest replicas; None where it costs nothing or is not known.
+    month_min: Decimal | None
+
+
+def item_of(change: ChangeRequest) -> ChangeItem:
+    words = _words_of(change)
+    return ChangeItem(
+        change=change,
+        title=wording.change_title(change.kind, **words),
+        detail=_detail_of(change),
+        consequence=wording.consequence(change.kind, **words),
+        month_min=_amount(change.cost.get("month_min")),
+    )
+
+
+def items_of(found: Iterable[ChangeRequest]) -> list[ChangeItem]:
+    return [item_of(change) for change in found]
+
+
+def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
+    rows = changes.list_visible_to(user).filter(
+        deployment=deployment, state__in=changes.OPEN_STATES
+    )
+    found = rows.first()
+    return item_of(found) if found else None
+
+
+def _words_of(change: ChangeRequest) -> dict[str, Any]:
+    revision = change.revision
+    return {
+        "deployment": change.deployment.name,
+        "version": revision.version.label if revision else "",
+        "revision": revision.number if revision else 0,
+    }
+
+
+def _detail_of(change: ChangeRequest) -> str:
+    parts = [change.deployment.team.slug, change.deployment.cluster.name]
+    if change.revision is not None:
+        spec = change.revision.spec
+        parts.append(f"{spec['gpus']} \N{MULTIPLICATION SIGN} {spec['instance_type']}")
+        parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
+    if change.steps:
+        parts.append(wording.step_words(change.steps))
+    over = _over_budget(change.cost)
+    if over is not None:
+        parts.append(f"forecast over budget by ${over:,.0f}")
+    return " · ".join(parts)
+
+
+def _replicas(least: int, most: int) -> str:
+    if least == most:
+        return f"{least} replica{'' if least == 1 else 's'}"
+    return f"{least}\N{EN DASH}{most} replicas"
+
+
+def _over_budget(cost: dict[str, Any]) -> Decimal | None:
+    forecast, budget = _amount(cost.get("forecast")), _amount(cost.get("budget"))
+    if forecast is None or budget is None or forecast <= budget:
+        return None
+    return forecast - budget
+
+
+def _amount(text: Any) -> Decimal | None:
+    return None if text is None else Decimal(str(text))

@@ -1,0 +1,81 @@
+"""What a deployment costs: its rows of the ledger and the estimate of the running hour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from deployments.models import Deployment
+from deployments.selectors import pages_rows
+from fleet.domain.spending import CostPoint, CostRow, GroupBy
+from fleet.selectors import costs
+from portal.core import clock
+from portal.ui import charts
+from portal.ui.charts import Bar, Chart
+
+_CHARTED = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class CostTile:
+    title: str
+    amount: Decimal | None
+    detail: str
+
+
+def context_of(deployment: Deployment) -> dict[str, Any]:
+    now = clock.now()
+    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    team = [deployment.team.slug]
+    table = costs.table(team_slugs=team, start=month, end=now, group_by=GroupBy.REVISION)
+    rows = [row for row in table.rows if row.key.deployment == deployment.name]
+    points = costs.series(team_slugs=team, start=now - _CHARTED, end=now, group_by=GroupBy.REVISION)
+    mine = [point for point in points if point.key.deployment == deployment.name]
+    return {
+        "tiles": _tiles(deployment, rows, now),
+        "cost_rows": rows,
+        "cost_chart": _chart(mine),
+        "start": now - _CHARTED,
+        "end": now,
+    }
+
+
+def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> list[CostTile]:
+    zero = Decimal(0)
+    row = pages_rows.rows_of([deployment])[0]
+    inferences = [one.inferences for one in rows if one.inferences is not None]
+    total = sum((one.amount for one in rows), zero)
+    count = sum(inferences)
+    return [
+        CostTile(f"{now:%B}", total, "sealed hours and the running estimate"),
+        CostTile("A day, as it runs now", row.usd_per_day, f"{row.gpus.normalize():f} GPUs held"),
+        CostTile(
+            "1,000 inferences",
+            total * 1000 / count if count else None,
+            f"{count:,} this month" if count else "no inferences counted this month",
+        ),
+        CostTile(
+            "Of it estimated",
+            sum((one.estimated_amount for one in rows), zero),
+            "sealed a little after each hour ends",
+        ),
+    ]
+
+
+def _chart(points: Sequence[CostPoint]) -> Chart | None:
+    days: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
+    for point in points:
+        days[(point.at, _label(point))] += point.amount
+    if not any(days.values()):
+        return None
+    bars = [Bar(at, label, amount) for (at, label), amount in sorted(days.items())]
+    return charts.stacked_bars(label="Dollars a day by revision", bars=bars, unit="$")
+
+
+def _label(point: CostPoint) -> str:
+    revision = point.key.revision
+    return f"r{revision}" if revision.isdecimal() else revision or point.key.label

@@ -1,0 +1,112 @@
+"""The inbox of approvers, and one change request with everything a decision needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_http_methods
+
+from deployments.domain import wording
+from deployments.domain.states import CHANGE, ChangeState
+from deployments.models import ChangeRequest
+from deployments.selectors import changes, plans
+from deployments.services import changes as change_services
+from deployments.web import change_items, deploy_page
+from deployments.web.fragments import respond
+from deployments.web.manifest_views import manifests_of_text
+from deployments.web.service_forms import DecisionForm
+from portal.accounts.models import User
+from portal.ui.access import people_only
+
+_SHOWN = 20
+_DONE = {"approve": "Approved.", "reject": "Rejected.", "withdraw": "Withdrawn."}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    weight: int
+    soak_words: str
+    min_requests: int
+
+
+@require_GET
+@people_only
+def approvals(request: HttpRequest, user: User) -> HttpResponse:
+    waiting = list(changes.inbox(user))
+    seen = changes.list_visible_to(user)
+    still_open = seen.filter(state__in=changes.OPEN_STATES)
+    others = still_open.exclude(pk__in=[change.pk for change in waiting])
+    closed = seen.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
+    context = {
+        "waiting": change_items.items_of(waiting),
+        "open": change_items.items_of(others[:_SHOWN]),
+        "decided": change_items.items_of(closed[:_SHOWN]),
+    }
+    parts = {"inbox": "delivery/_inbox.html"}
+    return respond(request, "delivery/approvals.html", context, parts=parts)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
+    found = changes.get_visible(actor=user, change_id=change_id)
+    form = DecisionForm(request.POST or None)
+    if request.method == "POST":
+        if form.run(lambda: _decide(user, found, form)) is not None:
+            messages.success(request, _DONE[form.cleaned_data["decision"]])
+            return redirect("change", change_id=change_id)
+        found = changes.get_visible(actor=user, change_id=change_id)
+    is_final = not CHANGE[ChangeState(found.state)]
+    return respond(
+        request,
+        "delivery/change.html",
+        _context_of(user, found, form) | {"is_final": is_final},
+        parts={"change-head": "delivery/_change_head.html"},
+        is_final=is_final,
+        status=form.status if form.is_bound else 200,
+    )
+
+
+def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeRequest:
+    data = form.cleaned_data
+    if data["decision"] == "approve":
+        return change_services.approve(
+            actor=user,
+            change_id=found.pk,
+            evidence_hash=data["evidence_hash"],
+            comment=data["comment"],
+        )
+    if data["decision"] == "reject":
+        return change_services.reject(actor=user, change_id=found.pk, comment=data["comment"])
+    return change_services.withdraw(actor=user, change_id=found.pk, reason=data["comment"])
+
+
+def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
+    may_decide, why_not = changes.may_decide(user, found)
+    diff = changes.diff_of(found)
+    revision = found.revision
+    return {
+        "item": change_items.item_of(found),
+        "change": found,
+        "form": form,
+        "steps": [
+            StepRow(
+                weight=step["weight"],
+                soak_words=wording.duration_words(step["soak_seconds"]),
+                min_requests=step["min_requests"],
+            )
+            for step in found.steps
+        ],
+        "diff": diff,
+        "has_before": any(line.before for line in diff),
+        "manifests": manifests_of_text(plans.yaml_of_change(found)),
+        "version": revision.version if revision else None,
+        "cost": deploy_page.stored_cost_card(found.cost),
+        "may_decide": may_decide,
+        "why_not": why_not if found.state == ChangeState.SUBMITTED else "",
+        "may_withdraw": changes.may_withdraw(user, found),
+    }

@@ -1,0 +1,87 @@
+"""The tabs of a deployment that read: overview, revisions, manifests, timeline, logs, cost."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from deployments.selectors import deployments
+from deployments.services import live_objects
+from deployments.web import cost_data, deployment_frame, overview_data, tab_data
+from portal.accounts.models import User
+from portal.ui.access import people_only
+
+
+@require_GET
+@people_only
+def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    context = overview_data.context_of(deployment)
+    parts = {"overview": "delivery/_overview.html"}
+    return deployment_frame.show(
+        request,
+        user,
+        deployment,
+        "overview",
+        context,
+        parts=parts,
+        is_final=deployment.is_retired,
+    )
+
+
+@require_GET
+@people_only
+def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    context = tab_data.revisions_context(
+        deployment, before=request.GET.get("from", ""), after=request.GET.get("to", "")
+    )
+    return deployment_frame.show(request, user, deployment, "revisions", context)
+
+
+@require_GET
+@people_only
+def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    compared = live_objects.compare(actor=user, deployment_id=deployment.pk)
+    context = {"objects": compared.objects, "unreachable": compared.problem}
+    return deployment_frame.show(request, user, deployment, "manifests", context)
+
+
+@require_GET
+@people_only
+def timeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    context = tab_data.timeline_context(deployment, page=request.GET.get("page", "1"))
+    return deployment_frame.show(
+        request,
+        user,
+        deployment,
+        "timeline",
+        context,
+        parts={"timeline": "delivery/_timeline.html"},
+        is_final=deployment.is_retired,
+    )
+
+
+@require_GET
+@people_only
+def logs(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    choice = tab_data.log_choice_of(
+        deployment, pod=request.GET.get("pod", ""), lines=request.GET.get("lines", "")
+    )
+    read = live_objects.read_log(
+        actor=user, deployment_id=deployment.pk, pod=choice.chosen, lines=choice.lines
+    )
+    context = {**choice.context(request.path), "log": read.text, "problem": read.problem}
+    parts = {"log": "delivery/_log_text.html"}
+    return deployment_frame.show(request, user, deployment, "logs", context, parts=parts)
+
+
+@require_GET
+@people_only
+def cost(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    context = cost_data.context_of(deployment)
+    return deployment_frame.show(request, user, deployment, "cost", context)

@@ -1,0 +1,200 @@
+"""The rollout of a deployment: what it shows, and its buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from deployments.domain import wording
+from deployments.domain.states import RolloutPhase
+from deployments.models import Deployment, Rollout
+from deployments.selectors import changes, deployments, rollouts
+from deployments.selectors.changes import DiffLine
+from deployments.selectors.rollouts import RolloutView, StepView
+from deployments.services import rollouts as rollout_services
+from deployments.web import deployment_frame, tab_data
+from deployments.web.service_forms import RolloutForm
+from fleet.selectors import serving_now
+from fleet.selectors.serving_now import WorkloadKey
+from portal.accounts.models import User
+from portal.accounts.policy import SYSTEM
+from portal.core.errors import NotFound
+from portal.ui.access import people_only
+
+_TONES = {"done": "done", "current": "now", "ahead": ""}
+_DONE = {
+    "promote": "Promoted one step.",
+    "promote_fully": "Promoted to all requests.",
+    "pause": "Paused: the share stays as it is.",
+    "unpause": "Carrying on from the same step.",
+    "abort": "Aborting: all requests go back to the stable revision.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepItem:
+    view: StepView
+    tone: str
+    words: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """What each button will do, in words."""
+
+    promote: str
+    promote_fully: str
+    pause: str
+    unpause: str
+    abort: str
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def rollout(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    found = rollouts.latest(deployment)
+    form = RolloutForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        if form.run(lambda: _act(user, found, form)) is not None:
+            messages.success(request, _DONE[form.cleaned_data["action"]])
+            return redirect("rollout", team=team, name=name)
+        found = rollouts.latest(deployment)
+    return _show(request, user, deployment, found, form)
+
+
+def _act(user: User, found: Rollout | None, form: RolloutForm) -> Rollout:
+    if found is None:
+        raise NotFound("There is no rollout to act on.")
+    data = form.cleaned_data
+    shown, reason = data["evidence_hash"], data["reason"]
+    calls: dict[str, Callable[[], Rollout]] = {
+        "promote": lambda: rollout_services.promote(
+            actor=user, rollout_id=found.pk, evidence_hash=shown
+        ),
+        "promote_fully": lambda: rollout_services.promote_fully(
+            actor=user, rollout_id=found.pk, evidence_hash=shown
+        ),
+        "pause": lambda: rollout_services.pause(actor=user, rollout_id=found.pk, reason=reason),
+        "unpause": lambda: rollout_services.unpause(actor=user, rollout_id=found.pk),
+        "abort": lambda: rollout_services.abort(actor=user, rollout_id=found.pk, reason=reason),
+    }
+    return calls[data["action"]]()
+
+
+def _show(
+    request: HttpRequest,
+    user: User,
+    deployment: Deployment,
+    found: Rollout | None,
+    form: RolloutForm,
+) -> HttpResponse:
+    view = rollouts.view_of(actor=user, rollout=found) if found else None
+    context: dict[str, Any] = {"view": view, "form": form}
+    if found is not None and view is not None:
+        context |= _context_of(found, view)
+    return deployment_frame.show(
+        request,
+        user,
+        deployment,
+        "rollout",
+        context,
+        parts={"rollout": "delivery/_rollout.html"},
+        is_final=view is None or view.is_final,
+        status=form.status if form.is_bound else 200,
+    )
+
+
+def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
+    phase = RolloutPhase(found.phase)
+    running = phase == RolloutPhase.RUNNING
+    failing = [guard for guard in view.guards if guard.verdict == "fail"]
+    text = deployment_frame.rollout_text(found) if found.steps else _direct_words(phase)
+    return {
+        "steps": [_step_item(step, view) for step in view.steps],
+        "events": tab_data.event_rows(rollouts.events_of(found)[:30]),
+        "says": _says(found, view),
+        "rollout_text": text,
+        "rollout_tone": deployment_frame.rollout_tone(found),
+        "can_pause": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
+        "can_abort": phase != RolloutPhase.ABORTING,
+        "can_promote": running and view.is_promotable,
+        "can_promote_fully": running and not failing,
+        "change_lines": _changed(found),
+        "both_cost": _cost_of_candidate(found),
+    }
+
+
+def _step_item(step: StepView, view: RolloutView) -> StepItem:
+    soak = wording.duration_words(step.soak_seconds)
+    if step.state == "current":
+        left = view.soak_left_seconds
+        words = "soak done" if left == 0 else f"soaks {soak}"
+        if left:
+            words = f"{wording.duration_words(left)} of {soak} left"
+        seen = "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
+        needs = f"needs {step.min_requests:,} requests: {seen}" if step.min_requests else ""
+    else:
+        words = "passed" if step.state == "done" else f"soaks {soak}"
+        needs = "a person promotes" if step.state == "ahead" else ""
+    return StepItem(step, _TONES[step.state], words, needs)
+
+
+def _says(found: Rollout, view: RolloutView) -> Says:
+    candidate = found.candidate_revision.version.label
+    stable = found.stable_revision
+    replaces = f"r{stable.number} is drained and removed once the gateway sends it nothing."
+    if view.next_weight is None:
+        promote = "Possible while a step runs."
+    elif view.next_weight == 100:
+        promote = f"Sends all requests to {candidate}. {replaces}"
+    else:
+        promote = (
+            f"Sends {view.next_weight} % of requests to {candidate} at the gateway. "
+            "Both revisions keep their GPUs."
+        )
+    return Says(
+        promote=promote,
+        promote_fully=f"Skips the steps ahead: all requests to {candidate}. {replaces}",
+        pause=f"Stays at {view.requested_weight} %. Nobody can promote until someone carries on.",
+        unpause="Carries on at the same step; its soak begins anew.",
+        abort=(
+            f"Sends all requests back to {stable.version.label}, then removes the candidate. "
+            "Requests in flight are answered."
+        ),
+    )
+
+
+def _direct_words(phase: RolloutPhase) -> str:
+    words = {
+        RolloutPhase.PREPARING: "Starting, then takes over at once",
+        RolloutPhase.PROMOTING: "Takes over",
+    }
+    return words.get(phase, phase.value.capitalize())
+
+
+def _changed(found: Rollout) -> list[DiffLine]:
+    """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
+    change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
+    lines = changes.diff_of(change) if change else []
+    return [line for line in lines if line.is_changed and line.before]
+
+
+def _cost_of_candidate(found: Rollout) -> Decimal | None:
+    """What running both costs more an hour; None when nothing is held or a price is unknown."""
+    deployment = found.deployment
+    key = WorkloadKey(
+        deployment.cluster_id,
+        deployment.namespace,
+        f"{deployment.name}-r{found.candidate_revision.number}",
+    )
+    held = serving_now.held_by([key]).get(key)
+    return held.usd_per_hour_amount if held else None

@@ -1,0 +1,69 @@
+"""Try it: one request through the gateway, from the page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from deployments.domain import examples, signatures
+from deployments.models import Deployment
+from deployments.selectors import deployments
+from deployments.services import trials
+from deployments.web import deployment_frame
+from deployments.web.service_forms import ServiceForm
+from portal.accounts.models import User
+from portal.ui.access import people_only
+
+
+class TryForm(ServiceForm):
+    body = forms.CharField(
+        label="Body",
+        help_text="JSON of the v2 inference protocol, at most 2 MB.",
+        widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false", "class": "mono"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    form = TryForm(request.POST or None, initial={"body": _example(deployment)})
+    trial = None
+    if request.method == "POST":
+        trial = form.run(
+            lambda: trials.send(
+                actor=user, deployment_id=deployment.pk, body=form.cleaned_data["body"]
+            )
+        )
+    context = {"form": form, "trial": trial, **_words(deployment)}
+    parts = {"answer": "delivery/_answer.html"}
+    status = form.status if form.is_bound else 200
+    return deployment_frame.show(
+        request, user, deployment, "try", context, parts=parts, status=status
+    )
+
+
+def _example(deployment: Deployment) -> str:
+    revision = deployment.stable_revision
+    if revision is None:
+        return ""
+    request = examples.infer_request(signatures.from_json(revision.version.signature))
+    return json.dumps(request)
+
+
+def _words(deployment: Deployment) -> dict[str, Any]:
+    revision = deployment.stable_revision
+    if revision is None:
+        return {"triton_model": "", "curl": "", "triton_host": ""}
+    url = trials.infer_url(deployment, revision)
+    address = urlsplit(deployments.url_of(deployment))
+    return {
+        "triton_model": revision.version.model.name,
+        "curl": f"curl --json @request.json \\\n  {url}",
+        "triton_host": f"{address.netloc}{address.path}",
+    }

@@ -1,0 +1,127 @@
+"""What every tab of a deployment shows above itself: state, address, traffic, sensible buttons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from deployments.domain import specs, wording
+from deployments.models import Deployment, Rollout
+from deployments.selectors import deployments, rollouts
+from deployments.web import change_items
+from deployments.web.fragments import respond
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+
+ENGINE_NAMES = {specs.KSERVE_TRITON: "KServe Triton", specs.TRITON: "Triton"}
+TABS = (
+    ("deployment", "Overview"),
+    ("rollout", "Rollout"),
+    ("revisions", "Revisions"),
+    ("manifests", "Manifests"),
+    ("timeline", "Timeline"),
+    ("logs", "Logs"),
+    ("try-it", "Try it"),
+    ("deployment-cost", "Cost"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    url_name: str
+    title: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAction:
+    text: str
+    url: str
+    tone: str = ""
+    detail: str = ""
+
+
+def show(
+    request: HttpRequest,
+    user: User,
+    deployment: Deployment,
+    tab: str,
+    context: dict[str, Any],
+    *,
+    parts: dict[str, str] | None = None,
+    is_final: bool = False,
+    status: int = 200,
+) -> HttpResponse:
+    """The page with the tab's body in `_<tab>.html`, or the part that htmx asked for."""
+    body = f"delivery/_{tab.replace('-', '_')}.html"
+    whole = {
+        **head_of(user, deployment),
+        "body": body,
+        "tabs": [Tab(name, title, name == _url_name(tab)) for name, title in TABS],
+        "tab_title": dict(TABS)[_url_name(tab)],
+        **context,
+    }
+    swaps = {"deployment-head": "delivery/_deployment_head.html", **(parts or {})}
+    return respond(
+        request, "delivery/deployment.html", whole, parts=swaps, is_final=is_final, status=status
+    )
+
+
+def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
+    rollout = rollouts.current(deployment)
+    view = rollouts.view_of(actor=user, rollout=rollout) if rollout else None
+    stable, candidate = deployment.stable_revision, deployment.candidate_revision
+    can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
+    open_change = change_items.open_change_of(user, deployment)
+    return {
+        "deployment": deployment,
+        "spec": specs.from_json(stable.spec) if stable else None,
+        "engine_name": ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
+        "address": deployments.url_of(deployment),
+        "stable_label": f"stable · {stable.version.label} · r{stable.number}" if stable else "",
+        "candidate_label": f"{candidate.version.label} · r{candidate.number}" if candidate else "",
+        "observed_percent": _percent(view.observed_share if view else None),
+        "band_low": _percent(view.share_low if view else None),
+        "band_high": _percent(view.share_high if view else None),
+        "rollout_text": rollout_text(rollout) if rollout and rollout.steps else "",
+        "rollout_tone": rollout_tone(rollout) if rollout else "",
+        "open_change": None if rollout else open_change,
+        "can_request": can_request,
+        "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
+    }
+
+
+def rollout_text(rollout: Rollout) -> str:
+    return wording.rollout_words(
+        rollout.phase, step_index=rollout.step_index, step_count=len(rollout.steps)
+    )
+
+
+def rollout_tone(rollout: Rollout) -> str:
+    return "canary" if rollout.phase in ("preparing", "running") else str(rollout.phase)
+
+
+def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
+    """Only what makes sense now; the services refuse the rest anyway."""
+    if not can_request or deployment.is_retired or is_busy:
+        return []
+    place = (deployment.team.slug, deployment.name)
+    retire = HeadAction("Retire", reverse("request-retire", args=place), tone="danger")
+    if deployment.stable_revision is None:
+        return []
+    canary = HeadAction("Request a canary", reverse("request-canary", args=place), tone="primary")
+    back = HeadAction("Roll back", reverse("request-roll-back", args=place))
+    has_past = deployment.stable_revision.number > 1
+    return [retire, *([back] if has_past else []), canary]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _url_name(tab: str) -> str:
+    return {"overview": "deployment", "try": "try-it", "cost": "deployment-cost"}.get(tab, tab)

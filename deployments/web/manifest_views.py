@@ -1,0 +1,22 @@
+"""Manifests as pages show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestText:
+    text: str
+    count: int
+    kinds: str
+
+
+def manifests_of_text(text: str) -> ManifestText | None:
+    """None when there are none. `text` is YAML documents that the portal itself wrote."""
+    if not text:
+        return None
+    kinds = [document["kind"] for document in yaml.safe_load_all(text) if document]
+    return ManifestText(text=text, count=len(kinds), kinds=", ".join(kinds))

@@ -1,0 +1,126 @@
+"""Figures and charts of a deployment's first tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from deployments.models import Deployment
+from deployments.selectors import deployments
+from deployments.selectors.deployments import RevisionStatus
+from fleet.domain.telemetry import ServingStats
+from fleet.selectors import telemetry
+from fleet.selectors.telemetry import MinutePoint
+from portal.core import clock
+from portal.ui import charts
+from portal.ui.charts import Chart, Mark, Point
+
+_WINDOW_SECONDS = 300
+_CHARTED = timedelta(hours=1)
+_MOST_MARKS = 6
+# Events that move traffic; a reader looks for them when a line bends.
+_MARKED = ("approved", "rollout")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    milliseconds: float
+    percent: float
+    tone: str
+
+
+def context_of(deployment: Deployment) -> dict[str, Any]:
+    revisions = deployments.revisions_of(deployment)
+    stats = stats_of(deployment, revisions)
+    since = clock.now() - _CHARTED
+    points = {
+        revision.role: telemetry.series(
+            cluster_id=deployment.cluster_id,
+            namespace=deployment.namespace,
+            names=[revision.workload_name],
+            start=since,
+        )
+        for revision in revisions
+    }
+    marks = _marks(deployment, since)
+    return {
+        "revisions": revisions,
+        "stats": stats,
+        "window_words": f"last {_WINDOW_SECONDS // 60} minutes",
+        "split": _split(stats) if stats else [],
+        "requests_chart": _chart(
+            points, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
+        ),
+        "latency_chart": _chart(
+            points, lambda one: one.mean_latency_ms, "Mean latency per request", "ms", marks
+        ),
+    }
+
+
+def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
+    if not revisions:
+        return None
+    return telemetry.stats(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        names=[revision.workload_name for revision in revisions],
+        seconds=_WINDOW_SECONDS,
+    )
+
+
+def _split(stats: ServingStats) -> list[Part]:
+    """Queue, input, compute, output of the mean request; empty when nothing was answered."""
+    named = (
+        ("Queue", stats.queue_ms, "warn"),
+        ("Input", stats.input_ms, "idle"),
+        ("Compute", stats.compute_ms, ""),
+        ("Output", stats.output_ms, "idle"),
+    )
+    known = [(name, value, tone) for name, value, tone in named if value is not None]
+    whole = sum(value for _, value, _ in known)
+    return [
+        Part(name, value, 100 * value / whole if whole else 0.0, tone)
+        for name, value, tone in known
+    ]
+
+
+def _chart(
+    by_role: dict[str, list[MinutePoint]],
+    value: Callable[[MinutePoint], float | None],
+    label: str,
+    unit: str,
+    marks: Sequence[Mark],
+) -> Chart | None:
+    """None when nothing was measured: an empty chart would look like zero."""
+    found = [
+        Point(at, role, amount)
+        for role, points in by_role.items()
+        for at, amount in _with_gaps([(one.at, value(one)) for one in points])
+    ]
+    if not any(point.value is not None for point in found):
+        return None
+    first = min(point.at for point in found)
+    return charts.lines(
+        label=label, points=found, unit=unit, marks=[mark for mark in marks if mark.at >= first]
+    )
+
+
+def _with_gaps(
+    points: Sequence[tuple[datetime, float | None]],
+) -> list[tuple[datetime, float | None]]:
+    """A minute that nobody observed breaks the line instead of being drawn over."""
+    found: list[tuple[datetime, float | None]] = []
+    for at, value in points:
+        if found and at - found[-1][0] > timedelta(minutes=1):
+            found.append((found[-1][0] + timedelta(minutes=1), None))
+        found.append((at, value))
+    return found
+
+
+def _marks(deployment: Deployment, since: datetime) -> list[Mark]:
+    events = deployments.events_of(deployment).filter(at__gte=since)[:50]
+    moved = [event for event in events if event.kind.startswith(_MARKED)]
+    return [Mark(event.at, event.message[:24]) for event in moved[:_MOST_MARKS]]

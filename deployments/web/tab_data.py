@@ -1,0 +1,111 @@
+"""What the tabs Revisions, Timeline and Logs show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Paginator
+
+from deployments.domain import drift
+from deployments.domain.manifests.parts import to_yaml
+from deployments.models import Deployment, DeploymentEvent, Revision, RolloutEvent
+from deployments.selectors import deployments
+from deployments.services import live_objects
+from fleet.selectors.pods import PodInfo
+
+LINE_CHOICES = (100, 500, 2000)
+_PAGE_SIZE = 40
+_BAD = ("fail", "abort", "reject", "refused", "degraded", "crash", "sick")
+_GOOD = ("ready", "done", "complet", "approved", "promoted", "first")
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    row: DeploymentEvent | RolloutEvent
+    # The mark's colour in the timeline: "", "bad" or "now".
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    pods: Sequence[PodInfo]
+    chosen: str
+    lines: int
+
+    def context(self, path: str) -> dict[str, Any]:
+        query = urlencode({"pod": self.chosen, "lines": self.lines})
+        return {
+            "pods": self.pods,
+            "chosen": self.chosen,
+            "lines": self.lines,
+            "line_choices": LINE_CHOICES,
+            "follow_url": f"{path}?{query}" if self.chosen else "",
+        }
+
+
+def revisions_context(deployment: Deployment, *, before: str, after: str) -> dict[str, Any]:
+    """Compares the two chosen revisions, else the newest with the one before it."""
+    history = deployments.history_of(deployment)
+    by_number = {str(revision.number): revision for revision in history}
+    right = by_number.get(after) or (history[0] if history else None)
+    left = by_number.get(before) or (history[1] if len(history) > 1 else None)
+    if left is None or right is None:
+        return {"history": history, "before": None, "after": None}
+    diff = drift.diff_lines(text_of(left), text_of(right))
+    changed = sum(line.kind in ("added", "removed") for line in diff)
+    return {
+        "history": history,
+        "before": left,
+        "after": right,
+        "diff": diff,
+        "changed_lines": changed,
+    }
+
+
+def text_of(revision: Revision) -> str:
+    """What a revision is: which bytes, and how they are served."""
+    version = revision.version
+    return to_yaml(
+        [
+            {
+                "version": {
+                    "label": version.label,
+                    "sha256": version.sha256,
+                    "s3VersionId": version.s3_version_id,
+                    "repository": version.storage_uri,
+                },
+                "metadata": version.metadata,
+                "spec": revision.spec,
+            }
+        ]
+    )
+
+
+def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
+    found = Paginator(deployments.events_of(deployment), _PAGE_SIZE).get_page(page)
+    return {
+        "page": found,
+        "page_number": found.number,
+        "events": event_rows(found),
+        "pods": live_objects.pods_of(deployment),
+    }
+
+
+def event_rows(events: Any) -> list[EventRow]:
+    return [EventRow(row, tone_of(row.kind)) for row in events]
+
+
+def tone_of(kind: str) -> str:
+    if any(word in kind for word in _BAD):
+        return "bad"
+    return "" if any(word in kind for word in _GOOD) else "now"
+
+
+def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
+    """The pod that was asked for, else the first; unknown names are refused by the service."""
+    found = live_objects.pods_of(deployment)
+    number = int(lines) if lines.isdecimal() and int(lines) in LINE_CHOICES else LINE_CHOICES[0]
+    return LogChoice(found, pod or (found[0].name if found else ""), number)

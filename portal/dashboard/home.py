@@ -1,0 +1,54 @@
+"""Home: what needs me, how my team's deployments do, what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from deployments.selectors import pages_home, pages_rows
+from deployments.web import tab_data
+from deployments.web.fragments import respond
+from fleet.selectors import serving_now
+from portal.accounts import policy
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.core import clock
+from portal.dashboard import home_needs, home_tiles
+from portal.ui import teams
+from portal.ui.access import people_only
+
+_DEPLOYMENTS = 8
+_EVENTS = 10
+
+
+@require_GET
+@people_only
+def home(request: HttpRequest, user: User) -> HttpResponse:
+    team = teams.current(request)
+    if team is None:
+        return render(request, "dashboard/home_without_team.html")
+    parts = {"home": "dashboard/_home.html"}
+    return respond(request, "dashboard/home.html", _context_of(user, team), parts=parts)
+
+
+def _context_of(user: User, team: Team) -> dict[str, Any]:
+    now = clock.now()
+    held = serving_now.held_by_team(team_slug=team.slug)
+    spend = home_tiles.spend_of(team, held, now)
+    newest = pages_home.newest_deployments(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
+    events = pages_home.recent_events(actor=user, team_slug=team.slug, limit=_EVENTS)
+    return {
+        "team": team,
+        "person": user.display_name,
+        "needs": home_needs.needs_of(user, team, spend, now),
+        "traffic": home_tiles.traffic_of(team, now),
+        "gpus": home_tiles.gpus_of(team, held),
+        "spend": spend,
+        "rows": pages_rows.rows_of(newest),
+        "events": tab_data.event_rows(events),
+        "is_new": not newest and not pages_home.has_versions(actor=user, team_slug=team.slug),
+        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+    }

@@ -1,0 +1,113 @@
+"""What needs this person: decisions first, then what is broken, then money."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.urls import reverse
+
+from deployments.models import ChangeRequest, Deployment, ModelVersion, Rollout
+from deployments.selectors import changes, pages_home, rollouts
+from deployments.web import change_items
+from portal.accounts.models import Team, User
+from portal.dashboard.home_tiles import SpendTile
+from portal.ui import words
+
+_LATELY = timedelta(days=7)
+_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    # A state that has a tone, and the word on the pill.
+    state: str
+    ask: str
+    title: str
+    detail: str
+    url: str
+    verb: str
+    who: str = ""
+    since: datetime | None = None
+
+
+def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
+    found = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MOST]]
+    found += [_waiting(change) for change in changes.inbox(user)[:_MOST]]
+    failing = pages_home.failing(actor=user, team_slug=team.slug, now=now)
+    found += [_failing(deployment) for deployment in failing]
+    bad = pages_home.bad_versions(actor=user, team_slug=team.slug, since=now - _LATELY)
+    found += [_bad_version(version) for version in bad]
+    if spend.over is not None:
+        found.append(_over_budget(team, spend.over, spend))
+    return found
+
+
+def _promotable(rollout: Rollout) -> Need:
+    deployment = rollout.deployment
+    ahead = rollout.steps[rollout.step_index + 1 :]
+    target = ahead[0]["weight"] if ahead else 100
+    return Need(
+        state="canary",
+        ask="Promote?",
+        title=f"{deployment.name} {deployment.candidate_weight} → {target} %",
+        detail=rollout.observed.get("why", "the step may be promoted"),
+        url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
+        verb="Review",
+        who=rollout.requested_by.display_name,
+        since=rollout.step_started_at,
+    )
+
+
+def _waiting(change: ChangeRequest) -> Need:
+    item = change_items.item_of(change)
+    cost = f" · {words.money(item.month_min)} a month" if item.month_min is not None else ""
+    return Need(
+        state="submitted",
+        ask="Approve?",
+        title=item.title,
+        detail=f"{item.detail}{cost}",
+        url=reverse("change", args=(change.pk,)),
+        verb="Review",
+        who=change.requester.display_name,
+        since=change.submitted_at,
+    )
+
+
+def _failing(deployment: Deployment) -> Need:
+    return Need(
+        state="failed",
+        ask="Failing",
+        title=deployment.name,
+        detail=deployment.state_reason or "The cluster gave no reason.",
+        url=reverse("timeline", args=(deployment.team.slug, deployment.name)),
+        verb="Show",
+        since=deployment.observed_at,
+    )
+
+
+def _bad_version(version: ModelVersion) -> Need:
+    model = version.model
+    return Need(
+        state=version.state,
+        ask=version.state.capitalize(),
+        title=version.label,
+        detail=version.state_reason or "No reason was recorded.",
+        url=reverse("version", args=(model.team.slug, model.name, version.number)),
+        verb="Show",
+        who=version.created_by.display_name,
+        since=version.created_at,
+    )
+
+
+def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
+    forecast = "not known" if spend.forecast is None else words.money(spend.forecast)
+    return Need(
+        state="degraded",
+        ask="Budget",
+        title=f"{team.slug} is heading {words.money(over)} over its budget",
+        detail=f"forecast {forecast} for {spend.month}",
+        url=reverse("costs"),
+        verb="Show",
+    )

@@ -1,0 +1,104 @@
+"""The four figures at the top of the home page."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from fleet.domain.metering import minute_of
+from fleet.selectors import costs, serving_now
+from fleet.selectors.serving_now import Held, MinuteOfTeam
+from portal.accounts.models import Team
+
+_MINUTES = 30
+_LATELY = timedelta(minutes=5)
+_CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficTiles:
+    """None: not known. The trends have one value a minute, None where nobody looked."""
+
+    requests_per_second: float | None
+    error_ratio: float | None
+    requests_trend: Sequence[float | None]
+    errors_trend: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTile:
+    held: Decimal
+    quota: int
+    percent: float | None
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpendTile:
+    """`forecast` None as soon as the price of something held is not known."""
+
+    month: str
+    spent: Decimal
+    budget: Decimal | None
+    spent_percent: float | None
+    month_percent: float
+    forecast: Decimal | None
+    over: Decimal | None
+    has_demo_data: bool
+
+    @property
+    def tone(self) -> str:
+        return "warn" if self.over else ""
+
+
+def traffic_of(team: Team, now: datetime) -> TrafficTiles:
+    minutes = serving_now.minutes_of_team(team_slug=team.slug, minutes=_MINUTES)
+    lately = [minute for minute in minutes if minute.at >= minute_of(now - _LATELY)]
+    success, total = _sum(lately)
+    by_minute = {minute.at: minute for minute in minutes}
+    first = minute_of(now - timedelta(minutes=_MINUTES))
+    # The running minute is left out of the trend: it is not over, so it would look like a fall.
+    slots = [by_minute.get(first + timedelta(minutes=i)) for i in range(_MINUTES)]
+    span = max(1.0, (now - lately[0].at).total_seconds()) if lately else 1.0
+    return TrafficTiles(
+        requests_per_second=total / span if lately else None,
+        error_ratio=(total - success) / total if total else None,
+        requests_trend=[None if m is None else (m.success + m.failure) / 60 for m in slots],
+        errors_trend=[None if m is None else m.failure / 60 for m in slots],
+    )
+
+
+def gpus_of(team: Team, held: Held) -> GpuTile:
+    percent = float(100 * held.gpus / team.quota_gpus) if team.quota_gpus else None
+    tone = "warn" if percent is not None and percent > 90 else ""
+    return GpuTile(held.gpus.normalize(), team.quota_gpus, percent, tone)
+
+
+def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
+    spend = costs.month_to_date(team_slug=team.slug)
+    spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
+    budget = team.monthly_budget_amount or None
+    days = calendar.monthrange(now.year, now.month)[1]
+    gone_hours = (now.day - 1) * 24 + now.hour + now.minute / 60
+    rate = held.usd_per_hour_amount
+    left = Decimal(str(days * 24 - gone_hours))
+    forecast = None if rate is None else (spent + rate * left).quantize(_CENT)
+    over = forecast - budget if forecast is not None and budget else None
+    return SpendTile(
+        month=f"{now:%B}",
+        spent=spent,
+        budget=budget,
+        spent_percent=float(100 * spent / budget) if budget else None,
+        month_percent=100 * gone_hours / (days * 24),
+        forecast=forecast,
+        over=over if over is not None and over > 0 else None,
+        has_demo_data=spend.has_demo_data,
+    )
+
+
+def _sum(minutes: Sequence[MinuteOfTeam]) -> tuple[int, int]:
+    success = sum(minute.success for minute in minutes)
+    return success, success + sum(minute.failure for minute in minutes)
