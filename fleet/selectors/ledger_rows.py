@@ -14,7 +14,7 @@ from fleet.models import LedgerKind, LedgerRow
 from fleet.selectors import metering
 from portal.core import clock
 
-PAGE_SIZE = 100
+PAGE_SIZE = 50
 _IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
 
 

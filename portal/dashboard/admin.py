@@ -8,11 +8,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from fleet.selectors import clusters, prices
+from fleet.services import clusters as cluster_services
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import DomainError
-from portal.dashboard import admin_overview, cluster_test
+from portal.dashboard import admin_overview
 from portal.dashboard.admin_forms import LimitsForm, MemberForm, TeamForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
@@ -85,12 +86,8 @@ def cluster_list(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    policy.require_platform_admin(user)
-    context = {
-        "clusters": clusters.list_clusters(),
-        "tested_id": cluster_id,
-        "result": cluster_test.explain(cluster_id=cluster_id),
-    }
+    result = cluster_services.test_connection(actor=user, cluster_id=cluster_id)
+    context = {"clusters": clusters.list_clusters(), "tested_id": cluster_id, "result": result}
     return render(request, "dashboard/admin_clusters.html", context)
 
 

@@ -106,4 +106,6 @@ def _line(event: AuditEvent) -> AuditLine:
 
 def _words(side: dict[str, Any], name: str) -> str | None:
     value = side.get(name)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
     return None if value is None else str(value)

@@ -160,7 +160,7 @@
     try {
       const embed = await loadLibrary(figure.dataset.bundle);
       const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
-      await embed(plot, spec, { ast: true, renderer: "svg", actions: false, defaultStyle: false });
+      await embed(plot, spec, { ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } });
     } catch {
       plot.classList.add("failed");
       plot.textContent = "The chart cannot be drawn here; the table below has its numbers.";

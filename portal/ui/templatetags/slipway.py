@@ -170,6 +170,12 @@ def percent(ratio: float | Decimal | None) -> str | SafeString:
 
 
 @register.filter
+def gpus(count: Decimal | int | None) -> str | SafeString:
+    """A number of GPUs, whole or shared: 2, 0.5, 14.125."""
+    return _UNKNOWN if count is None else f"{Decimal(count):.3f}".rstrip("0").rstrip(".")
+
+
+@register.filter
 def gpu_time(milliseconds: int | None) -> str | SafeString:
     """GPU time in hours; 3,600,000 is one GPU for one hour."""
     if milliseconds is None:

@@ -1,0 +1,143 @@
+"""Takes every page of a running portal at 1280 and 375 px, light and dark, for people to look at.
+
+    python -m tests.screenshots http://127.0.0.1:8000 --user lead --password … --out shots
+
+Without --page it visits the rail's pages and, of each list, the first thing listed. It also
+prints what a picture does not show: console errors, refused content, and pages wider than the screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+WIDTHS = (1280, 375)
+THEMES = ("light", "dark")
+PAGES = (
+    "/",
+    "/models",
+    "/upload",
+    "/deployments",
+    "/deployments/new",
+    "/approvals",
+    "/fleet",
+    "/costs",
+    "/costs/ledger",
+    "/audit",
+    "/admin",
+    "/admin/clusters",
+    "/admin/prices",
+    "/account/tokens",
+    "/jump?q=v",
+    "/no-such-page",
+)
+# On each of these, the first link that looks like this is visited as well.
+_LISTED = {
+    "/models": r"^/models/[^/]+/[^/]+$",
+    "/deployments": r"^/deployments/[^/]+/[^/]+$",
+    "/approvals": r"^/approvals/\d+$",
+    "/admin": r"^/admin/teams/[^/]+$",
+}
+
+
+@dataclass
+class Report:
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on(
+            "console",
+            lambda line: (
+                self.complaints.append(f"{page.url}: {line.text}")
+                if line.type == "error" and "404" not in line.text
+                else None
+            ),
+        )
+
+
+def chromium_path() -> str | None:
+    """Debian's Chromium; None where it is not installed."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=chromium_path(), args=["--no-sandbox", "--hide-scrollbars"]
+        )
+        yield running
+        running.close()
+
+
+def sign_in(page: Page, base: str, user: str, password: str) -> None:
+    page.goto(f"{base}/sign-in?next=/account/tokens")
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", password)
+    page.click("button[type=submit]")
+    page.wait_for_load_state("networkidle")
+
+
+def take(page: Page, base: str, path: str, theme: str, target: Path, report: Report) -> None:
+    page.goto(f"{base}{path}")
+    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+    if page.locator("[data-chart]").count():
+        page.wait_for_selector("[data-chart] .plot svg, [data-chart] .plot.failed", timeout=15_000)
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    if wide > 0:
+        report.complaints.append(f"{path}: {wide} px wider than the screen of {target.stem}")
+    page.screenshot(path=target, full_page=True)
+
+
+def with_first_listed(page: Page, base: str, paths: Sequence[str]) -> list[str]:
+    found = list(paths)
+    for path in paths:
+        if pattern := _LISTED.get(path):
+            page.goto(f"{base}{path}")
+            hrefs = page.eval_on_selector_all("main a", "a => a.map(x => x.getAttribute('href'))")
+            found += [href for href in hrefs if re.match(pattern, href or "")][:1]
+    return found
+
+
+def _name_of(path: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", path.strip("/").lower()).strip("-") or "home"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("base")
+    parser.add_argument("--user", required=True)
+    parser.add_argument("--password", required=True)
+    parser.add_argument("--out", type=Path, default=Path("var/screenshots"))
+    parser.add_argument("--page", action="append", default=[])
+    asked = parser.parse_args(arguments)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    report = Report()
+    with browser() as running:
+        context = running.new_context()
+        page = context.new_page()
+        report.watch(page)
+        sign_in(page, asked.base, asked.user, asked.password)
+        paths = asked.page or with_first_listed(page, asked.base, PAGES)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            for path in paths:
+                for theme in THEMES:
+                    target = asked.out / f"{_name_of(path)}-{width}-{theme}.png"
+                    take(page, asked.base, path, theme, target, report)
+    for complaint in dict.fromkeys(report.complaints):
+        print(complaint)
+    return 1 if report.complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
