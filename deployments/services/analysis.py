@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from deployments.domain import evidence, rollouts
 from deployments.domain.evidence import Counts, Guard, Verdict
@@ -13,6 +13,9 @@ from deployments.models import Revision, Rollout
 from deployments.services import rollout_states
 from fleet.selectors import telemetry
 from portal.core import clock
+
+# How often pods are read, and a little more.
+_READ_EVERY: Final = timedelta(seconds=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,11 @@ def store(rollout: Rollout, found: Analysis) -> None:
 
 def _counts(rollout: Rollout, revision: Revision, since: datetime | None) -> Counts:
     """Not known until a reading after the step began has arrived."""
-    if since is None:
+    if since is None or clock.now() < since + _READ_EVERY:
         return Counts()
+    # The reading that the counts start from may be one interval older than asked for; from here
+    # on it is not older than the step, so requests of the step before are not counted.
+    since = since + _READ_EVERY
     deployment = rollout.deployment
     name = f"{deployment.name}-r{revision.number}"
     cluster_id, namespace = deployment.cluster_id, deployment.namespace
