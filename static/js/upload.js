@@ -53,11 +53,10 @@ const forget = (file) => {
 
 /* Words. */
 const size = (bytes) => {
-  if (bytes < 1000) return `${bytes} B`;
-  const units = ["kB", "MB", "GB", "TB"];
-  let value = bytes / 1000;
-  while (value >= 1000 && units.length > 1) { value /= 1000; units.shift(); }
-  return `${value.toFixed(value < 10 ? 1 : 0)} ${units[0]}`;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let value = bytes;
+  while (value >= 1024 && units.length > 1) { value /= 1024; units.shift(); }
+  return `${value.toFixed(value < 10 && units[0] !== "B" ? 1 : 0)} ${units[0]}`;
 };
 const duration = (seconds) => {
   if (!Number.isFinite(seconds)) return "";

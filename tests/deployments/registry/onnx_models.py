@@ -44,3 +44,11 @@ def with_sequence_output() -> bytes:
     )
     output.type.CopyFrom(helper.make_sequence_type_proto(kind))
     return bytes(model.SerializeToString())
+
+
+def large(*, megabytes: int) -> bytes:
+    """A linear model that carries this many million bytes of random weights."""
+    model = onnx.load_from_string(linear())
+    noise = np.random.default_rng(7).random(megabytes * 1_000_000 // 4, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(noise, name="ballast"))
+    return bytes(model.SerializeToString())

@@ -47,7 +47,9 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
     assert ready["state"] == "ready"
     assert ready["sha256"] == sha256
     assert ready["signature"]["max_batch_size"] == 32
-    assert ready["storage_uri"].startswith(f"s3://{s3_store.bucket}/repositories/vision/detector/1/")
+    assert ready["storage_uri"].startswith(
+        f"s3://{s3_store.bucket}/repositories/vision/detector/1/"
+    )
 
     alias = client.put(
         "/api/v1/models/vision/detector/aliases/champion",

@@ -1,16 +1,11 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from deployments.domain.states import VersionState
 from deployments.gateways.artifacts import S3Store
-from deployments.models import ModelVersion
-from deployments.services import verification
 from portal.audit.models import AuditEvent
 from tests.deployments.registry import onnx_models
 from tests.deployments.registry.conftest import Upload
