@@ -1,7 +1,7 @@
 """Field types of every kind: from the kubernetes client's models, and from CRD files.
 
 CRD files are read only when SLIPWAY_CRD_DIR names a folder of them; without it custom resources
-are open, and only the checks written out in `validation` hold for them.
+take unknown fields, and an outline of types is all that is checked besides `validation`.
 """
 
 import functools
@@ -71,7 +71,7 @@ def schema_of(kind: Kind) -> Schema:
                 return found
         return ANYTHING
     folder = os.environ.get("SLIPWAY_CRD_DIR")
-    return _custom(folder, kind) if folder else ANYTHING
+    return _custom(folder, kind) if folder else _outline(kind)
 
 
 @functools.cache
@@ -109,10 +109,38 @@ def _from_annotation(name: str, annotation: str) -> Schema:
 
 
 @functools.cache
+def _outline(kind: Kind) -> Schema:
+    """Without a CRD: the types that our own rules and the controllers rely on, the rest open."""
+    text = Schema(frozenset({"string"}))
+    backends = _list_of(_open(name=text))
+    model = _open(modelFormat=_open(name=text), runtime=text, storageUri=text, resources=_open())
+    predictor = _open(model=model, containers=_list_of(_open(name=text, resources=_open())))
+    spec = _open(
+        predictor=predictor,
+        containers=_list_of(_open(name=text, resources=_open())),
+        rules=_list_of(_open(backendRefs=backends, matches=_list_of(_open()))),
+        parentRefs=_list_of(_open()),
+        hostnames=_list_of(text),
+    )
+    metadata = functools.partial(_from_annotation, "metadata", "V1ObjectMeta")
+    conditions = _list_of(_open(type=text, status=text))
+    root = _open(spec=spec, status=_open(conditions=conditions) if kind.has_status else _open())
+    return Schema(root.types, fields={**root.fields, "metadata": metadata})
+
+
+def _open(**fields: Schema) -> Schema:
+    return Schema(frozenset({"object"}), fields=fields)
+
+
+def _list_of(item: Schema) -> Schema:
+    return Schema(frozenset({"array"}), items=item)
+
+
+@functools.cache
 def _custom(folder: str, kind: Kind) -> Schema:
     path = Path(folder) / f"{kind.plural}.{kind.group}.yaml"
     if not path.exists():
-        return ANYTHING
+        return _outline(kind)
     definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     for version in definition["spec"]["versions"]:
         if version["name"] == kind.version:

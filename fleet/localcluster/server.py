@@ -57,7 +57,17 @@ def build_app(store: Store, hub: watch.Hub, *, access: PodAccess, token: str) ->
         hub.open()
         yield
 
-    return Starlette(routes=[Route("/{path:path}", endpoint, methods=_METHODS)], lifespan=lifespan)
+    return Starlette(
+        routes=[Route("/{path:path}", endpoint, methods=_METHODS)],
+        lifespan=lifespan,
+        exception_handlers={500: _internal_error},
+    )
+
+
+async def _internal_error(_request: Request, error: Exception) -> Response:
+    """A fault of ours; uvicorn logs the traceback."""
+    fault = ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__}")
+    return _json(fault.as_status(), fault.status)
 
 
 async def _dispatch(api: Api, request: Request) -> Response:

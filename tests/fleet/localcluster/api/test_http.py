@@ -218,6 +218,18 @@ def test_route_weight_out_of_range_is_refused(
     assert cause["field"] == "spec.rules[0].backendRefs[0].weight"
 
 
+@pytest.mark.parametrize(
+    "spec", ["x", [1], {"rules": "x"}, {"rules": ["x"]}, {"rules": [{"backendRefs": [1]}]}]
+)
+def test_route_of_the_wrong_shape_is_refused(http: httpx.Client, namespace: str, spec: Any) -> None:
+    body = {"metadata": {"name": "r"}, "spec": spec}
+
+    refused = http.post(_ROUTES.format(namespace), json=body)
+
+    assert refused.status_code == 422
+    assert refused.json()["details"]["causes"][0]["reason"] == "FieldValueTypeInvalid"
+
+
 def test_unknown_field_is_warned_of_and_dropped_unless_strict(
     http: httpx.Client, namespace: str
 ) -> None:
