@@ -1,0 +1,59 @@
+"""One demo with all its real parts for every end-to-end test of a run, and people signed in to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.demo_process import DemoProcess
+from tests.e2e.rest import Classifier, Person
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs them all, so that there is one demo; starting it may be part of any test."""
+    for item in items:
+        if "/e2e/" in str(item.path):
+            item.add_marker(pytest.mark.xdist_group("demo"))
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoProcess]:
+    demo = DemoProcess(tmp_path_factory.mktemp("demo") / "var")
+    try:
+        demo.start()
+        yield demo
+    finally:
+        if demo.process and demo.process.poll() is None:
+            demo.stop()
+
+
+@pytest.fixture(scope="session")
+def member(demo: DemoProcess) -> Person:
+    return Person(demo, "member")
+
+
+@pytest.fixture(scope="session")
+def lead(demo: DemoProcess) -> Person:
+    return Person(demo, "lead")
+
+
+@pytest.fixture(scope="session")
+def version(demo: DemoProcess, member: Person) -> dict[str, Any]:
+    """Version 1 of vision/filetype, uploaded and verified."""
+    return member.upload("filetype", demo.samples / "filetype.onnx", accuracy=0.99)
+
+
+@pytest.fixture(scope="session")
+def served(member: Person, lead: Person, version: dict[str, Any]) -> dict[str, Any]:
+    """The deployment `filetype`, requested by the member and approved by the lead, ready."""
+    change = member.request_deployment(version, "filetype")
+    lead.approve(change)
+    return member.wait_until_ready(change["deployment_id"])
+
+
+@pytest.fixture
+def classifier(demo: DemoProcess, served: dict[str, Any]) -> Classifier:
+    return Classifier(demo, served["url"], "filetype")

@@ -1,0 +1,101 @@
+"""Starts the whole demo as a person would, and ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[2]
+_START_SECONDS = 150
+
+
+def wait_for(what: str, ask: Callable[[], T | None], *, seconds: float = 60) -> T:
+    """Ask again and again until there is an answer; fail with the words `what` when there is none."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = ask()
+        if found:
+            return found
+        time.sleep(0.25)
+    raise AssertionError(f"no {what} within {seconds:g} s")
+
+
+class DemoProcess:
+    """`make demo`'s own program with a folder and ports of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.output = folder.parent / f"{folder.name}.output"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, port: int | None = 0) -> None:
+        command = [sys.executable, "-m", "portal.management.demo", "--data-dir", str(self.folder)]
+        if port is not None:
+            command += ["--port", str(port)]
+        own = ("SLIPWAY_", "AWS_", "DJANGO_", "PYTEST_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(own)}
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        wait_for("greeting of the demo", self._has_greeted, seconds=_START_SECONDS)
+
+    def _has_greeted(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, self.said
+        return "Ctrl-C ends everything" in self.said
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> int:
+        assert self.process
+        self.process.send_signal(how)
+        return self.process.wait(60)
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    @property
+    def url(self) -> str:
+        found = re.search(r"Slipway is ready: (\S+)", self.said)
+        assert found, self.said
+        return found[1]
+
+    def password(self, name: str) -> str:
+        found = re.search(rf"^ +{name} +(\S+)", self.said, re.MULTILINE)
+        assert found, self.said
+        return found[1]
+
+    @property
+    def samples(self) -> Path:
+        return self.folder / "samples"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "cluster" / "kubeconfig"
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything that this demo runs, found by its folder: the supervisor's tree, and strays."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "environ"]):
+            told = [*(process.info["cmdline"] or []), *(process.info["environ"] or {}).values()]
+            is_ours = any(str(self.folder) in text for text in told)
+            if is_ours and process.pid != os.getpid() and process.status() != "zombie":
+                found.append(process)
+        return found
+
+    def pid_of(self, part: str) -> int:
+        """The process id of a part as the supervisor knows it; 0 while it is down."""
+        command = [sys.executable, "-m", "supervisor.supervisorctl"]
+        command += ["-c", str(self.folder / "supervisord.conf"), "pid", part]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return int(done.stdout) if done.stdout.strip().isdecimal() else 0

@@ -1,0 +1,154 @@
+"""The journey by REST, as a notebook would do it: plain HTTP with a personal token."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.demo_process import DemoProcess, wait_for
+
+INSTANCE_TYPE = "g4dn.12xlarge"
+
+
+class Person:
+    """Somebody with a token. Every refused request fails the test with the problem's words."""
+
+    def __init__(self, demo: DemoProcess, name: str) -> None:
+        self.name = name
+        self.token = _make_token(demo.url, name, demo.password(name))
+        self.http = httpx.Client(
+            base_url=f"{demo.url}/api/v1/",
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=30,
+        )
+
+    def get(self, path: str) -> Any:
+        return self._read(self.http.get(path))
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._read(self.http.post(path, json=body or {}))
+
+    def try_get(self, path: str) -> Any | None:
+        """None while the portal cannot answer, for polling while parts are being killed."""
+        try:
+            answer = self.http.get(path)
+        except httpx.TransportError:
+            return None
+        return answer.json() if answer.is_success else None
+
+    @staticmethod
+    def _read(answer: httpx.Response) -> Any:
+        assert answer.is_success, f"{answer.request.method} {answer.url}: {answer.text}"
+        return answer.json()
+
+    def upload(self, model: str, file: Path, **metadata: Any) -> dict[str, Any]:
+        """Upload as a new version of vision's model and wait until it is ready."""
+        version = self.send(model, file, **metadata)
+        return self.wait_for_version(version["id"])
+
+    def send(self, model: str, file: Path, **metadata: Any) -> dict[str, Any]:
+        content = file.read_bytes()
+        started = self.post(
+            f"models/vision/{model}/versions",
+            {
+                "filename": file.name,
+                "size_bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "metadata": metadata,
+                "allow_duplicate": True,
+            },
+        )
+        numbers = list(range(1, started["part_count"] + 1))
+        signed = self.post(f"versions/{started['id']}/parts", {"numbers": numbers})
+        for part in signed:
+            first = (part["number"] - 1) * started["part_size"]
+            body = content[first : first + part["size_bytes"]]
+            httpx.put(part["url"], content=body, headers=part["headers"]).raise_for_status()
+        completed: dict[str, Any] = self.post(f"versions/{started['id']}/complete")
+        return completed
+
+    def wait_for_version(self, version_id: int) -> dict[str, Any]:
+        def ended() -> dict[str, Any] | None:
+            version = self.try_get(f"versions/{version_id}")
+            if version is None or version["state"] in {"uploading", "verifying"}:
+                return None
+            assert version["state"] == "ready", version["state_reason"]
+            return dict(version)
+
+        return wait_for("ready version", ended, seconds=90)
+
+    def request_deployment(
+        self, version: dict[str, Any], name: str, *, engine: str = "kserve-triton"
+    ) -> dict[str, Any]:
+        body = {
+            "version_id": version["id"],
+            "cluster_id": 1,
+            "name": name,
+            "spec": {"engine": engine, "instance_type": INSTANCE_TYPE, "memory": "2Gi"},
+            "comment": "end-to-end test",
+        }
+        return dict(self.post("deployments", body))
+
+    def approve(self, change: dict[str, Any]) -> dict[str, Any]:
+        shown = self.get(f"changes/{change['id']}")
+        body = {"evidence_hash": shown["evidence_hash"], "comment": "tried"}
+        return dict(self.post(f"changes/{change['id']}/approve", body))
+
+    def wait_until_ready(self, deployment_id: int, *, seconds: float = 120) -> dict[str, Any]:
+        def is_ready() -> dict[str, Any] | None:
+            deployment = self.try_get(f"deployments/{deployment_id}")
+            return deployment if deployment and deployment["state"] == "ready" else None
+
+        return wait_for("ready deployment", is_ready, seconds=seconds)
+
+
+class Classifier:
+    """Asks the deployed model what kind of file some bytes are, with plain HTTP."""
+
+    def __init__(self, demo: DemoProcess, url: str, model: str) -> None:
+        self.url = f"{url}/v2/models/{model}/infer"
+        self._config = json.loads((demo.samples / "filetype.json").read_text())
+
+    def kind_of(self, content: bytes) -> str:
+        answer = self.ask(content)
+        answer.raise_for_status()
+        scores = answer.json()["outputs"][0]["data"]
+        return self.labels[scores.index(max(scores))]
+
+    @property
+    def labels(self) -> list[str]:
+        return list(self._config["target_labels_space"])
+
+    def ask(self, content: bytes) -> httpx.Response:
+        tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
+        body = {"inputs": [{**tensor, "data": self.features(content)}]}
+        return httpx.post(self.url, json=body, timeout=10)
+
+    def features(self, content: bytes) -> list[int]:
+        config = self._config
+        block = config["block_size"]
+        begin = list(content[:block].lstrip()[: config["beg_size"]])
+        end = list(content[-block:].rstrip()[-config["end_size"] :])
+        pad = config["padding_token"]
+        begin += [pad] * (config["beg_size"] - len(begin))
+        return begin + [pad] * (config["end_size"] - len(end)) + end
+
+
+def _make_token(url: str, name: str, password: str) -> str:
+    """Signs in as the page does, and makes a token as the page's script would."""
+    with httpx.Client(base_url=url, follow_redirects=True, timeout=30) as browser:
+        page = browser.get("/sign-in")
+        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        assert found
+        form = {"csrfmiddlewaretoken": found[1], "username": name, "password": password}
+        browser.post("/sign-in", data=form).raise_for_status()
+        headers = {"X-CSRFToken": browser.cookies["csrftoken"]}
+        body = {"name": "end-to-end test", "days": 1}
+        answer = browser.post("/api/v1/me/tokens", json=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["token"])

@@ -1,0 +1,215 @@
+"""From an ONNX file to answers, by REST only; and what others can see of it then."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import nbformat
+import numpy as np
+import pytest
+import tritonclient.http as triton
+from nbclient import NotebookClient
+
+from tests.e2e.demo_process import ROOT, DemoProcess, wait_for
+from tests.e2e.rest import Classifier, Person
+
+FILES = {
+    "python": ROOT / "manage.py",
+    "markdown": ROOT / "tests" / "e2e" / "data" / "sample.md",
+    "css": ROOT / "static" / "css" / "slipway.css",
+    "yaml": ROOT / "docker-compose.yml",
+    "elf": Path(os.path.realpath(sys.executable)),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_deployed_model_knows_real_files(kind: str, classifier: Classifier) -> None:
+    assert classifier.kind_of(FILES[kind].read_bytes()) == kind
+
+
+def test_tritonclient_gets_the_same_answer(
+    demo: DemoProcess, served: dict[str, Any], classifier: Classifier
+) -> None:
+    content = FILES["python"].read_bytes()
+    client = triton.InferenceServerClient(served["url"].removeprefix("http://"))
+    features = np.array([classifier.features(content)], dtype=np.int32)
+    tensor = triton.InferInput("bytes", features.shape, "INT32")
+    tensor.set_data_from_numpy(features)
+
+    scores = client.infer("filetype", [tensor]).as_numpy("target_label")[0]
+
+    assert classifier.labels[int(scores.argmax())] == "python"
+    client.close()
+
+
+def test_served_bytes_are_the_uploaded_bytes(demo: DemoProcess, version: dict[str, Any]) -> None:
+    content = (demo.samples / "filetype.onnx").read_bytes()
+
+    assert version["sha256"] == hashlib.sha256(content).hexdigest()
+    assert version["s3_version_id"]
+    assert version["metadata"]["accuracy"] == pytest.approx(0.99)
+
+
+def test_kubectl_sees_what_the_portal_made(demo: DemoProcess, served: dict[str, Any]) -> None:
+    def kubectl(*arguments: str) -> str:
+        command = [str(Path(sysconfig.get_path("scripts")) / "kubectl"), *arguments]
+        environment = {**os.environ, "KUBECONFIG": str(demo.kubeconfig)}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    objects = json.loads(
+        kubectl("get", "inferenceservices,httproutes", "-n", "vision", "-o", "json")
+    )
+    pods = kubectl("get", "pods", "-n", "vision", "-l", "slipway.dev/deployment=filetype")
+
+    names = {(item["kind"], item["metadata"]["name"]) for item in objects["items"]}
+    assert ("InferenceService", "filetype-r1") in names
+    assert ("HTTPRoute", "filetype") in names
+    assert all(
+        item["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "slipway"
+        for item in objects["items"]
+    )
+    assert "Running" in pods
+    kubectl("wait", "--for=condition=Ready", "inferenceservice/filetype-r1", "-n", "vision")
+    assert kubectl("describe", "inferenceservice", "filetype-r1", "-n", "vision")
+
+
+def test_requests_latency_and_dollars_are_counted(
+    member: Person, served: dict[str, Any], classifier: Classifier
+) -> None:
+    for _ in range(20):
+        classifier.kind_of(b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n")
+
+    def counted() -> dict[str, Any] | None:
+        stats = member.try_get(f"deployments/{served['id']}/stats")
+        return stats if stats and stats["mean_latency_ms"] else None
+
+    stats = wait_for("metrics of the deployment", counted, seconds=60)
+
+    assert stats["error_ratio"] == 0
+    spend = member.get("costs/month-to-date?team=vision")
+    assert Decimal(spend["allocated_amount"]) + Decimal(spend["estimated_amount"]) > 0
+
+
+def test_notebook_runs_from_top_to_bottom(demo: DemoProcess, member: Person, lead: Person) -> None:
+    path = ROOT / "docs" / "notebooks" / "quickstart.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(ROOT)}})
+    variables = {
+        "SLIPWAY_URL": demo.url,
+        "SLIPWAY_TOKEN": member.token,
+        "SLIPWAY_LEAD_TOKEN": lead.token,
+        "SLIPWAY_SAMPLES": str(demo.samples),
+        "SLIPWAY_NAME": "from-notebook",
+    }
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        client.execute()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+    said = "".join(
+        output.get("text", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "stream"
+    )
+    assert "manage.py is python" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("notes.onnx", b"these bytes are no model at all", "ONNX"),
+        ("cut.onnx", None, "ONNX"),
+    ],
+    ids=["no model", "truncated model"],
+)
+def test_file_that_is_no_model_is_refused_and_serves_nothing(
+    name: str,
+    content: bytes | None,
+    words: str,
+    demo: DemoProcess,
+    member: Person,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content or (demo.samples / "filetype.onnx").read_bytes()[:100_000])
+    started = member.send("broken", file)
+
+    def ended() -> dict[str, Any] | None:
+        version = member.get(f"versions/{started['id']}")
+        return None if version["state"] in {"uploading", "verifying"} else version
+
+    version = wait_for("verdict about the file", ended)
+
+    assert version["state"] == "failed"
+    assert words in version["state_reason"]
+    assert version["storage_uri"] == ""
+
+
+def test_wrong_checksum_is_found_by_the_portal_itself(
+    demo: DemoProcess, member: Person, tmp_path: Path
+) -> None:
+    file = demo.samples / "filetype.onnx"
+    body = {"filename": file.name, "size_bytes": file.stat().st_size, "sha256": "0" * 64}
+    started = member.post("models/vision/wrong-sum/versions", body)
+    (part,) = member.post(f"versions/{started['id']}/parts", {"numbers": [1]})
+    httpx.put(part["url"], content=file.read_bytes(), headers=part["headers"]).raise_for_status()
+    member.post(f"versions/{started['id']}/complete")
+
+    def failed() -> dict[str, Any] | None:
+        version = member.get(f"versions/{started['id']}")
+        return version if version["state"] == "failed" else None
+
+    assert "SHA-256" in wait_for("refusal", failed)["state_reason"]
+
+
+def test_more_gpus_than_the_quota_are_refused(member: Person, version: dict[str, Any]) -> None:
+    body = {
+        "version_id": version["id"],
+        "cluster_id": 1,
+        "name": "too-large",
+        "spec": {
+            "engine": "triton",
+            "instance_type": "g4dn.12xlarge",
+            "min_replicas": 9,
+            "max_replicas": 9,
+        },
+    }
+
+    answer = member.http.post("deployments", json=body)
+
+    assert answer.status_code == 422
+    assert "quota" in answer.json()["detail"].lower()
+    names = [deployment["name"] for deployment in member.get("deployments")["results"]]
+    assert "too-large" not in names
+
+
+def test_name_that_kubernetes_refuses_is_refused(member: Person, version: dict[str, Any]) -> None:
+    body = {
+        "version_id": version["id"],
+        "cluster_id": 1,
+        "name": "My_Model",
+        "spec": {"engine": "triton", "instance_type": "g4dn.12xlarge"},
+    }
+
+    answer = member.http.post("deployments", json=body)
+
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "name" in [error["field"] for error in answer.json()["errors"]]
