@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from fleet.domain.connections import Connection
 from fleet.gateways.kube import HttpKubeClient, KubeClient
@@ -12,7 +13,7 @@ from fleet.models import Cluster
 from portal.core.errors import NotFound
 
 _lock = threading.Lock()
-_clients: dict[tuple[int, Connection], KubeClient] = {}
+_clients: dict[tuple[int, Connection, float], KubeClient] = {}
 # Tests put a fake here; nothing else does.
 factory: Callable[[Connection], KubeClient] = HttpKubeClient
 
@@ -28,8 +29,10 @@ def connection_of(cluster: Cluster) -> Connection:
 
 
 def connect(connection: Connection) -> KubeClient:
-    """Keyed by process too: a forked worker must not share its parent's sockets."""
-    key = (os.getpid(), connection)
+    """Keyed by process too, because a forked worker must not share its parent's sockets, and by
+    the age of the kubeconfig, because its credentials may have been replaced.
+    """
+    key = (os.getpid(), connection, _written_at(connection.kubeconfig_path))
     with _lock:
         found = _clients.get(key)
     if found is None:
@@ -37,6 +40,13 @@ def connect(connection: Connection) -> KubeClient:
         with _lock:
             found = _clients.setdefault(key, made)
     return found
+
+
+def _written_at(path: str) -> float:
+    try:
+        return Path(path).stat().st_mtime if path else 0.0
+    except OSError:
+        return 0.0
 
 
 def client_for(cluster_id: int) -> KubeClient:

@@ -24,6 +24,7 @@ from fleet.models import Cluster
 from fleet.services import clients, observation, observers
 from fleet.services.observation import Complete, Seen
 from portal.core import clock
+from portal.core.errors import NotFound
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ _LONGEST_WAIT_SECONDS = 30.0
 _NOT_SERVED_WAIT_SECONDS = 60.0
 _HEARTBEAT = timedelta(seconds=3)
 _BATCH = 500
+_jitter = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,14 @@ class ClusterWatch:
                     wait = _FIRST_WAIT_SECONDS
             except WatchExpired:
                 logger.info("watch: cluster %s lists %s again", self.cluster_id, kind.plural)
+            except NotFound:
+                # The cluster was removed; the watcher ends this watch too.
+                return
             except ObjectNotFound:
                 self._stopping.wait(_NOT_SERVED_WAIT_SECONDS)
             except (ClusterError, DatabaseError) as error:
                 self._unhealthy(kind, error)
-                self._stopping.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311  no secret
+                self._stopping.wait(wait * _jitter.uniform(0.5, 1.0))
                 wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
             finally:
                 connection.close()

@@ -1,0 +1,227 @@
+"""The gateway against an API server that misbehaves: a tiny real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from fleet.domain import kinds
+from fleet.domain.cluster_errors import (
+    ClusterError,
+    ObjectConflict,
+    ObjectInvalid,
+    Refused,
+    Throttled,
+    Unreachable,
+    WatchExpired,
+)
+from fleet.domain.connections import Connection
+from fleet.gateways import kube_transport
+from fleet.gateways.kube import HttpKubeClient
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Faulty:
+    """Answers each request with the next of `answers`, and the last one again and again."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.requests: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                outer.requests.append(self.path)
+                answer = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                answer(self)
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+def answer(status: int, body: object, **headers: str) -> Answer:
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        content = json.dumps(body).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(content)))
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return send
+
+
+def slow(handler: BaseHTTPRequestHandler) -> None:
+    time.sleep(1)
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+
+
+def status_of(code: int, message: str, causes: list[dict[str, str]] | None = None) -> object:
+    return {"kind": "Status", "code": code, "message": message, "details": {"causes": causes or []}}
+
+
+@pytest.fixture
+def faulty() -> Iterator[Faulty]:
+    server = Faulty()
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
+
+
+def client_of(url: str, tmp_path: Path) -> HttpKubeClient:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return HttpKubeClient(Connection("faulty", "kubeconfig", kubeconfig_path=str(path)))
+
+
+@pytest.fixture
+def client(faulty: Faulty, tmp_path: Path) -> HttpKubeClient:
+    return client_of(faulty.url, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (400, ObjectInvalid),
+        (401, Refused),
+        (403, Refused),
+        (409, ObjectConflict),
+        (410, WatchExpired),
+        (422, ObjectInvalid),
+        (500, Unreachable),
+        (503, Unreachable),
+    ],
+)
+def test_each_status_is_its_own_error_in_the_servers_words(
+    faulty: Faulty, client: HttpKubeClient, code: int, error: type[ClusterError]
+) -> None:
+    cause = {"field": "spec.replicas", "message": "must be positive", "reason": "Invalid"}
+    faulty.answers = [answer(code, status_of(code, "in so many words", [cause]))]
+
+    with pytest.raises(error, match="in so many words") as caught:
+        client.get(kinds.POD, "a", "b")
+
+    assert [c.field for c in caught.value.causes] == ["spec.replicas"]
+    assert len(faulty.requests) == 1
+
+
+def test_throttled_says_when_to_ask_again(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [answer(429, status_of(429, "slow down"), Retry_After="7")]
+
+    with pytest.raises(Throttled) as caught:
+        client.get(kinds.POD, "a", "b")
+
+    assert caught.value.retry_after_seconds == 7
+
+
+def test_server_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
+    client = client_of("http://127.0.0.1:1", tmp_path)
+
+    with pytest.raises(Unreachable, match="Cluster faulty at http"):
+        client.list_all(kinds.NODE)
+
+
+def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [slow]
+
+    started = time.monotonic()
+    with pytest.raises(Unreachable):
+        client.proxy_get("a", "b", 8002, "metrics", seconds=0.2)
+
+    assert time.monotonic() - started < 0.9
+
+
+def test_closed_connection_is_tried_once_more(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [hang_up, answer(200, {"kind": "Pod"})]
+
+    assert client.get(kinds.POD, "a", "b") == {"kind": "Pod"}
+    assert len(faulty.requests) == 2
+
+
+def test_answer_that_is_no_json_is_unreachable(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [
+        lambda handler: (
+            handler.send_response(200),
+            handler.send_header("Content-Length", "2"),
+            handler.end_headers(),
+            handler.wfile.write(b"no"),
+        )[0]
+    ]
+
+    with pytest.raises(Unreachable, match="not JSON"):
+        client.get(kinds.POD, "a", "b")
+
+
+def test_pages_are_followed_to_the_end(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [
+        answer(200, {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [{"n": 1}]}),
+        answer(200, {"metadata": {"resourceVersion": "9"}, "items": [{"n": 2}]}),
+    ]
+
+    listing = client.list_all(kinds.POD)
+
+    assert [item["n"] for item in listing.items] == [1, 2]
+    assert listing.resource_version == "5"
+    assert "continue=x" in faulty.requests[1]
+
+
+def test_watch_that_falls_silent_is_given_up(
+    faulty: Faulty, client: HttpKubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_event_then_silence(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        pod = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "6"}}
+        handler.wfile.write(json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n")
+        handler.wfile.flush()
+        time.sleep(2)
+
+    monkeypatch.setattr("fleet.gateways.kube._WATCH_GRACE_SECONDS", 0.3)
+    faulty.answers = [one_event_then_silence]
+
+    events = client.watch(kinds.POD, resource_version="5", seconds=0)
+
+    assert next(events).resource_version == "6"
+    with pytest.raises(Unreachable):
+        next(events)
+
+
+def test_error_inside_a_watch_is_raised(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [answer(200, {"type": "ERROR", "object": status_of(410, "too old")})]
+
+    with pytest.raises(WatchExpired, match="too old"):
+        list(client.watch(kinds.POD, resource_version="5"))
+
+
+def test_unreadable_error_body_is_told_as_it_is() -> None:
+    error = kube_transport.error_of(502, b"<html>Bad gateway</html>")
+
+    assert isinstance(error, Unreachable)
+    assert error.message == "<html>Bad gateway</html>"
