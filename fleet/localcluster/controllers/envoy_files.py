@@ -36,8 +36,11 @@ class EnvoyFiles:
     def _choose_admin_port(self) -> int:
         """Kept over restarts, so that a running Envoy and a new cluster agree."""
         remembered = self._directory / _ADMIN_PORT
-        if not remembered.is_file():
-            remembered.write_text(str(processes.free_ports(1)[0]))
+        if remembered.is_file():
+            port = int(remembered.read_text())
+            if processes.is_free(port) or _reported_clusters(port) is not None:
+                return port
+        remembered.write_text(str(processes.free_ports(1)[0]))
         return int(remembered.read_text())
 
     def _write_first(self, gateway_port: int) -> None:
@@ -89,7 +92,7 @@ class EnvoyFiles:
         cold = set(names) - self._warm
         if not cold:
             return True
-        reported = self._reported_clusters()
+        reported = _reported_clusters(self.admin_port)
         if reported is None:
             # No Envoy runs: it will read complete files when it starts.
             return True
@@ -98,24 +101,26 @@ class EnvoyFiles:
         self._warm |= (cold & reported) | late
         return set(names) <= self._warm
 
-    def _reported_clusters(self) -> set[str] | None:
-        connection = http.client.HTTPConnection(
-            processes.LOCALHOST, self.admin_port, timeout=_ADMIN_TIMEOUT_SECONDS
-        )
-        try:
-            connection.request("GET", "/clusters?format=json")
-            listed = json.loads(connection.getresponse().read())
-        except (OSError, http.client.HTTPException, ValueError):
-            return None
-        finally:
-            connection.close()
-        return {str(item["name"]) for item in listed.get("cluster_statuses") or ()}
-
     def _endpoint_path(self, cluster: str) -> Path:
         return self._live / "endpoints" / f"{cluster}.json"
 
     def _endpoint_paths(self) -> list[Path]:
         return sorted((self._live / "endpoints").glob("*.json"))
+
+
+def _reported_clusters(admin_port: int) -> set[str] | None:
+    """The clusters that a running Envoy knows; None when none answers."""
+    connection = http.client.HTTPConnection(
+        processes.LOCALHOST, admin_port, timeout=_ADMIN_TIMEOUT_SECONDS
+    )
+    try:
+        connection.request("GET", "/clusters?format=json")
+        listed = json.loads(connection.getresponse().read())
+        return {str(item["name"]) for item in listed.get("cluster_statuses") or ()}
+    except (OSError, http.client.HTTPException, ValueError, AttributeError):
+        return None
+    finally:
+        connection.close()
 
 
 def _write(path: Path, content: JsonObject) -> None:

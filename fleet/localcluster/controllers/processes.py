@@ -123,3 +123,14 @@ def free_ports(count: int) -> list[int]:
         for item in sockets:
             item.bind((LOCALHOST, 0))
         return [int(item.getsockname()[1]) for item in sockets]
+
+
+def is_free(port: int) -> bool:
+    """True when nobody listens on the port of the loopback address."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOCALHOST, port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,194 @@
+"""Controllers that only read and write objects, without any process."""
+
+from typing import Any
+
+import pytest
+
+from fleet.localcluster.controllers import container_states, kserve_status, nodes
+from fleet.localcluster.controllers.container_states import ContainerState
+from fleet.localcluster.controllers.deployments import Deployments
+from fleet.localcluster.controllers.events import Recorder
+from fleet.localcluster.controllers.garbage import Garbage
+from fleet.localcluster.controllers.kserve import InferenceServices
+from fleet.localcluster.controllers.replica_sets import ReplicaSets
+from fleet.localcluster.controllers.scheduler import Scheduler
+from fleet.localcluster.kinds import (
+    DEPLOYMENT,
+    EVENT,
+    INFERENCE_SERVICE,
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    SECRET,
+    SERVICE,
+    SERVING_RUNTIME,
+)
+from fleet.localcluster.store import Store
+from tests.fleet.localcluster.controllers import manifests
+
+
+@pytest.fixture
+def ready(store: Store) -> Store:
+    nodes.seed(store, None)
+    store.create(NAMESPACE, manifests.namespace())
+    store.create(SERVING_RUNTIME, manifests.runtime())
+    return store
+
+
+def _rounds(store: Store, count: int = 4) -> None:
+    controllers = (Garbage, InferenceServices, Deployments, ReplicaSets, Scheduler)
+    for _ in range(count):
+        for controller in controllers:
+            controller(store).reconcile()
+
+
+def _deployment(store: Store) -> dict[str, Any]:
+    return store.get(DEPLOYMENT, "vision", "m-predictor")
+
+
+def test_a_service_becomes_a_bound_pod_with_merged_container(ready: Store) -> None:
+    manifest = manifests.service("m", "s3://models/one/", args=["--log-verbose=1", "{{.Name}}"])
+    ready.create(INFERENCE_SERVICE, manifest)
+
+    _rounds(ready)
+
+    pod = ready.list(POD, "vision")[0]
+    container = pod["spec"]["containers"][0]
+    assert pod["spec"]["nodeName"] == "local-t4-1"
+    assert container["args"][-3:] == ["--metrics-port=8002", "--log-verbose=1", "m"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert container["resources"]["requests"]["memory"] == "1Gi"
+    assert pod["spec"]["initContainers"][0]["args"] == ["s3://models/one/", "/mnt/models"]
+    assert pod["metadata"]["labels"]["serving.kserve.io/inferenceservice"] == "m"
+    assert ready.get(SERVICE, "vision", "m-predictor")["spec"]["ports"][0]["targetPort"] == 8080
+    status = ready.get(INFERENCE_SERVICE, "vision", "m")["status"]
+    assert status["deploymentMode"] == "Standard"
+    assert status["modelStatus"]["transitionStatus"] == "InProgress"
+
+
+def test_nothing_is_written_once_nothing_changes(ready: Store) -> None:
+    ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
+    _rounds(ready)
+    before = ready.revision
+
+    _rounds(ready)
+
+    assert ready.revision == before
+
+
+def test_a_stopped_service_keeps_only_itself(ready: Store) -> None:
+    ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
+    _rounds(ready)
+    service = ready.get(INFERENCE_SERVICE, "vision", "m")
+    service["metadata"]["annotations"]["serving.kserve.io/stop"] = "true"
+    ready.replace(INFERENCE_SERVICE, service)
+
+    _rounds(ready)
+
+    assert ready.list(POD) == ready.list(DEPLOYMENT) == ready.list(REPLICA_SET) == []
+    conditions = ready.get(INFERENCE_SERVICE, "vision", "m")["status"]["conditions"]
+    assert {item["type"]: item["status"] for item in conditions} == {
+        "IngressReady": "False",
+        "PredictorReady": "False",
+        "Ready": "False",
+        "Stopped": "True",
+    }
+
+
+def test_a_new_template_makes_a_new_revision_and_scale_does_not(ready: Store) -> None:
+    ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
+    _rounds(ready)
+    service = ready.get(INFERENCE_SERVICE, "vision", "m")
+    service["spec"]["predictor"]["minReplicas"] = 2
+    ready.replace(INFERENCE_SERVICE, service)
+    _rounds(ready)
+    scaled = [item["spec"]["replicas"] for item in ready.list(REPLICA_SET)]
+
+    service = ready.get(INFERENCE_SERVICE, "vision", "m")
+    service["spec"]["predictor"]["model"]["storageUri"] = "s3://models/two/"
+    ready.replace(INFERENCE_SERVICE, service)
+    _rounds(ready)
+
+    revisions = {
+        item["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+        for item in ready.list(REPLICA_SET)
+    }
+    assert scaled == [2]
+    assert revisions == {"1", "2"}
+    assert _deployment(ready)["status"]["updatedReplicas"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "reason"),
+    [
+        ({"disabled": True}, {}, "RuntimeDisabled"),
+        ({}, {"runtime": "other"}, "RuntimeNotRecognized"),
+        ({}, {"modelFormat": {"name": "pmml"}}, "NoSupportingRuntime"),
+        ({}, {"runtime": None, "modelFormat": {"name": "pmml"}}, "NoSupportingRuntime"),
+        ({}, {"modelFormat": {"name": "onnx", "version": "9"}}, "NoSupportingRuntime"),
+    ],
+)
+def test_predictors_nobody_can_serve_are_invalid(
+    store: Store, spec: dict[str, Any], model: dict[str, Any], reason: str
+) -> None:
+    store.create(NAMESPACE, manifests.namespace())
+    store.create(SERVING_RUNTIME, manifests.runtime(**spec))
+    store.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/", **model))
+
+    _rounds(store)
+
+    status = store.get(INFERENCE_SERVICE, "vision", "m")["status"]
+    assert status["modelStatus"]["transitionStatus"] == "InvalidSpec"
+    assert status["modelStatus"]["lastFailureInfo"]["reason"] == reason
+    assert store.list(DEPLOYMENT) == []
+
+
+def test_a_deleted_namespace_takes_its_contents_with_it(ready: Store) -> None:
+    ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
+    ready.create(SECRET, {"metadata": {"name": "s", "namespace": "vision"}})
+    ready.create(SECRET, {"metadata": {"name": "s", "namespace": "other"}})
+    _rounds(ready)
+
+    ready.delete(NAMESPACE, None, "vision")
+    for _ in range(2):
+        Garbage(ready).reconcile()
+
+    assert ready.find(NAMESPACE, None, "vision") is None
+    assert ready.list(POD) == ready.list(INFERENCE_SERVICE) == []
+    assert [item["metadata"]["namespace"] for item in ready.list(SECRET)] == ["other"]
+
+
+def test_equal_events_are_counted(ready: Store) -> None:
+    node = ready.list(NODE)[0]
+    for _ in range(3):
+        Recorder(ready, "test").warning(node, "Odd", "it is odd")
+
+    events = ready.list(EVENT, "default")
+
+    assert [(item["reason"], item["count"], item["type"]) for item in events] == [
+        ("Odd", 3, "Warning")
+    ]
+
+
+def test_waits_between_restarts_double_up_to_five_minutes() -> None:
+    waits = [container_states.backoff_seconds(restarts) for restarts in (0, 1, 2, 3, 6, 7, 90)]
+
+    assert waits == [0, 10, 20, 40, 300, 300, 300]
+
+
+def test_an_ended_container_keeps_its_words_as_last_state() -> None:
+    state = ContainerState("kserve-container", "tritonserver")
+    state.run()
+    state.end(1, "no such model")
+    state.wait("CrashLoopBackOff", "back-off 10s")
+
+    pod = {**manifests.pod(), "status": {"containerStatuses": [state.as_json()]}}
+    failure = kserve_status.failure_of(pod)
+
+    assert failure == {
+        "location": "p",
+        "reason": "ModelLoadFailed",
+        "message": "no such model",
+        "exitCode": 1,
+    }
