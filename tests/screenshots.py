@@ -58,7 +58,7 @@ class Report:
             "console",
             lambda line: (
                 self.complaints.append(f"{page.url}: {line.text}")
-                if line.type == "error" and "404" not in line.text
+                if line.type == "error" and not re.search("40[34]", line.text)
                 else None
             ),
         )

@@ -94,11 +94,7 @@ def stacked_bars(
                     "ticks": False,
                 },
             },
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "axis": {"title": unit, "tickCount": 4},
-            },
+            "y": {"field": "value", "type": "quantitative", "axis": _value_axis(unit)},
             "color": _colour_scale(names, colours),
             "order": {"field": "order"},
             "tooltip": [
@@ -139,7 +135,7 @@ def lines(
                     "field": "value",
                     "type": "quantitative",
                     "scale": {"zero": True},
-                    "axis": {"title": unit, "tickCount": 4},
+                    "axis": _value_axis(unit),
                 },
                 "color": _colour_scale(names, colours),
                 "tooltip": [
@@ -158,6 +154,14 @@ def lines(
         [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
     )
     return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+
+
+def _value_axis(unit: str) -> dict[str, Any]:
+    """Dollars stand at each number; other units once, above the axis."""
+    if unit == "$":
+        return {"title": None, "tickCount": 4, "format": "$,.2~f"}
+    above = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -24}
+    return {"title": unit or None, "tickCount": 4, "titleY": -8} | above
 
 
 def _base(label: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import cast
 
 from django.http import HttpRequest
 
-from portal.accounts import policy
+from portal.accounts import policy, roles
 from portal.accounts.models import Team, User
 
 _SESSION_KEY = "team"
@@ -42,4 +42,9 @@ def choose(request: HttpRequest) -> None:
     slug = wanted if wanted in by_slug else str(request.session.get(_SESSION_KEY, ""))
     page = cast("PageRequest", request)
     page.visible_teams = teams
-    page.team = by_slug.get(slug) or (teams[0] if teams else None)
+    page.team = by_slug.get(slug) or _home(user, teams)
+
+
+def _home(user: object, teams: list[Team]) -> Team | None:
+    home_id = roles.home_team_id(user) if isinstance(user, User) and len(teams) > 1 else None
+    return next((team for team in teams if team.pk == home_id), teams[0] if teams else None)
