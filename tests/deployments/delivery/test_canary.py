@@ -400,7 +400,7 @@ def test_another_model_or_bad_steps_are_refused_with_the_field(world: World) -> 
 
 
 def test_the_histories_tell_who_moved_it(world: World) -> None:
-    deployment, rollout = start(world)
+    _, rollout = start(world)
     rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="no")
 
     kinds = list(RolloutEvent.objects.order_by("id").values_list("kind", "actor_name"))

@@ -1,0 +1,85 @@
+"""The cluster under contract: the local one over HTTPS, or the one SLIPWAY_TEST_KUBECONFIG names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.manifests.parts import Place, Served
+from deployments.domain.specs import ServingSpec
+from fleet.services import clients
+from portal.core import clock
+from tests.fleet.localcluster.conftest import start_api, stop_api
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    named = os.environ.get("SLIPWAY_TEST_KUBECONFIG", "")
+    if named:
+        yield Path(named)
+        return
+    process, api = start_api(tmp_path_factory.mktemp("contract-cluster"))
+    yield api.kubeconfig
+    stop_api(process)
+
+
+@pytest.fixture
+def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
+    from fleet.models import Cluster
+
+    clients.forget()
+    cluster = Cluster.objects.create(
+        name="contract",
+        kind="kubeconfig",
+        kubeconfig_path=str(kubeconfig),
+        gateway_url="http://gateway.example",
+        capabilities={"engines": list(specs.ENGINES), "notes": []},
+        created_at=clock.now(),
+    )
+    yield cluster.pk
+    clients.forget()
+
+
+@pytest.fixture
+def namespace(cluster_id: int) -> Iterator[str]:
+    """A namespace for each test, removed afterwards, so that a real cluster stays clean."""
+    from fleet.services import objects
+
+    name = f"slipway-contract-{os.getpid()}-{clock.now():%H%M%S%f}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    objects.apply(cluster_id=cluster_id, manifests=[manifest])
+    yield name
+    objects.delete(
+        cluster_id=cluster_id, api_version="v1", kind="Namespace", namespace=None, name=name
+    )
+
+
+@pytest.fixture
+def place(namespace: str) -> Place:
+    return Place(
+        team=namespace[:30],
+        namespace=namespace,
+        deployment="detector",
+        deployment_id=4711,
+        is_local_cluster=False,
+        gateway_namespace="slipway-gateway",
+        gateway_name="slipway",
+        triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
+        storage_image="kserve/storage-initializer:v0.20.0",
+        s3_region="us-east-1",
+    )
+
+
+def served(engine: str, number: int = 1) -> Served:
+    return Served(
+        number=number,
+        model_name="detector",
+        version_label=f"detector:{number}",
+        sha256="ab" * 32,
+        storage_uri=f"s3://bucket/repositories/t/detector/{number}/abc/",
+        spec=ServingSpec(engine=engine, instance_type="g5.xlarge", env=(("A", "b"),)),
+    )

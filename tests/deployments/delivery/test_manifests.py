@@ -1,0 +1,220 @@
+"""Manifests are deterministic, pass the published schemas strictly, and say what was asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from deployments.domain import specs
+from deployments.domain.manifests import revision, routes, team
+from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
+from deployments.domain.problems import Rejected
+from deployments.domain.specs import ServingSpec
+
+_names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
+
+
+@st.composite
+def serving_specs(draw: st.DrawFn) -> ServingSpec:
+    engine = draw(st.sampled_from(specs.ENGINES))
+    least = draw(st.integers(1, 5))
+    most = least if engine == specs.TRITON else draw(st.integers(least, 9))
+    resource = draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig-1g.10gb"]))
+    return ServingSpec(
+        engine=engine,
+        instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
+        gpu_resource=resource,
+        gpus=draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1,
+        min_replicas=least,
+        max_replicas=most,
+        cpu=draw(st.sampled_from(["2", "1500m"])),
+        memory="8Gi",
+        env=tuple(draw(st.dictionaries(st.sampled_from("ABC"), st.just("x"))).items()),
+        image=draw(st.sampled_from(["", "nvcr.io/nvidia/tritonserver:26.07-py3"])),
+    )
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[Place, Served]:
+    slug = draw(_names)
+    place = Place(
+        team=slug,
+        namespace=slug,
+        deployment=draw(_names),
+        deployment_id=draw(st.integers(1, 10**9)),
+        is_local_cluster=draw(st.booleans()),
+        gateway_namespace="slipway-gateway",
+        gateway_name="slipway",
+        triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
+        storage_image="kserve/storage-initializer:v0.20.0",
+        s3_endpoint=draw(st.sampled_from(["", "http://127.0.0.1:9000"])),
+        s3_region="us-east-1",
+        role_arn=draw(st.sampled_from(["", "arn:aws:iam::1:role/models"])),
+    )
+    served = Served(
+        number=draw(st.integers(1, 999)),
+        model_name=draw(_names),
+        version_label="detector:3",
+        sha256="ab" * 32,
+        storage_uri="s3://bucket/repositories/t/m/1/abc/",
+        spec=draw(serving_specs()),
+    )
+    return place, served
+
+
+def all_manifests(place: Place, served: Served) -> list[Manifest]:
+    backend = routes.Backend(served.number, served.spec.engine, 100)
+    made = [
+        *revision.shared(place, served),
+        *revision.own(place, served),
+        routes.http_route(place, [backend]),
+    ]
+    if place.is_local_cluster:
+        made.append(team.s3_secret(place, access_key_id="id", secret_access_key="key"))
+    return made
+
+
+@given(placed())
+def test_equal_input_gives_byte_identical_yaml(pair: tuple[Place, Served]) -> None:
+    place, served = pair
+
+    first, second = (to_yaml(all_manifests(place, served)) for _ in range(2))
+
+    assert first == second
+    assert list(yaml.safe_load_all(first)) == all_manifests(place, served)
+
+
+@given(placed())
+def test_built_in_kinds_are_valid_kubernetes(pair: tuple[Place, Served]) -> None:
+    for manifest in all_manifests(*pair):
+        if "kserve" in manifest["apiVersion"] or "gateway" in manifest["apiVersion"]:
+            continue
+        kubernetes_validate.validate(manifest, "1.34", strict=True)
+
+
+def _schemas() -> dict[tuple[str, str], Any]:
+    folder = os.environ.get("SLIPWAY_CRD_DIR", "")
+    if not folder:
+        pytest.skip("SLIPWAY_CRD_DIR is not set: custom resources are not checked by schema")
+    found = {}
+    for path in Path(folder).glob("*.yaml"):
+        definition = yaml.safe_load(path.read_text())
+        if definition.get("kind") != "CustomResourceDefinition":
+            continue
+        spec = definition["spec"]
+        for version in spec["versions"]:
+            key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            found[key] = _strict(version["schema"]["openAPIV3Schema"])
+    return found
+
+
+def _strict(schema: Any) -> Any:
+    """Unknown fields are errors, as with fieldValidation=Strict."""
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-int-or-string"):
+        return {"type": ["integer", "string"]}
+    made = {key: _strict(value) for key, value in schema.items() if key != "format"}
+    is_open = schema.get("x-kubernetes-preserve-unknown-fields")
+    if "properties" in schema and "additionalProperties" not in schema and not is_open:
+        made["additionalProperties"] = False
+    return made
+
+
+def test_custom_resources_match_the_published_schemas_strictly() -> None:
+    schemas = _schemas()
+    checked = set()
+
+    @given(placed())
+    def check(pair: tuple[Place, Served]) -> None:
+        for manifest in all_manifests(*pair):
+            key = (manifest["apiVersion"], manifest["kind"])
+            if key not in schemas:
+                continue
+            schema = dict(schemas[key])
+            schema["properties"] = {**schema["properties"], "metadata": {"type": "object"}}
+            errors = list(Draft202012Validator(schema).iter_errors(manifest))
+            assert not errors, [(list(e.path), e.message) for e in errors]
+            checked.add(manifest["kind"])
+
+    check()
+    assert checked == {"InferenceService", "ServingRuntime", "HTTPRoute"}
+
+
+@given(placed())
+def test_gpu_requests_equal_limits_and_are_integers(pair: tuple[Place, Served]) -> None:
+    place, served = pair
+    workload = revision.own(place, served)[0]
+    if served.spec.engine == specs.KSERVE_TRITON:
+        resources = workload["spec"]["predictor"]["model"]["resources"]
+    else:
+        resources = workload["spec"]["template"]["spec"]["containers"][0]["resources"]
+
+    assert resources["requests"] == resources["limits"]
+    assert int(resources["limits"][served.spec.gpu_resource]) == served.spec.gpus
+
+
+@given(placed())
+def test_a_secret_is_made_for_local_clusters_only(pair: tuple[Place, Served]) -> None:
+    place, served = pair
+    text = to_yaml(revision.shared(place, served) + revision.own(place, served))
+
+    assert ("slipway-s3" in text) == place.is_local_cluster
+    assert ("eks.amazonaws.com/role-arn" in text) == (
+        bool(place.role_arn) and not place.is_local_cluster
+    )
+
+
+@given(serving_specs())
+def test_a_spec_survives_json(spec: ServingSpec) -> None:
+    assert specs.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"gpus": 0}, "gpus"),
+        ({"gpus": 0.5}, "gpus"),
+        ({"gpu_resource": "nvidia.com/mig-1g.5gb", "gpus": 2}, "gpus"),
+        ({"gpu_resource": "amd.com/gpu"}, "gpu_resource"),
+        ({"min_replicas": 0}, "min_replicas"),
+        ({"min_replicas": 3, "max_replicas": 2}, "max_replicas"),
+        ({"engine": "triton", "max_replicas": 2}, "max_replicas"),
+        ({"engine": "vllm"}, "engine"),
+        ({"cpu": "0.5"}, "cpu"),
+        ({"memory": "8G"}, "memory"),
+        ({"env": {"PYTHONPATH": "/x"}}, "env"),
+        ({"env": {"1": "x"}}, "env"),
+        ({"instance_type": "../x"}, "instance_type"),
+        ({"schema": 2}, "schema"),
+        ({"replicas": 2}, "replicas"),
+        ({"engine": ""}, "engine"),
+    ],
+)
+def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: str) -> None:
+    good = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
+
+    with pytest.raises(Rejected) as refusal:
+        specs.from_json({**good, **changed})
+
+    assert field in refusal.value.fields
+
+
+def test_a_revision_without_a_share_is_not_in_the_route() -> None:
+    place = Place("t", "t", "d", 1, False, "gw", "gw", "i", "s")
+    backends = [routes.Backend(1, specs.TRITON, 0), routes.Backend(2, specs.KSERVE_TRITON, 100)]
+
+    route = routes.http_route(place, backends)
+
+    assert routes.weights_in(route) == {"d-r2-predictor": 100} == routes.weights_of(place, backends)
+    assert routes.problem_with({**route, "metadata": {"generation": 1}}) is None

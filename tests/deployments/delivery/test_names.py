@@ -1,0 +1,45 @@
+"""Names that Kubernetes would refuse are refused with a name that it takes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deployments.domain import names
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("", "Give the deployment a name"),
+        ("Detector", "'detector'"),
+        ("my detector", "'my-detector'"),
+        ("1st", "'st'"),
+        ("detector-", "'detector'"),
+        ("det.ector", "'det-ector'"),
+        ("détecteur", "letters, digits"),
+        ("detector-r2", "leave out '-r2'"),
+        ("x" * 31, "shorten it to"),
+    ],
+)
+def test_a_bad_name_is_refused_with_its_fix(name: str, hint: str) -> None:
+    assert hint in names.problem_with(name, namespace="vision")
+
+
+@given(
+    st.text(alphabet="abcz09-AZ_. é", max_size=40),
+    st.from_regex(r"[a-z]([-a-z0-9]{0,30}[a-z0-9])?", fullmatch=True),
+)
+def test_whatever_is_accepted_makes_only_legal_names(name: str, namespace: str) -> None:
+    if names.problem_with(name, namespace=namespace):
+        return
+
+    workload = names.workload_name(name, 9999)
+
+    for made in (workload, f"{workload}-predictor", f"{workload}-{namespace}"):
+        assert _LABEL.fullmatch(made), made

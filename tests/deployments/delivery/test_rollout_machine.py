@@ -1,0 +1,246 @@
+"""decide() driven by Hypothesis: people click, clusters lag and fail, workers crash, time passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from deployments.domain import rollouts
+from deployments.domain.rollouts import Effect, RolloutObservation, RolloutPlan, Step
+from deployments.domain.states import ROLLOUT, RolloutPhase
+
+_DEADLINES = {
+    RolloutPhase.PREPARING: rollouts.PREPARE_SECONDS,
+    RolloutPhase.RUNNING: rollouts.DECIDE_SECONDS,
+    RolloutPhase.PAUSED: rollouts.DECIDE_SECONDS,
+    RolloutPhase.PROMOTING: rollouts.PROMOTE_SECONDS,
+    RolloutPhase.ABORTING: rollouts.ABORT_SECONDS,
+}
+
+
+class Rollouts(RuleBasedStateMachine):
+    """`plan` is what rows say, `route` what the gateway does, `decided` what people allowed."""
+
+    @initialize(weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted))
+    def begin(self, weights: list[int]) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.plan = RolloutPlan(
+            phase=RolloutPhase.PREPARING,
+            steps=tuple(Step(weight, 60, 0) for weight in weights),
+            step_index=0,
+            step_started_at=None,
+            phase_deadline_at=self.now + timedelta(seconds=rollouts.PREPARE_SECONDS),
+            drain_seconds=15,
+            desired_weight=0,
+            is_candidate_wanted=False,
+            is_swapped=False,
+            drain_started_at=None,
+        )
+        # The approval of the plan allows its first step, or the switch when it has none.
+        self.allowed = weights[0] if weights else 100
+        self.route = 0
+        self.is_current = True
+        self.candidate_ready: bool | None = None
+        self.unready_since: datetime | None = None
+        self.stable_ready: bool | None = True
+
+    # What the worker does.
+
+    def observation(self) -> RolloutObservation:
+        return RolloutObservation(
+            is_current=self.is_current,
+            weight=self.route if self.is_current else None,
+            is_candidate_ready=self.candidate_ready,
+            is_stable_ready=self.stable_ready,
+            candidate_unready_since=self.unready_since,
+        )
+
+    @rule(is_crashing=st.booleans())
+    def look(self, is_crashing: bool) -> None:
+        """A crash after deciding loses the effect; the next look must decide the same again."""
+        found = rollouts.decide(self.plan, self.observation(), self.now)
+        if is_crashing:
+            assert rollouts.decide(self.plan, self.observation(), self.now) == found
+            return
+        self.act(found)
+
+    def act(self, found: rollouts.Decision) -> None:
+        plan, effect = self.plan, found.effect
+        if effect == Effect.ADD_CANDIDATE:
+            self.want(is_candidate_wanted=True, desired_weight=0)
+        elif effect == Effect.START:
+            self.move(RolloutPhase.RUNNING)
+            self.want(desired_weight=found.weight)
+        elif effect == Effect.SWITCH:
+            assert plan.is_direct
+            self.move(RolloutPhase.PROMOTING)
+            self.want(desired_weight=100)
+        elif effect == Effect.SET_WEIGHT:
+            self.want(desired_weight=found.weight)
+        elif effect == Effect.START_SOAK:
+            self.plan = replace(plan, step_started_at=self.now)
+        elif effect == Effect.SWAP:
+            assert self.route == 100, "swapped before the gateway sent everything"
+            self.want(is_swapped=True, desired_weight=0)
+            # The same backend keeps all requests; it is only called stable now.
+            self.route = 0
+        elif effect == Effect.START_DRAIN:
+            self.plan = replace(plan, drain_started_at=self.now)
+        elif effect == Effect.ABORT:
+            self.abort_now()
+        elif effect in (Effect.COMPLETE, Effect.FINISH_ABORT):
+            is_complete = effect == Effect.COMPLETE
+            assert not is_complete or plan.is_swapped
+            self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
+            self.want(is_candidate_wanted=False, desired_weight=0)
+
+    def move(self, to: RolloutPhase) -> None:
+        assert to in ROLLOUT[self.plan.phase], f"{self.plan.phase} to {to}"
+        seconds = _DEADLINES.get(to, 0)
+        self.plan = replace(
+            self.plan,
+            phase=to,
+            phase_deadline_at=self.now + timedelta(seconds=seconds),
+            drain_started_at=None,
+        )
+
+    def want(self, **changed) -> None:
+        self.plan = replace(self.plan, **changed)
+        self.is_current = False
+
+    def abort_now(self) -> None:
+        was_swapped = self.plan.is_swapped
+        self.move(RolloutPhase.ABORTING)
+        self.want(is_swapped=False, desired_weight=0)
+        if was_swapped:
+            self.route = 100
+
+    # What the cluster does.
+
+    @precondition(lambda self: not self.is_current)
+    @rule()
+    def follow(self) -> None:
+        self.route, self.is_current = self.plan.desired_weight, True
+
+    @rule(is_ready=st.sampled_from([True, False, None]))
+    def report_candidate(self, is_ready: bool | None) -> None:
+        if is_ready != self.candidate_ready:
+            self.unready_since = self.now
+        self.candidate_ready = is_ready
+
+    @rule(is_ready=st.sampled_from([True, False, None]))
+    def report_stable(self, is_ready: bool | None) -> None:
+        self.stable_ready = is_ready
+
+    @rule(seconds=st.sampled_from([1, 16, 130, 1900, 7 * 24 * 3600 + 1]))
+    def wait(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    # What people do.
+
+    @precondition(lambda self: self.plan.phase == RolloutPhase.RUNNING)
+    @rule()
+    def promote(self) -> None:
+        if self.plan.step_index + 1 < len(self.plan.steps):
+            index = self.plan.step_index + 1
+            self.plan = replace(self.plan, step_index=index, step_started_at=None)
+            self.allowed = self.plan.step.weight
+            self.want(desired_weight=self.allowed)
+        else:
+            self.promote_fully()
+
+    @precondition(lambda self: self.plan.phase == RolloutPhase.RUNNING)
+    @rule()
+    def promote_fully(self) -> None:
+        self.allowed = 100
+        self.move(RolloutPhase.PROMOTING)
+        self.want(desired_weight=100)
+
+    @precondition(lambda self: self.plan.phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING))
+    @rule()
+    def pause(self) -> None:
+        self.move(RolloutPhase.PAUSED)
+
+    @precondition(lambda self: self.plan.phase == RolloutPhase.PAUSED)
+    @rule()
+    def unpause(self) -> None:
+        has_begun = self.plan.desired_weight > 0
+        self.move(RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING)
+
+    @precondition(
+        lambda self: ROLLOUT[self.plan.phase] and self.plan.phase != RolloutPhase.ABORTING
+    )
+    @rule()
+    def abort(self) -> None:
+        self.abort_now()
+
+    # What must hold always.
+
+    @invariant()
+    def nothing_is_promoted_without_a_person(self) -> None:
+        if not hasattr(self, "plan"):
+            return
+        assert self.plan.desired_weight <= self.allowed
+        if self.plan.is_swapped:
+            assert self.allowed == 100
+
+    @invariant()
+    def stable_is_kept_while_it_may_be_needed(self) -> None:
+        """The other revision is given up only at the very end."""
+        if hasattr(self, "plan") and self.plan.is_swapped and ROLLOUT[self.plan.phase]:
+            assert self.plan.is_candidate_wanted
+
+    def teardown(self) -> None:
+        """Left alone with a cluster that follows, it ends."""
+        if not hasattr(self, "plan"):
+            return
+        for _ in range(60):
+            if not ROLLOUT[self.plan.phase]:
+                return
+            self.follow()
+            self.act(rollouts.decide(self.plan, self.observation(), self.now))
+            self.now += timedelta(days=1)
+        raise AssertionError(f"{self.plan.phase} never ended")
+
+
+TestRollouts = Rollouts.TestCase
+TestRollouts.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for phase in RolloutPhase:
+        plan = RolloutPlan(
+            phase=phase,
+            steps=(Step(10, 0, 0),),
+            step_index=0,
+            step_started_at=None,
+            phase_deadline_at=now - timedelta(seconds=1),
+            drain_seconds=15,
+            desired_weight=0 if phase == RolloutPhase.ABORTING else 10,
+            is_candidate_wanted=True,
+            is_swapped=False,
+            drain_started_at=None,
+        )
+        silent = RolloutObservation(
+            is_current=False, weight=None, is_candidate_ready=None, is_stable_ready=None
+        )
+
+        found = rollouts.decide(plan, silent, now)
+
+        if not ROLLOUT[phase]:
+            assert found.effect == Effect.WAIT
+        elif phase == RolloutPhase.ABORTING:
+            assert found.effect == Effect.FINISH_ABORT
+        else:
+            assert found.effect == Effect.ABORT
