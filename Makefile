@@ -16,7 +16,7 @@ demo-reset: $(STAMP)
 
 # Shows why each skipped test was skipped. ARGS narrows it down: make test ARGS=tests/fleet
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -rs --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q -rs --durations=10 $(ARGS)
 
 check: $(STAMP)
 	@$(BIN)/python -m portal.management.check

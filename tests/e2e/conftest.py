@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Classifier, Person
+
+# One line for each time a test asks whether something is ready would hide what matters.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
