@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deployments.domain import triton_config
+from deployments.domain.signatures import (
+    BYTES_OF_DTYPE,
+    USUAL_MAX_BATCH,
+    Signature,
+    Tensor,
+    detect_max_batch_size,
+    from_json,
+)
+
+DIMS = st.lists(st.sampled_from([-1, 1, 3, 224]), max_size=4).map(tuple)
+TENSORS = st.lists(
+    st.builds(
+        Tensor, name=st.text(max_size=8), dtype=st.sampled_from(sorted(BYTES_OF_DTYPE)), dims=DIMS
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+def test_the_text_of_a_batched_model_is_exactly_this() -> None:
+    signature = Signature(
+        inputs=(Tensor("image", "FP32", (-1, 3, -1, 640)),),
+        outputs=(Tensor("boxes", "FP32", (-1, 4)), Tensor("count", "INT64", (-1,))),
+        max_batch_size=32,
+    )
+
+    assert triton_config.render(model="detector", signature=signature) == (
+        'name: "detector"\n'
+        'backend: "onnxruntime"\n'
+        "max_batch_size: 32\n"
+        "input [\n"
+        '  { name: "image" data_type: TYPE_FP32 dims: [ 3, -1, 640 ] }\n'
+        "]\n"
+        "output [\n"
+        '  { name: "boxes" data_type: TYPE_FP32 dims: [ 4 ] },\n'
+        '  { name: "count" data_type: TYPE_INT64 dims: [ 1 ] reshape { shape: [ ] } }\n'
+        "]\n"
+        "version_policy: { latest: { num_versions: 1 } }\n"
+        "dynamic_batching { }\n"
+    )
+
+
+@given(TENSORS, TENSORS)
+def test_same_signature_same_text_and_dims_follow_the_batch(
+    inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+) -> None:
+    signature = Signature(inputs, outputs, detect_max_batch_size(inputs, outputs))
+
+    text = triton_config.render(model="m", signature=signature)
+
+    assert text == triton_config.render(model="m", signature=from_json(signature.to_json()))
+    assert ("dynamic_batching" in text) == signature.is_batched
+    assert text.isascii()
+    assert text.count("dims: [") == len(inputs) + len(outputs)
+    assert "dims: [  ]" not in text
+
+
+def test_a_quote_in_a_name_cannot_end_the_string() -> None:
+    evil = Tensor('x" } ] backend: "python', "FP32", (1,))
+
+    text = triton_config.render(model="m", signature=Signature((evil,), (evil,)))
+
+    assert 'backend: "python' not in text
+    assert "\\042" in text
+
+
+def tensor(*symbols: str) -> Tensor:
+    dims = tuple(-1 if not s.isdigit() else int(s) for s in symbols)
+    return Tensor("t", "FP32", dims, tuple("" if s.isdigit() else s for s in symbols))
+
+
+def test_a_batch_needs_a_free_first_dimension_everywhere_under_one_name() -> None:
+    def found(inputs: list[Tensor], outputs: list[Tensor]) -> int:
+        return detect_max_batch_size(inputs, outputs)
+
+    assert found([tensor("batch", "4")], [tensor("batch", "2")]) == USUAL_MAX_BATCH
+    assert found([tensor("unk__1", "4")], [tensor("unk__2", "2")]) == USUAL_MAX_BATCH
+    assert found([tensor("1", "4")], [tensor("batch", "2")]) == 0
+    assert found([tensor("boxes", "4"), tensor("images", "3")], [tensor("n", "2")]) == 0
+    assert found([tensor("length", "4")], [tensor("length", "length")]) == 0
+    assert found([tensor("batch")], [Tensor("scalar", "FP32", ())]) == 0
+    assert found([], [tensor("batch")]) == 0
