@@ -23,6 +23,33 @@ class ChangeItem:
     month_min: Decimal | None
 
 
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    label: str
+    before: str
+    after: str
+
+    @property
+    def is_changed(self) -> bool:
+        return self.before != self.after
+
+
+_FIELD_WORDS = {"sha256": "SHA-256", "cpu": "CPU", "gpus": "GPUs", "gpu_resource": "GPU resource"}
+
+
+def field_words(name: str) -> str:
+    return _FIELD_WORDS.get(name) or name.replace("_", " ").capitalize()
+
+
+def lines_of(change: ChangeRequest) -> list[FieldLine]:
+    """Field by field what serves now and what is asked for; fields empty on both sides left out."""
+    return [
+        FieldLine(field_words(line.field), line.before, line.after)
+        for line in changes.diff_of(change)
+        if line.before or line.after
+    ]
+
+
 def item_of(change: ChangeRequest) -> ChangeItem:
     words = _words_of(change)
     return ChangeItem(

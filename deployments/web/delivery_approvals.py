@@ -87,7 +87,7 @@ def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeReque
 
 def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
     may_decide, why_not = changes.may_decide(user, found)
-    diff = changes.diff_of(found)
+    diff = change_items.lines_of(found)
     revision = found.revision
     return {
         "item": change_items.item_of(found),
@@ -105,8 +105,16 @@ def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[st
         "has_before": any(line.before for line in diff),
         "manifests": manifests_of_text(plans.yaml_of_change(found)),
         "version": revision.version if revision else None,
+        "metadata": _metadata_of(found),
         "cost": deploy_page.stored_cost_card(found.cost),
         "may_decide": may_decide,
         "why_not": why_not if found.state == ChangeState.SUBMITTED else "",
         "may_withdraw": changes.may_withdraw(user, found),
     }
+
+
+def _metadata_of(found: ChangeRequest) -> list[tuple[str, str]]:
+    if found.revision is None:
+        return []
+    stated = found.revision.version.metadata
+    return [(change_items.field_words(name), str(value)) for name, value in stated.items() if value]

@@ -17,7 +17,7 @@ from portal.ui.access import people_only
 def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     context = overview_data.context_of(deployment)
-    parts = {"overview": "delivery/_overview.html"}
+    parts = {"figures": "delivery/_figures.html", "overview": "delivery/_charts.html"}
     return deployment_frame.show(
         request,
         user,

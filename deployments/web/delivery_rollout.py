@@ -16,10 +16,10 @@ from deployments.domain import wording
 from deployments.domain.states import RolloutPhase
 from deployments.models import Deployment, Rollout
 from deployments.selectors import changes, deployments, rollouts
-from deployments.selectors.changes import DiffLine
 from deployments.selectors.rollouts import RolloutView, StepView
 from deployments.services import rollouts as rollout_services
-from deployments.web import deployment_frame, tab_data
+from deployments.web import change_items, deployment_frame, tab_data
+from deployments.web.change_items import FieldLine
 from deployments.web.service_forms import RolloutForm
 from fleet.selectors import serving_now
 from fleet.selectors.serving_now import WorkloadKey
@@ -181,10 +181,10 @@ def _direct_words(phase: RolloutPhase) -> str:
     return words.get(phase, phase.value.capitalize())
 
 
-def _changed(found: Rollout) -> list[DiffLine]:
+def _changed(found: Rollout) -> list[FieldLine]:
     """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
     change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
-    lines = changes.diff_of(change) if change else []
+    lines = change_items.lines_of(change) if change else []
     return [line for line in lines if line.is_changed and line.before]
 
 

@@ -29,6 +29,7 @@ _ENGINE_DETAILS = {
 @dataclass(frozen=True, slots=True)
 class ShareRow:
     share: GpuShare
+    title: str
     value: str
     is_chosen: bool
     is_too_small: bool
@@ -97,7 +98,9 @@ def choices_of(
 def share_rows(
     shares: Sequence[GpuShare], *, version: ModelVersion | None, chosen: str
 ) -> list[ShareRow]:
-    return [_share_row(share, version, chosen) for share in shares]
+    """Those that are large enough first."""
+    rows = [_share_row(share, version, chosen) for share in shares]
+    return sorted(rows, key=lambda row: row.is_too_small)
 
 
 def default_share(shares: Sequence[GpuShare], version: ModelVersion | None) -> str:
@@ -234,6 +237,7 @@ def _share_row(share: GpuShare, version: ModelVersion | None, chosen: str) -> Sh
         notes.append("simulated")
     return ShareRow(
         share=share,
+        title=f"{share.gpus} \N{MULTIPLICATION SIGN} {share.gpu_name.removeprefix('NVIDIA-')}",
         value=value_of(share),
         is_chosen=value_of(share) == chosen,
         is_too_small=is_too_small,

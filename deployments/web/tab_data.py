@@ -19,13 +19,12 @@ from fleet.selectors.pods import PodInfo
 LINE_CHOICES = (100, 500, 2000)
 _PAGE_SIZE = 40
 _BAD = ("fail", "abort", "reject", "refused", "degraded", "crash", "sick")
-_GOOD = ("ready", "done", "complet", "approved", "promoted", "first")
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
     row: DeploymentEvent | RolloutEvent
-    # The mark's colour in the timeline: "", "bad" or "now".
+    # The mark's colour in the timeline: "" or "bad".
     tone: str
 
 
@@ -99,9 +98,7 @@ def event_rows(events: Any) -> list[EventRow]:
 
 
 def tone_of(kind: str) -> str:
-    if any(word in kind for word in _BAD):
-        return "bad"
-    return "" if any(word in kind for word in _GOOD) else "now"
+    return "bad" if any(word in kind for word in _BAD) else ""
 
 
 def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
