@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from fleet.models import Pod
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Actor
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,17 @@ def pods_of(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
         )
         for row in rows.order_by("-created_at", "name")
     ]
+
+
+def list_visible_to(
+    actor: Actor, *, cluster_id: int | None = None, team_slug: str | None = None
+) -> QuerySet[Pod]:
+    """Pods that exist now of the teams the actor may see; admins also see unregistered ones."""
+    pods = Pod.objects.filter(gone_at=None).select_related("cluster", "workload__team")
+    if isinstance(actor, User) and not actor.is_platform_admin:
+        pods = pods.filter(workload__team__in=policy.visible_teams(actor))
+    if cluster_id is not None:
+        pods = pods.filter(cluster_id=cluster_id)
+    if team_slug:
+        pods = pods.filter(workload__team__slug=team_slug)
+    return pods

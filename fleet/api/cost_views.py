@@ -1,0 +1,170 @@
+"""What the fleet did and what it cost."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from fleet.api import serializers as shapes
+from fleet.api import span
+from fleet.api.fleet_views import actor_of
+from fleet.domain import focus
+from fleet.domain.spending import CostRow, CostTable
+from fleet.selectors import costs, usage
+
+_TABLE_COLUMNS = (
+    "group",
+    "team",
+    "model",
+    "deployment",
+    "revision",
+    "cluster",
+    "is_idle",
+    "cost_usd",
+    "cost_allocated_usd",
+    "cost_estimated_usd",
+    "cost_previous_period_usd",
+    "cost_per_1k_inferences_usd",
+    "gpu_hours",
+    "utilisation",
+    "inferences",
+)
+
+
+class UsageView(APIView):
+    @extend_schema(
+        operation_id="usage",
+        tags=["costs"],
+        parameters=[shapes.SpanSerializer],
+        responses=shapes.UsageSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        asked = span.read(request, actor_of(request))
+        found = usage.by_group(
+            start=asked.start,
+            end=asked.end,
+            group_by=asked.group_by,
+            team_slugs=asked.team_slugs,
+        )
+        rows = [
+            {"key": key, **asdict(used)}
+            for key, used in sorted(found.items(), key=lambda pair: pair[0].label)
+        ]
+        return Response(shapes.UsageSerializer(rows, many=True).data)
+
+
+class CostsView(APIView):
+    @extend_schema(
+        operation_id="costs",
+        tags=["costs"],
+        description="Dollars by group. Platform admins see idle and unattributed too.",
+        parameters=[shapes.SpanSerializer],
+        responses=shapes.CostsSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        return Response(shapes.CostsSerializer(_table(request)).data)
+
+
+class CostSeriesView(APIView):
+    @extend_schema(
+        operation_id="cost_series",
+        tags=["costs"],
+        parameters=[shapes.SpanSerializer],
+        responses=shapes.CostPointSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        asked = span.read(request, actor_of(request))
+        found = costs.series(
+            team_slugs=asked.team_slugs,
+            start=asked.start,
+            end=asked.end,
+            group_by=asked.group_by,
+            step=asked.step,
+        )
+        return Response(shapes.CostPointSerializer(found, many=True).data)
+
+
+class CostsCsvView(APIView):
+    @extend_schema(
+        operation_id="costs_csv",
+        tags=["costs"],
+        parameters=[shapes.SpanSerializer],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        table = _table(request)
+        rows = [*table.rows, *([table.idle] if table.idle else [])]
+        return _csv(_TABLE_COLUMNS, map(_table_line, rows), "costs.csv")
+
+
+class LedgerCsvView(APIView):
+    @extend_schema(
+        operation_id="ledger_csv",
+        tags=["costs"],
+        description="Every ledger row in FOCUS 1.2 columns; rows not sealed yet are marked.",
+        parameters=[shapes.SpanSerializer],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        asked = span.read(request, actor_of(request))
+        found = costs.entries(team_slugs=asked.team_slugs, start=asked.start, end=asked.end)
+        return _csv(focus.COLUMNS, map(focus.row, found), "ledger-focus.csv")
+
+
+def _table(request: Request) -> CostTable:
+    asked = span.read(request, actor_of(request))
+    return costs.table(
+        team_slugs=asked.team_slugs, start=asked.start, end=asked.end, group_by=asked.group_by
+    )
+
+
+def _table_line(row: CostRow) -> list[object]:
+    key = row.key
+    return [
+        focus.safe(key.label),
+        key.team_slug,
+        focus.safe(key.model),
+        focus.safe(key.deployment),
+        key.revision,
+        focus.safe(key.cluster_name),
+        str(key.is_idle).lower(),
+        row.amount,
+        row.allocated_amount,
+        row.estimated_amount,
+        row.previous_amount,
+        row.usd_per_1k_inferences_amount,
+        row.gpu_hours,
+        row.utilisation,
+        row.inferences,
+    ]
+
+
+class _Line:
+    """csv writes into this; each line is handed on at once instead of being kept."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _csv(
+    columns: Iterable[str], rows: Iterable[Iterable[object]], name: str
+) -> StreamingHttpResponse:
+    def written() -> Iterator[str]:
+        writer = csv.writer(_Line())
+        yield writer.writerow(columns)
+        for row in rows:
+            yield writer.writerow(row)
+
+    return StreamingHttpResponse(
+        written(),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

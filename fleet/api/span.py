@@ -1,0 +1,60 @@
+"""What period, teams and grouping a request asks for, as far as the actor may see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rest_framework.request import Request
+
+from fleet.api.serializers import SpanSerializer
+from fleet.domain.metering import HOUR, hour_of
+from fleet.domain.spending import GroupBy, Step
+from portal.accounts import policy, teams
+from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import Invalid
+
+_LONGEST = timedelta(days=400)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    start: datetime
+    end: datetime
+    team_slugs: Collection[str] | None
+    group_by: GroupBy
+    step: Step
+
+
+def read(request: Request, actor: User) -> Span:
+    """Admins see everything, idle and unattributed too; others their teams. Raises NotFound for a
+    team that the actor may not see, Invalid for a period that makes no sense.
+    """
+    asked = SpanSerializer(data=request.query_params)
+    asked.is_valid(raise_exception=True)
+    values = asked.validated_data
+    now = clock.now()
+    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    start, end = values.get("start", month), values.get("end", hour_of(now) + HOUR)
+    if not timedelta(0) < end - start <= _LONGEST:
+        raise Invalid(
+            "The period must begin before it ends and span at most 400 days.",
+            fields={"end": "after start, at most 400 days later"},
+        )
+    return Span(
+        start=start,
+        end=end,
+        team_slugs=_team_slugs(actor, values.get("team")),
+        group_by=GroupBy(values["group_by"]),
+        step=Step(values["step"]),
+    )
+
+
+def _team_slugs(actor: User, asked: str | None) -> Collection[str] | None:
+    if asked:
+        return [teams.get_visible(actor=actor, slug=asked).slug]
+    if actor.is_platform_admin:
+        return None
+    return list(policy.visible_teams(actor).values_list("slug", flat=True))

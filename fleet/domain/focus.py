@@ -1,0 +1,115 @@
+"""Ledger rows in FOCUS 1.2 columns. Columns of our own begin with `x_`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from fleet.domain.metering import HOUR, HOUR_MS
+from fleet.domain.spending import LedgerEntry
+
+COLUMNS = (
+    "BillingAccountId",
+    "BillingCurrency",
+    "BillingPeriodStart",
+    "BillingPeriodEnd",
+    "ChargePeriodStart",
+    "ChargePeriodEnd",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "BilledCost",
+    "EffectiveCost",
+    "ListCost",
+    "ContractedCost",
+    "ListUnitPrice",
+    "PricingQuantity",
+    "PricingUnit",
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "ProviderName",
+    "PublisherName",
+    "InvoiceIssuerName",
+    "ServiceCategory",
+    "ServiceName",
+    "ResourceId",
+    "ResourceName",
+    "ResourceType",
+    "SubAccountId",
+    "SkuId",
+    "Tags",
+    "x_Cluster",
+    "x_Namespace",
+    "x_Workload",
+    "x_GpuMilliseconds",
+    "x_Kind",
+    "x_PriceSource",
+    "x_IsSealed",
+    "x_IsDemo",
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_GPU_HOURS = Decimal("0.000001")
+
+
+def row(entry: LedgerEntry) -> list[str]:
+    """In the order of COLUMNS. Costs are computed from list prices: all four are the same."""
+    cost = str(entry.cost_amount)
+    hours = str((Decimal(entry.gpu_milliseconds) / HOUR_MS).quantize(_GPU_HOURS))
+    month, next_month = _month(entry.hour)
+    is_adjustment = entry.kind == "adjustment"
+    holder = f"{entry.namespace}/{entry.workload_name}" if entry.namespace else "idle GPUs"
+    return [
+        "slipway",
+        "USD",
+        _time(month),
+        _time(next_month),
+        _time(entry.hour),
+        _time(entry.hour + HOUR),
+        "Adjustment" if is_adjustment else "Usage",
+        "Correction" if is_adjustment else "",
+        safe(f"{holder} on {entry.node_name} ({entry.instance_type})"),
+        cost,
+        cost,
+        cost,
+        cost,
+        str(entry.usd_per_hour_amount),
+        hours,
+        "GPU-hours",
+        hours,
+        "GPU-hours",
+        "AWS",
+        "AWS",
+        "AWS",
+        "Compute",
+        "Amazon EC2",
+        safe(entry.node_name),
+        safe(entry.node_name),
+        "GPU node",
+        entry.team_slug,
+        safe(entry.instance_type),
+        safe(json.dumps(entry.labels, sort_keys=True)),
+        safe(entry.cluster_name),
+        safe(entry.namespace),
+        safe(entry.workload_name),
+        str(entry.gpu_milliseconds),
+        entry.kind,
+        safe(entry.price_source),
+        str(entry.is_sealed).lower(),
+        str(entry.is_demo).lower(),
+    ]
+
+
+def safe(text: str) -> str:
+    """Text that a spreadsheet would run as a formula is quoted."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _month(at: datetime) -> tuple[datetime, datetime]:
+    first = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    year, month = (first.year + 1, 1) if first.month == 12 else (first.year, first.month + 1)
+    return first, first.replace(year=year, month=month)
