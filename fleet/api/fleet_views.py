@@ -57,11 +57,11 @@ class ClusterTestView(APIView):
         tags=["fleet"],
         description="Try the connection now. Platform admins only.",
         request=None,
-        responses=shapes.CheckSerializer(many=True),
+        responses=shapes.ConnectionCheckSerializer(many=True),
     )
     def post(self, request: Request, cluster_id: int) -> Response:
         found = cluster_services.test_connection(actor=actor_of(request), cluster_id=cluster_id)
-        return Response(shapes.CheckSerializer(found, many=True).data)
+        return Response(shapes.ConnectionCheckSerializer(found, many=True).data)
 
 
 class SharesView(APIView):

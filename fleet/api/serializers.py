@@ -43,7 +43,7 @@ class ClusterDraftSerializer(Shape):
         return ClusterDraft(**self.validated_data)
 
 
-class CheckSerializer(Shape):
+class ConnectionCheckSerializer(Shape):
     name = serializers.CharField()
     ok = serializers.BooleanField(allow_null=True)
     detail = serializers.CharField()

@@ -163,16 +163,21 @@ def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate
     )
     held = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
     idle = [entry for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
-    last = SealedHour.objects.aggregate(last=Max("hour"))["last"]
     return Spend(
         allocated_amount=sealed["allocated"],
         estimated_amount=sum((entry.cost_amount for entry in held), ZERO),
         idle_amount=sealed["idle"] + sum((entry.cost_amount for entry in idle), ZERO),
         gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in held)),
-        sealed_to=None if last is None else last + HOUR,
+        sealed_to=_sealed_to(),
         has_demo_data=sealed["demo"] is not None,
         unpriced=estimate.unpriced,
     )
+
+
+def _sealed_to() -> datetime | None:
+    """Up to where every cluster that has sealed hours has them."""
+    last = SealedHour.objects.values("cluster").annotate(last=Max("hour")).order_by()
+    return min((row["last"] + HOUR for row in last), default=None)
 
 
 def _sums(
