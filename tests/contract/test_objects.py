@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from deployments.domain import specs
@@ -78,6 +80,9 @@ def _get(cluster_id: int, manifest):
 
 @pytest.mark.parametrize("engine", specs.ENGINES)
 def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engine: str) -> None:
+    is_real = "SLIPWAY_TEST_KUBECONFIG" in os.environ
+    if engine == specs.KSERVE_TRITON and not is_real and "SLIPWAY_CRD_DIR" not in os.environ:
+        pytest.skip("SLIPWAY_CRD_DIR is not set: the local cluster has no schema of custom kinds")
     manifest = revision.own(place, served(engine))[0]
     wrong = {**manifest, "spec": {**manifest["spec"], "replicaz": 2}}
 
@@ -116,9 +121,7 @@ def test_weights_move_and_a_revision_leaves_the_route(cluster_id: int, place: Pl
     assert push(0, 100) == {"detector-r2": 100}
 
 
-def test_a_field_of_someone_else_is_a_conflict_unless_forced(
-    cluster_id: int, place: Place
-) -> None:
+def test_a_field_of_someone_else_is_a_conflict_unless_forced(cluster_id: int, place: Place) -> None:
     from fleet.domain.kinds import HTTP_ROUTE
     from fleet.services import clients
 

@@ -1,0 +1,209 @@
+"""The real thing on the local cluster: approve, Triton answers through Envoy, a canary splits, abort."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from deployments.domain.specs import ServingSpec
+from deployments.domain.states import RolloutPhase, VersionState
+from deployments.models import Deployment, Model, ModelVersion, Rollout
+from deployments.selectors import deployments as deployment_selectors
+from deployments.services import applying, changes, reconcile, rollout_steps, rollouts
+from deployments.services.preflight import DeployDraft
+from fleet.services import clients
+from portal.accounts.models import Role
+from portal.core import clock
+from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+_ROOT = Path(__file__).parents[2]
+_CONFIG = """
+name: "adder"
+backend: "onnxruntime"
+max_batch_size: 0
+input [{ name: "x" data_type: TYPE_FP32 dims: [ 1 ] }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [ 1 ] }]
+"""
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        "SLIPWAY_TEST_KUBECONFIG" in os.environ, reason="needs the local cluster's own gateway"
+    ),
+]
+
+
+@pytest.fixture
+def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A local cluster with controllers and Envoy; ends with all its children."""
+    pytest.importorskip("pytriton")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        gateway_port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "fleet.localcluster", "--data-dir", str(tmp_path)]
+    command += ["--port", "0", "--gateway-port", str(gateway_port), "--own-envoy"]
+    environment = {**os.environ, "SLIPWAY_S3_ENDPOINT_URL": settings.SLIPWAY_S3_ENDPOINT_URL}
+    log = (tmp_path / "log").open("w")
+    process = subprocess.Popen(
+        command, cwd=_ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert "ready" in line, (tmp_path / "log").read_text()
+    yield tmp_path / "kubeconfig", gateway_port
+    process.terminate()
+    process.wait(timeout=30)
+    process.stdout.close()
+    log.close()
+
+
+def _adder(amount: float) -> bytes:
+    node = helper.make_node("Add", ["x", "c"], ["y"])
+    graph = helper.make_graph(
+        [node],
+        "adder",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+        [helper.make_tensor("c", TensorProto.FLOAT, [1], [amount])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def _version(model: Model, number: int, bucket: str, client: Any, user: Any) -> ModelVersion:
+    """Laid out as the registry does it; version n adds n."""
+    prefix = f"repositories/vision/adder/{number}/abcdefabcdef/"
+    client.put_object(Bucket=bucket, Key=f"{prefix}adder/config.pbtxt", Body=_CONFIG.encode())
+    client.put_object(Bucket=bucket, Key=f"{prefix}adder/1/model.onnx", Body=_adder(number))
+    return ModelVersion.objects.create(
+        model=model,
+        number=number,
+        state=VersionState.READY,
+        filename="adder.onnx",
+        declared_size_bytes=1,
+        bucket=bucket,
+        key="uploads/x",
+        s3_version_id=f"v{number}",
+        sha256=str(number) * 64,
+        repository_prefix=prefix,
+        created_by=user,
+        created_at=clock.now(),
+    )
+
+
+def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90) -> None:
+    """Do what the workers do, and look again, until it is so."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        Deployment.objects.filter(is_retired=False).exclude(stable_revision=None).update(
+            next_check_at=clock.now()
+        )
+        Rollout.objects.exclude(phase__in=["completed", "aborted"]).update(
+            next_check_at=clock.now()
+        )
+        applying.sweep()
+        reconcile.sweep()
+        rollout_steps.sweep()
+        if done():
+            return
+        time.sleep(0.3)  # bounded polling of real processes
+    raise AssertionError(why())
+
+
+@pytest.mark.parametrize("engine", ["kserve-triton", "triton"])
+def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
+    db: None, running: tuple[Path, int], s3_store: Any, settings: Any, engine: str
+) -> None:
+    import boto3
+
+    from fleet.models import Cluster
+
+    kubeconfig, gateway_port = running
+    clients.forget()
+    team = TeamFactory(slug="vision", quota_gpus=8)
+    member, lead = UserFactory(username="member"), UserFactory(username="lead")
+    MembershipFactory(user=member, team=team, role=Role.MEMBER)
+    MembershipFactory(user=lead, team=team, role=Role.LEAD)
+    cluster = Cluster.objects.create(
+        name="local",
+        kind="local",
+        kubeconfig_path=str(kubeconfig),
+        gateway_url=f"http://127.0.0.1:{gateway_port}",
+        capabilities={"engines": ["kserve-triton", "triton"]},
+        created_at=clock.now(),
+    )
+    at = clock.now()
+    model = Model.objects.create(
+        team=team, name="adder", created_by=member, created_at=at, changed_at=at
+    )
+    s3 = boto3.client("s3", endpoint_url=settings.SLIPWAY_S3_ENDPOINT_URL)
+    bucket = settings.SLIPWAY_S3_BUCKET
+    one, two = (_version(model, number, bucket, s3, member) for number in (1, 2))
+    spec = ServingSpec(engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi")
+
+    draft = DeployDraft(one.pk, cluster.pk, "adder", spec)
+    change = changes.request_deploy(actor=member, draft=draft)
+    changes.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    deployment = Deployment.objects.get()
+
+    def state() -> str:
+        deployment.refresh_from_db()
+        events = deployment.events.order_by("id").values_list("message", flat=True)
+        log = (kubeconfig.parent / "log").read_text()[-3000:]
+        return f"{deployment.state}: {deployment.state_reason} {list(events)} {log}"
+
+    _until(lambda: state().startswith("ready"), state)
+    url = deployment_selectors.url_of(deployment)
+    _until(lambda: _answers(url, 5)[2.0] == 5, lambda: f"{_answers(url, 1)} {state()}", 20)
+
+    steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
+    canary = changes.request_canary(
+        actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps
+    )
+    changes.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
+    _until(lambda: _running_since() is not None, state)
+    _until(lambda: _answers(url, 20)[3.0] > 0, state, 20)
+    seen = _answers(url, 400)
+    assert seen[2.0] + seen[3.0] == 400
+    assert 80 < seen[3.0] < 160, seen
+
+    rollouts.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
+    _until(lambda: _answers(url, 30)[2.0] == 30, state, 30)
+    _until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
+    assert _answers(url, 20)[2.0] == 20
+
+    retire = changes.request_retire(actor=member, deployment_id=deployment.pk)
+    changes.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
+    _until(lambda: state().startswith("retired"), state)
+    assert httpx.get(f"{url}/v2/health/ready").status_code == 404
+    clients.forget()
+
+
+def _running_since() -> Any:
+    rollout = Rollout.objects.first()
+    return rollout.step_started_at if rollout else None
+
+
+def _answers(url: str, count: int) -> Counter[float]:
+    """What 1 becomes, so many times; -1 for anything but an answer."""
+    body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
+    found: Counter[float] = Counter()
+    with httpx.Client() as client:
+        for _ in range(count):
+            answer = client.post(f"{url}/v2/models/adder/infer", json=body)
+            is_good = answer.status_code == 200
+            found[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
+    return found

@@ -1,0 +1,204 @@
+"""The REST API of delivery: the same checks, words and codes as the services, and no N+1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from deployments.models import ChangeRequest, Deployment, Rollout
+from deployments.services import changes
+from tests.deployments.delivery.conftest import World
+
+STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
+
+
+def client(user: Any) -> APIClient:
+    made = APIClient()
+    if user is not None:
+        made.force_authenticate(user)
+    return made
+
+
+def body(world: World, **changed: Any) -> dict[str, Any]:
+    return {
+        "version_id": world.version1.pk,
+        "cluster_id": world.cluster_id,
+        "name": "detector",
+        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "comment": "first",
+        **changed,
+    }
+
+
+def test_the_whole_way_by_rest(world: World) -> None:
+    member, lead = client(world.member), client(world.lead)
+    checked = member.post("/api/v1/deployments/preflight", body(world), format="json")
+    assert checked.status_code == 200
+    assert checked.data["can_submit"]
+
+    asked = member.post("/api/v1/deployments", body(world), format="json")
+    assert asked.status_code == 201, asked.data
+    change_id, shown = asked.data["id"], asked.data["evidence_hash"]
+    decided = lead.post(
+        f"/api/v1/changes/{change_id}/approve", {"evidence_hash": shown}, format="json"
+    )
+    assert (decided.status_code, decided.data["state"]) == (200, "approved")
+    world.work()
+    world.cluster.make_ready("detector-r1")
+    deployment = Deployment.objects.get()
+    world.look(deployment)
+
+    got = member.get(f"/api/v1/deployments/{deployment.pk}").data
+    assert got["url"] == "http://gateway.example/vision/detector"
+    assert got["state"] == "ready"
+    assert got["is_current"] is True
+    assert got["desired"]["stable"]["version"] == "detector:1"
+    assert got["observed"]["revisions"]["r1"]["ready"] is True
+
+    canary = member.post(
+        f"/api/v1/deployments/{deployment.pk}/changes",
+        {"kind": "canary", "version_id": world.version2.pk, "steps": STEPS},
+        format="json",
+    )
+    assert canary.status_code == 201, canary.data
+    lead.post(
+        f"/api/v1/changes/{canary.data['id']}/approve",
+        {"evidence_hash": canary.data["evidence_hash"]},
+        format="json",
+    )
+    world.work()
+    world.cluster.make_ready("detector-r2")
+    world.look(deployment)
+    world.look(deployment)
+    rollout_id = member.get(f"/api/v1/deployments/{deployment.pk}").data["rollout_id"]
+    seen = lead.get(f"/api/v1/rollouts/{rollout_id}").data
+    assert (seen["phase"], seen["observed_weight"], seen["may_promote"]) == ("running", 20, True)
+    done = lead.post(
+        f"/api/v1/rollouts/{rollout_id}/promote",
+        {"evidence_hash": seen["evidence_hash"]},
+        format="json",
+    )
+    assert (done.status_code, done.data["phase"]) == (200, "promoting")
+    stopped = member.post(f"/api/v1/rollouts/{rollout_id}/abort", {"reason": "no"}, format="json")
+    assert (stopped.status_code, stopped.data["phase"]) == (200, "aborting")
+    events = member.get(f"/api/v1/deployments/{deployment.pk}/events").data["results"]
+    assert events[0]["message"] == "aborted: no"
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [("member", 200), ("lead", 200), ("viewer", 200), ("admin", 200), ("stranger", 404)],
+)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "deployments/{d}",
+        "deployments/{d}/revisions",
+        "deployments/{d}/events",
+        "changes/{c}",
+        "rollouts/{r}",
+    ],
+)
+def test_who_may_read(world: World, who: str, expected: int, path: str) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    ids = {"d": deployment.pk, "c": change.pk, "r": Rollout.objects.get().pk}
+    url = f"/api/v1/{path.format(**ids)}"
+
+    assert client(getattr(world, who)).get(url).status_code == expected
+    assert client(None).get(url).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [("member", 201), ("lead", 201), ("admin", 201), ("viewer", 403), ("stranger", 404)],
+)
+def test_who_may_ask(world: World, who: str, expected: int) -> None:
+    answer = client(getattr(world, who)).post("/api/v1/deployments", body(world), format="json")
+
+    assert answer.status_code == expected
+    assert ChangeRequest.objects.count() == (expected == 201)
+    assert client(None).post("/api/v1/deployments", body(world)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "code", "field"),
+    [
+        ({"name": "Bad Name"}, 422, "invalid", "name"),
+        ({"spec": {"engine": "vllm", "instance_type": "g5.xlarge"}}, 422, "invalid", "spec.engine"),
+        (
+            {"spec": {"engine": "triton", "instance_type": "g5.xlarge", "max_replicas": 2}},
+            422,
+            "invalid",
+            "spec.max_replicas",
+        ),
+        (
+            {
+                "spec": {
+                    "engine": "kserve-triton",
+                    "instance_type": "g5.xlarge",
+                    "max_replicas": 99,
+                }
+            },
+            422,
+            "quota_exceeded",
+            "max_replicas",
+        ),
+        ({"version_id": 10**18}, 404, "not_found", ""),
+        ({"cluster_id": 10**30}, 404, "not_found", ""),
+    ],
+)
+def test_bad_input_is_a_problem_with_its_field(
+    world: World, changed: dict[str, Any], status: int, code: str, field: str
+) -> None:
+    answer = client(world.member).post("/api/v1/deployments", body(world, **changed), format="json")
+
+    assert (answer.status_code, answer.data["code"]) == (status, code), answer.data
+    fields = [error["field"] for error in answer.data.get("errors", [])]
+    assert not field or field in fields
+    assert ChangeRequest.objects.count() == 0
+
+
+def test_a_repeated_request_with_its_key_makes_one_deployment(world: World) -> None:
+    member = client(world.member)
+
+    answers = [
+        member.post(
+            "/api/v1/deployments", body(world), format="json", headers={"Idempotency-Key": "k1"}
+        )
+        for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].data["id"] == answers[1].data["id"]
+    assert Deployment.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", ["deployments", "changes"])
+def test_lists_take_the_same_number_of_queries_at_any_length(world: World, path: str) -> None:
+    counts = []
+    for names in (("one",), ("two", "three", "four")):
+        for name in names:
+            changes.request_deploy(actor=world.member, draft=world.draft(name))
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            answer = client(world.member).get(f"/api/v1/{path}")
+        assert len(answer.data["results"]) == Deployment.objects.count()
+        counts.append(len(queries))
+
+    assert counts[0] == counts[1]
+
+
+def test_lists_hide_what_other_teams_have(world: World) -> None:
+    changes.request_deploy(actor=world.member, draft=world.draft())
+
+    for path in ("deployments", "changes"):
+        assert client(world.stranger).get(f"/api/v1/{path}").data["results"] == []

@@ -1,0 +1,315 @@
+"""What is refused, in which words, and that nothing changed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import pytest
+
+from deployments.domain.states import ChangeState, VersionState
+from deployments.models import (
+    Approval,
+    ChangeRequest,
+    Deployment,
+    DeploymentEvent,
+    ModelVersion,
+    Revision,
+    Rollout,
+)
+from deployments.services import changes, preflight, rollouts
+from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from portal.accounts.models import Team
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, QuotaExceeded
+from tests.deployments.delivery.conftest import World
+
+_TABLES = (Approval, ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout, AuditEvent)
+
+
+@contextmanager
+def refused(world: World, error: type[DomainError], code: str = "") -> Iterator[list[DomainError]]:
+    """The error is raised, and rows, audit and cluster are as before."""
+    before = [list(table.objects.order_by("pk").values()) for table in _TABLES]
+    writes = list(world.cluster.writes)
+    raised: list[DomainError] = []
+    with pytest.raises(error) as refusal:
+        yield raised
+    raised.append(refusal.value)
+    assert not code or refusal.value.code == code, refusal.value.code
+    assert [list(table.objects.order_by("pk").values()) for table in _TABLES] == before
+    assert world.cluster.writes == writes
+
+
+@pytest.mark.parametrize("who", ["viewer", "stranger", "member", "lead", "admin"])
+def test_who_may_request(world: World, who: str) -> None:
+    actor = getattr(world, who)
+    expected = {"viewer": Forbidden, "stranger": NotFound}.get(who)
+
+    if expected is None:
+        change = changes.request_deploy(actor=actor, draft=world.draft())
+        assert change.requester == actor
+        return
+    with refused(world, expected):
+        changes.request_deploy(actor=actor, draft=world.draft())
+
+
+@pytest.mark.parametrize(
+    ("who", "error", "code"),
+    [
+        ("viewer", Forbidden, "role_required"),
+        ("member", Forbidden, "role_required"),
+        ("stranger", NotFound, "not_found"),
+        ("lead", None, ""),
+        ("admin", None, ""),
+    ],
+)
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_who_may_decide(world: World, who: str, error, code: str, decision: str) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    actor = getattr(world, who)
+
+    def decide() -> None:
+        if decision == "approve":
+            hash_ = change.evidence_hash
+            changes.approve(actor=actor, change_id=change.pk, evidence_hash=hash_)
+        else:
+            changes.reject(actor=actor, change_id=change.pk, comment="no")
+
+    if error is None:
+        decide()
+        assert Approval.objects.get().user == actor
+        return
+    with refused(world, error, code):
+        decide()
+
+
+@pytest.mark.parametrize("who", ["lead", "admin"])
+def test_nobody_approves_their_own_request(world: World, who: str) -> None:
+    actor = getattr(world, who)
+    change = changes.request_deploy(actor=actor, draft=world.draft())
+
+    with refused(world, Forbidden, "four_eyes"):
+        changes.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+
+def test_approving_something_else_than_was_shown_is_refused(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    with refused(world, Conflict, "evidence_changed"):
+        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
+
+
+def test_a_request_is_decided_once(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+    with refused(world, Conflict, "change_state"):
+        changes.approve(actor=world.lead2, change_id=change.pk, evidence_hash=change.evidence_hash)
+    with refused(world, Conflict, "change_state"):
+        changes.reject(actor=world.lead2, change_id=change.pk, comment="late")
+
+
+def test_an_approval_is_void_when_what_was_approved_changes(world: World, settings) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft(engine="triton"))
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE = "kserve/storage-initializer:other"
+
+    world.work()
+
+    shown = change.evidence_hash
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert change.evidence_hash != shown
+    assert Approval.objects.get().void_reason.startswith("What was approved has changed")
+    assert world.cluster.writes == []
+    assert AuditEvent.objects.filter(action="change.approval_voided").count() == 1
+
+
+def test_a_new_default_image_does_not_touch_what_serves(world: World, settings) -> None:
+    deployment = world.serving()
+    world.cluster.calls.clear()
+    settings.SLIPWAY_TRITON_IMAGE = "nvcr.io/nvidia/tritonserver:99.01-py3"
+
+    world.look(deployment)
+
+    assert world.cluster.writes == []
+
+
+def test_over_quota_is_refused_with_what_is_left(world: World) -> None:
+    Team.objects.filter(pk=world.team.pk).update(quota_gpus=2)
+    world.version1.model.team.refresh_from_db()
+
+    with refused(world, QuotaExceeded, "quota_exceeded") as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft(max_replicas=3))
+
+    assert "3 of 2 GPUs of vision" in raised[0].message
+    assert "lower the most replicas to 2" in raised[0].fields["max_replicas"]
+
+
+def test_quota_counts_what_is_approved_but_not_running(world: World) -> None:
+    Team.objects.filter(pk=world.team.pk).update(quota_gpus=3)
+    first = changes.request_deploy(actor=world.member, draft=world.draft("one", max_replicas=2))
+    second = changes.request_deploy(actor=world.member, draft=world.draft("two", max_replicas=2))
+    changes.approve(actor=world.lead, change_id=first.pk, evidence_hash=first.evidence_hash)
+
+    with refused(world, QuotaExceeded):
+        changes.approve(actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash)
+
+
+@pytest.mark.parametrize("name", ["Detector", "a_b", "-x", "x" * 31, "det-r2", ""])
+def test_a_name_that_kubernetes_refuses_is_refused(world: World, name: str) -> None:
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft(name))
+    assert raised[0].fields["name"]
+
+
+def test_a_taken_name_is_refused(world: World) -> None:
+    changes.request_deploy(actor=world.member, draft=world.draft())
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft())
+    assert "request a canary" in raised[0].fields["name"]
+
+
+@pytest.mark.parametrize("state", [s for s in VersionState if s != VersionState.READY], ids=str)
+def test_a_version_that_is_not_ready_is_refused(world: World, state: VersionState) -> None:
+    ModelVersion.objects.filter(pk=world.version1.pk).update(state=state)
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft())
+    assert state in raised[0].fields["version_id"]
+
+
+def test_a_version_archived_after_the_request_cannot_be_approved(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    ModelVersion.objects.filter(pk=world.version1.pk).update(state=VersionState.ARCHIVED)
+
+    with refused(world, Invalid, "version_not_ready"):
+        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+
+def test_an_engine_that_the_cluster_lacks_is_refused_with_the_others(world: World) -> None:
+    from fleet.models import Cluster
+
+    Cluster.objects.update(capabilities={"engines": ["triton"], "notes": ["KServe is missing."]})
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft())
+    assert raised[0].fields["engine"].endswith("KServe is missing. Choose triton.")
+
+
+def test_what_the_cluster_refuses_in_a_dry_run_is_refused(world: World) -> None:
+    world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft())
+    assert "no such runtime" in raised[0].message
+
+
+def test_a_cluster_that_does_not_answer_is_not_known_and_does_not_refuse(world: World) -> None:
+    world.cluster.fail_with = Unreachable("connection refused")
+
+    found = preflight.check(actor=world.member, draft=world.draft())
+
+    check = next(check for check in found.checks if check.name == "Server dry-run")
+    assert check.ok is None
+    assert found.can_submit
+
+
+def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> None:
+    found = preflight.check(actor=world.member, draft=world.draft(min_replicas=2, max_replicas=4))
+
+    assert found.cost.per_hour == Decimal("2.012000")
+    assert (found.cost.month_min, found.cost.month_max) == (
+        Decimal("1468.76"),
+        Decimal("2937.52"),
+    )
+    assert found.cost.budget == Decimal("5000.00")
+    assert found.url == "http://gateway.example/vision/detector"
+    assert "kind: InferenceService" in found.manifests
+    assert [check.name for check in found.checks] == [
+        "Name",
+        "Version",
+        "Engine",
+        "Quota",
+        "Budget",
+        "Capacity now",
+        "Server dry-run",
+    ]
+    assert Deployment.objects.count() == 0
+
+
+def test_over_budget_is_told_but_left_to_the_approver(world: World) -> None:
+    Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(1))
+
+    found = preflight.check(actor=world.member, draft=world.draft())
+
+    check = next(check for check in found.checks if check.name == "Budget")
+    assert check.ok is False
+    assert found.can_submit
+
+
+def test_one_open_change_per_deployment(world: World) -> None:
+    deployment = world.serving()
+    changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+
+    with refused(world, Conflict, "change_open"):
+        changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+
+
+def test_an_undecided_request_expires_and_frees_its_name(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    world.clock.move(14 * 24 * 3600 + 1)
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.EXPIRED
+    assert Deployment.objects.get().is_retired
+
+
+def test_withdrawing_closes_the_request(world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    changes.withdraw(actor=world.member, change_id=change.pk, reason="mistake")
+
+    assert ChangeRequest.objects.get().state == ChangeState.WITHDRAWN
+    with refused(world, Conflict, "change_state"):
+        changes.withdraw(actor=world.member, change_id=change.pk)
+
+
+_STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}]
+_ROLLOUT_ACTS = {
+    "promote": lambda actor, pk: rollouts.promote(actor=actor, rollout_id=pk, evidence_hash="x"),
+    "promote_fully": lambda actor, pk: rollouts.promote_fully(
+        actor=actor, rollout_id=pk, evidence_hash="x"
+    ),
+    "pause": lambda actor, pk: rollouts.pause(actor=actor, rollout_id=pk),
+    "abort": lambda actor, pk: rollouts.abort(actor=actor, rollout_id=pk),
+}
+
+
+@pytest.mark.parametrize("act", _ROLLOUT_ACTS)
+@pytest.mark.parametrize("who", ["viewer", "stranger", "member"])
+def test_who_may_not_move_a_rollout(world: World, who: str, act: str) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.lead2,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=_STEPS,
+    )
+    world.approved(change)
+    pk = Rollout.objects.get().pk
+    actor = getattr(world, who)
+    if who == "member" and act in ("pause", "abort"):
+        _ROLLOUT_ACTS[act](actor, pk)
+        assert AuditEvent.objects.filter(
+            actor_name="member", action=f"rollout.{act}d".replace("abortd", "aborted")
+        ).exists()
+        return
+
+    with refused(world, NotFound if who == "stranger" else Forbidden):
+        _ROLLOUT_ACTS[act](actor, pk)
