@@ -24,7 +24,7 @@ class TryForm(ServiceForm):
     body = forms.CharField(
         label="Body",
         help_text="JSON of the v2 inference protocol, at most 2 MB.",
-        widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false", "class": "mono"}),
+        widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false", "class": "mono"}),
     )
 
 
