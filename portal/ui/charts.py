@@ -14,6 +14,8 @@ from typing import Any
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
 IDLE = "idle"
+# A line through so few points may be too short to see without dots.
+_FEW_POINTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +121,7 @@ def lines(
     """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
     names = _ordered([point.series for point in points])
     colours = _colours(names)
-    values = [{"at": _iso(p.at), "series": p.series, "value": p.value} for p in points]
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": values},
-            "mark": {"type": "line", "strokeWidth": 1.8, "invalid": "break-paths-show-domains"},
-            "encoding": {
-                "x": {
-                    "field": "at",
-                    "type": "temporal",
-                    "scale": {"type": "utc"},
-                    "axis": {"format": "%H:%M", "title": None, "tickCount": 6},
-                },
-                "y": {
-                    "field": "value",
-                    "type": "quantitative",
-                    "scale": {"zero": True},
-                    "axis": _value_axis(unit),
-                },
-                "color": _colour_scale(names, colours),
-                "tooltip": [
-                    {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
-                    {"field": "series", "title": "Who"},
-                    {"field": "value", "title": unit, "format": ",.3~f"},
-                ],
-            },
-        }
-    ]
+    layers = [_line_layer(points, names, colours, unit)]
     if threshold is not None:
         layers += _threshold(threshold, unit)
     if marks:
@@ -154,6 +130,39 @@ def lines(
         [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
     )
     return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+
+
+def _line_layer(
+    points: Sequence[Point], names: Sequence[str], colours: Sequence[str], unit: str
+) -> dict[str, Any]:
+    mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.8}
+    mark["invalid"] = "break-paths-show-domains"
+    if len(points) <= _FEW_POINTS:
+        mark["point"] = {"size": 30}
+    axis = {"format": "%H:%M", "title": None, "tickCount": 6}
+    value = {"field": "value", "type": "quantitative"}
+    return {
+        "data": {
+            "values": [{"at": _iso(p.at), "series": p.series, "value": p.value} for p in points]
+        },
+        "mark": mark,
+        "encoding": {
+            "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "axis": axis},
+            "y": value | {"scale": _value_scale(points), "axis": _value_axis(unit)},
+            "color": _colour_scale(names, colours),
+            "tooltip": [
+                {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
+                {"field": "series", "title": "Who"},
+                {"field": "value", "title": unit, "format": ",.3~f"},
+            ],
+        },
+    }
+
+
+def _value_scale(points: Sequence[Point]) -> dict[str, Any]:
+    """From zero; a line of zeros lies on the ground instead of in the middle."""
+    is_flat = not any(point.value for point in points)
+    return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 
 
 def _value_axis(unit: str) -> dict[str, Any]:

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from portal.accounts import teams, tokens
+from portal.accounts.models import ApiToken, Membership, Role, Team, User
+from portal.accounts.policy import SYSTEM
+from portal.audit.models import AuditEvent
+
+pytestmark = pytest.mark.django_db
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def vision() -> Team:
+    return teams.create(
+        actor=SYSTEM, slug="vision", name="Vision", quota_gpus=4, monthly_budget_amount=Decimal(100)
+    )
+
+
+@pytest.fixture
+def people(vision: Team) -> dict[str, User]:
+    found = {name: User.objects.create_user(name) for name in ("viewer", "member", "lead")}
+    for name, user in found.items():
+        Membership.objects.create(user=user, team=vision, role=Role(name))
+    found["admin"] = User.objects.create_user("admin", is_platform_admin=True)
+    found["stranger"] = User.objects.create_user("stranger")
+    return found
+
+
+def test_token_is_shown_once_and_works(people: dict[str, User]) -> None:
+    browser = signed_in(people["member"])
+
+    made = browser.post("/account/tokens", {"name": "notebook", "days": "30"})
+    plain = re.search(r"slp_[\w-]+", made.content.decode())
+
+    assert made.status_code == 200
+    assert plain is not None
+    assert tokens.user_of(plain.group()) == people["member"]
+    assert plain.group() not in browser.get("/account/tokens").content.decode()
+    assert made["Cache-Control"].startswith("max-age=0, no-cache, no-store")
+
+
+def test_token_without_a_name_keeps_what_was_typed(people: dict[str, User]) -> None:
+    answer = signed_in(people["member"]).post("/account/tokens", {"name": "", "days": "30"})
+
+    assert answer.status_code == 422
+    assert 'value="30"' in answer.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_token_of_someone_else_cannot_be_revoked(people: dict[str, User]) -> None:
+    row = tokens.make(actor=people["lead"], name="ci").row
+
+    answer = signed_in(people["member"]).post(f"/account/tokens/{row.pk}/revoke")
+    row.refresh_from_db()
+
+    assert answer.status_code == 404
+    assert row.revoked_at is None
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("viewer", 403), ("member", 403), ("lead", 200), ("admin", 200), ("stranger", 403)],
+)
+def test_audit_and_admin_are_for_leads_and_admins(
+    name: str, status: int, people: dict[str, User]
+) -> None:
+    browser = signed_in(people[name])
+
+    assert browser.get("/audit").status_code == status
+    assert browser.get("/admin").status_code == status
+    assert ('href="/audit"' in browser.get("/account/tokens").content.decode()) == (status == 200)
+
+
+@pytest.mark.parametrize("name", ["viewer", "member", "lead", "stranger"])
+def test_limits_are_for_platform_admins(name: str, people: dict[str, User], vision: Team) -> None:
+    events = AuditEvent.objects.count()
+
+    answer = signed_in(people[name]).post(
+        "/admin/teams/vision/limits", {"quota_gpus": "99", "monthly_budget_amount": "1"}
+    )
+    vision.refresh_from_db()
+
+    assert answer.status_code == (404 if name == "stranger" else 403)
+    assert vision.quota_gpus == 4
+    assert AuditEvent.objects.count() == events
+
+
+def test_admin_sets_limits_and_the_audit_page_shows_before_and_after(
+    people: dict[str, User], vision: Team
+) -> None:
+    browser = signed_in(people["admin"])
+
+    browser.post("/admin/teams/vision/limits", {"quota_gpus": "9", "monthly_budget_amount": "250"})
+    html = browser.get("/audit?action=team.limits_set").content.decode()
+
+    assert re.search(r"<dt>\s*quota_gpus\s*</dt>\s*<dd>\s*<del>4</del>\s*→\s*<ins>9</ins>", html)
+    assert "created team" not in html.split('id="audit-stream"')[1]
+
+
+def test_audit_filters_come_from_the_address(people: dict[str, User]) -> None:
+    browser = signed_in(people["admin"])
+
+    assert "No such event" in browser.get("/audit?q=nobody-did-this").content.decode()
+    assert "created team" in browser.get("/audit?q=vision&start=nonsense").content.decode()
+    fragment = browser.get("/audit?q=vision", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in fragment
+    assert 'id="audit-stream"' in fragment
+
+
+def test_audit_pages_do_not_overlap(people: dict[str, User], vision: Team) -> None:
+    for number in range(60):
+        tokens.make(actor=people["admin"], name=f"t{number}")
+    browser = signed_in(people["admin"])
+
+    first = browser.get("/audit?action=token.made").content.decode()
+    older = re.search(r'href="(/audit\?[^"]*before=\d+)"', first)
+    assert older is not None
+    second = browser.get(older.group(1).replace("&amp;", "&")).content.decode()
+
+    assert first.count("token.made</span>") == 50
+    assert second.count("token.made</span>") == 10
+
+
+def test_lead_adds_a_member_and_unknown_people_are_explained(
+    people: dict[str, User], vision: Team
+) -> None:
+    browser = signed_in(people["lead"])
+
+    added = browser.post("/admin/teams/vision/members", {"username": "stranger", "role": "member"})
+    wrong = browser.post("/admin/teams/vision/members", {"username": "ghost", "role": "member"})
+
+    assert added.status_code == 302
+    assert Membership.objects.filter(user=people["stranger"], team=vision).exists()
+    assert wrong.status_code == 422
+    assert "They must sign in once first" in wrong.content.decode()
+    assert 'value="ghost"' in wrong.content.decode()
+
+
+def test_team_page_does_not_exist_for_strangers(people: dict[str, User]) -> None:
+    assert signed_in(people["stranger"]).get("/admin/teams/vision").status_code == 404
+    assert signed_in(people["member"]).get("/admin/teams/vision").status_code == 403
+
+
+def test_new_team_with_a_name_kubernetes_refuses_keeps_the_form(people: dict[str, User]) -> None:
+    answer = signed_in(people["admin"]).post(
+        "/admin",
+        {"slug": "Bad_Name", "name": "Bad", "quota_gpus": "1", "monthly_budget_amount": "0"},
+    )
+
+    assert answer.status_code == 422
+    assert 'value="Bad_Name"' in answer.content.decode()
+    assert not Team.objects.filter(name="Bad").exists()
+
+
+def test_jump_finds_pages_and_hides_what_is_not_visible(people: dict[str, User]) -> None:
+    browser = signed_in(people["stranger"])
+
+    found = browser.get("/jump?q=co", headers={"HX-Request": "true"}).content.decode()
+    nothing = browser.get("/jump?q=vision", headers={"HX-Request": "true"}).content.decode()
+
+    assert 'href="/costs"' in found
+    assert "<html" not in found
+    assert "Nothing you may see" in nothing
+
+
+def test_jump_with_one_hit_goes_there(people: dict[str, User]) -> None:
+    answer = signed_in(people["member"]).get("/jump?q=costs")
+
+    assert answer.status_code == 302
+    assert answer["Location"] == "/costs"

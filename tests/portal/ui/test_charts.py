@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import vl_convert
+from django.template import Context, Template
+
+from portal.ui.charts import Bar, Mark, Point, lines, stacked_bars
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+NEXT = AT + timedelta(days=1)
+
+
+def test_bars_keep_idle_last_and_grey() -> None:
+    bars = [
+        Bar(AT, "idle", Decimal(2)),
+        Bar(AT, "vision", Decimal("3.5")),
+        Bar(NEXT, "vision", Decimal(4)),
+    ]
+
+    chart = stacked_bars(label="Cost per day", bars=bars, unit="$")
+
+    assert [(entry.text, entry.colour) for entry in chart.legend] == [
+        ("vision", "var(--series-1)"),
+        ("idle", "var(--idle)"),
+    ]
+    assert chart.header == ["UTC", "vision", "idle"]
+    assert chart.rows == [["2026-11-20 00:00", "3.50", "2.00"], ["2026-11-21 00:00", "4.00", ""]]
+
+
+def test_lines_break_where_nothing_is_known_and_show_the_limit() -> None:
+    points = [
+        Point(AT, "stable", 42.0),
+        Point(AT, "candidate", None),
+        Point(NEXT, "candidate", 45.0),
+    ]
+
+    chart = lines(
+        label="p95", points=points, unit="ms", threshold=60, marks=[Mark(NEXT, "5 to 25 %")]
+    )
+
+    assert chart.rows == [["2026-11-20 00:00", "42", ""], ["2026-11-21 00:00", "", "45"]]
+    text = json.dumps(chart.spec)
+    assert "limit 60 ms" in text
+    assert "5 to 25 %" in text
+    assert '"value": null' in text
+    assert [entry.colour for entry in chart.legend] == ["var(--stable)", "var(--candidate)"]
+
+
+def test_specs_are_drawn_by_the_library_that_ships() -> None:
+    bars = stacked_bars(label="bars", bars=[Bar(AT, "a", Decimal(1))], unit="$")
+    curve = lines(label="curve", points=[Point(AT, "a", 1.0)], unit="ms", threshold=2)
+
+    for chart in (bars, curve):
+        spec = chart.spec | {"width": 400}
+        assert "var(--series-1)" in vl_convert.vegalite_to_svg(spec)
+
+
+def test_chart_tag_carries_the_spec_as_data_and_the_table() -> None:
+    chart = stacked_bars(label="Cost </script>", bars=[Bar(AT, "a", Decimal(1))], unit="$")
+
+    html = Template('{% chart "costs" chart %}').render(Context({"chart": chart}))
+
+    assert 'id="chart-costs"' in html
+    assert '<script type="application/json">' in html
+    assert html.count("</script>") == 1
+    assert '<th scope="col"' in html
+    assert "2026-11-20 00:00" in html

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from portal.ui import words
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("gap", "text"),
+    [
+        (timedelta(seconds=3), "just now"),
+        (timedelta(seconds=40), "40 s ago"),
+        (timedelta(minutes=12, seconds=59), "12 min ago"),
+        (timedelta(hours=3), "3 h ago"),
+        (timedelta(days=5), "5 d ago"),
+        (-timedelta(minutes=9), "in 9 min"),
+        (timedelta(days=61), "21 Sep 2026"),
+    ],
+)
+def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> None:
+    assert words.since(NOW - gap, NOW) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        ("0", "$0.00"),
+        ("41.205", "$41.20"),
+        ("999.99", "$999.99"),
+        ("3310.42", "$3,310"),
+        ("-12.5", "\N{MINUS SIGN}$12.50"),
+        ("0.0123", "$0.01"),
+        ("0.004", "$0.004"),
+        ("0.0000001", "$<0.000001"),
+    ],
+)
+def test_money_has_the_digits_that_matter(amount: str, text: str) -> None:
+    assert words.money(Decimal(amount)) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (182 * 2**20, "182 MiB"), (2**31, "2 GiB")],
+)
+def test_sizes_are_binary(count: int, text: str) -> None:
+    assert words.filesize(count) == text
+
+
+def test_mebibytes_grow_into_gibibytes() -> None:
+    assert words.mib(3174) == "3.1 GiB"
+    assert words.mib(512) == "512 MiB"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0, "0 %"), (0.0006, "0.06 %"), (0.0512, "5.1 %"), (0.64, "64 %"), (1.2, "120 %")],
+)
+def test_small_shares_keep_digits(ratio: float, text: str) -> None:
+    assert words.percent(ratio) == text
