@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth import views as auth_views
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 api_v1: list[URLPattern | URLResolver] = [
     path("", include("portal.api.urls")),
@@ -17,7 +17,7 @@ urlpatterns = [
     path("sign-in", auth_views.LoginView.as_view(template_name="ui/sign_in.html"), name="sign-in"),
     path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
-    path("api/docs", SpectacularSwaggerView.as_view(url_name="v1:schema"), name="api-docs"),
+    path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.urls")),
     path("", include("deployments.web.urls")),
     path("", include("fleet.web.urls")),
