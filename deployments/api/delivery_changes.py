@@ -94,11 +94,11 @@ class WithdrawView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="withdraw_change",
         tags=CHANGES,
-        request=shapes.ReasonSerializer,
+        request=shapes.StopReasonSerializer,
         responses={200: shapes.ChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(shapes.ReasonSerializer, request)
+        body = read(shapes.StopReasonSerializer, request)
         changes.withdraw(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
@@ -147,11 +147,11 @@ class PauseView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="pause_rollout",
         tags=ROLLOUTS,
-        request=shapes.ReasonSerializer,
+        request=shapes.StopReasonSerializer,
         responses={200: shapes.RolloutSerializer, **REFUSALS},
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.ReasonSerializer, request)
+        body = read(shapes.StopReasonSerializer, request)
         return _after(
             request, rollouts.pause(actor=actor_of(request), rollout_id=rollout_id, **body)
         )
@@ -172,12 +172,12 @@ class AbortView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="abort_rollout",
         tags=ROLLOUTS,
-        request=shapes.ReasonSerializer,
+        request=shapes.StopReasonSerializer,
         responses={200: shapes.RolloutSerializer, **REFUSALS},
         description="All requests back to stable. Legal until the rollout has finished.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.ReasonSerializer, request)
+        body = read(shapes.StopReasonSerializer, request)
         return _after(
             request, rollouts.abort(actor=actor_of(request), rollout_id=rollout_id, **body)
         )

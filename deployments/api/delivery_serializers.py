@@ -71,7 +71,7 @@ class EvidenceSerializer(Shape):
     evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")
 
 
-class ReasonSerializer(Shape):
+class StopReasonSerializer(Shape):
     reason = serializers.CharField(default="", allow_blank=True)
 
 
@@ -243,7 +243,7 @@ class GuardSerializer(Shape):
 
 class StepStateSerializer(RolloutStepSerializer):
     index = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=["done", "current", "ahead"])
+    state = serializers.CharField(help_text="done, current, ahead")
 
 
 class RolloutSerializer(Shape):

@@ -35,7 +35,11 @@ logger = logging.getLogger(__name__)
 
 _LEASE_SECONDS = 90
 _MOST_EFFECTS = 12
-_SETTLED_SECONDS = 60.0
+# Where a watcher tells of every change, looking again is only a safety net.
+_SETTLED_SECONDS = 300.0
+_UNWATCHED_SECONDS = 30.0
+_WATCH_IS_FRESH = timedelta(seconds=60)
+_SILENT_SECONDS = 15.0
 _MOVING_SECONDS = 3.0
 # Sending the same again cannot help soon; someone must change something first.
 _HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, Refused)
@@ -47,27 +51,45 @@ _RELATED = (
 )
 
 
-def sweep(*, limit: int = 50) -> int:
-    """Reconcile what is due. Returns how many rows were looked at."""
+def sweep(*, limit: int = 100) -> int:
+    """Reconcile what is due. Returns how many rows were looked at.
+
+    A cluster that does not answer costs one timeout per sweep; its other rows wait a little.
+    """
     due = leases.due(Deployment, limit=limit)
+    rows = dict(Deployment.objects.filter(pk__in=due).values_list("pk", "cluster_id"))
+    silent: set[int] = set()
     for deployment_id in due:
-        reconcile(deployment_id=deployment_id)
+        cluster_id = rows[deployment_id]
+        if cluster_id in silent:
+            _postpone(deployment_id)
+        elif not reconcile(deployment_id=deployment_id):
+            silent.add(cluster_id)
     return len(due)
 
 
-def reconcile(*, deployment_id: int) -> None:
-    """Do what is due for one deployment; nothing when another worker holds it."""
+def _postpone(deployment_id: int) -> None:
+    later = clock.now() + timedelta(seconds=_SILENT_SECONDS)
+    Deployment.objects.filter(pk=deployment_id, lease_token="").update(next_check_at=later)
+
+
+def reconcile(*, deployment_id: int) -> bool:
+    """Do what is due for one deployment; nothing when another worker holds it.
+
+    Returns False when the cluster did not answer.
+    """
     lease = leases.claim(Deployment, deployment_id, seconds=_LEASE_SECONDS)
     if lease is None:
-        return
+        return True
     try:
         wait = _run(lease)
     except ClusterError as error:
         recording.record_silence(deployment_id, words_of(error))
         leases.back_off(Deployment, lease)
-        return
+        return False
     at = None if wait is None else clock.now() + timedelta(seconds=wait)
     leases.release(Deployment, lease, next_check_at=at)
+    return True
 
 
 def _run(lease: Lease) -> float | None:
@@ -94,7 +116,11 @@ def _record(
     deployment: Deployment, observation: Observation, lease: Lease, refusals: Mapping[int, str]
 ) -> float:
     is_settled = recording.record(deployment, observation, lease, refusals)
-    return _SETTLED_SECONDS if is_settled else _MOVING_SECONDS
+    if not is_settled:
+        return _MOVING_SECONDS
+    seen_at = deployment.cluster.watch_seen_at
+    is_watched = seen_at is not None and clock.now() - seen_at < _WATCH_IS_FRESH
+    return _SETTLED_SECONDS if is_watched else _UNWATCHED_SECONDS
 
 
 def _load(deployment_id: int) -> Deployment:

@@ -125,7 +125,8 @@ def test_who_may_ask(world: World, who: str, expected: int) -> None:
 
     assert answer.status_code == expected
     assert ChangeRequest.objects.count() == (expected == 201)
-    assert client(None).post("/api/v1/deployments", body(world)).status_code == 401
+    anonymous = client(None).post("/api/v1/deployments", body(world), format="json")
+    assert anonymous.status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,26 @@ def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> N
     assert Deployment.objects.filter(is_retired=False).count() == 1
     assert Revision.objects.count() == 2
     assert ChangeRequest.objects.count() == 2
+
+
+def test_a_silent_cluster_costs_one_timeout_per_sweep(world: World) -> None:
+    from deployments.services import reconcile
+
+    for name in ("one", "two", "three"):
+        world.approved(changes.request_deploy(actor=world.member, draft=world.draft(name)))
+    asked = []
+    world.cluster.fail_with = Unreachable("timed out")
+    original = world.cluster._answer
+
+    def count() -> None:
+        asked.append(1)
+        original()
+
+    world.cluster._answer = count
+    Deployment.objects.update(next_check_at=world.clock.at)
+
+    reconcile.sweep()
+
+    assert len(asked) == 1
+    waiting = Deployment.objects.filter(next_check_at__gt=world.clock.at)
+    assert waiting.count() == 3

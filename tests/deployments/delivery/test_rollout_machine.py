@@ -27,6 +27,8 @@ _DEADLINES = {
     RolloutPhase.ABORTING: rollouts.ABORT_SECONDS,
 }
 
+_ENDS = (Effect.COMPLETE, Effect.FINISH_ABORT)
+
 
 class Rollouts(RuleBasedStateMachine):
     """`plan` is what rows say, `route` what the gateway does, `decided` what people allowed."""
@@ -75,34 +77,38 @@ class Rollouts(RuleBasedStateMachine):
         self.act(found)
 
     def act(self, found: rollouts.Decision) -> None:
-        plan, effect = self.plan, found.effect
-        if effect == Effect.ADD_CANDIDATE:
+        if found.effect in _ENDS:
+            self.end(found.effect)
+        elif found.effect == Effect.ADD_CANDIDATE:
             self.want(is_candidate_wanted=True, desired_weight=0)
-        elif effect == Effect.START:
+        elif found.effect == Effect.START_SOAK:
+            self.plan = replace(self.plan, step_started_at=self.now)
+        elif found.effect == Effect.START_DRAIN:
+            self.plan = replace(self.plan, drain_started_at=self.now)
+        elif found.effect == Effect.ABORT:
+            self.abort_now()
+        elif found.effect != Effect.WAIT:
+            self.shift(found)
+
+    def shift(self, found: rollouts.Decision) -> None:
+        """The effects that move traffic."""
+        if found.effect == Effect.START:
             self.move(RolloutPhase.RUNNING)
-            self.want(desired_weight=found.weight)
-        elif effect == Effect.SWITCH:
-            assert plan.is_direct
+        elif found.effect == Effect.SWITCH:
+            assert self.plan.is_direct
             self.move(RolloutPhase.PROMOTING)
-            self.want(desired_weight=100)
-        elif effect == Effect.SET_WEIGHT:
-            self.want(desired_weight=found.weight)
-        elif effect == Effect.START_SOAK:
-            self.plan = replace(plan, step_started_at=self.now)
-        elif effect == Effect.SWAP:
+        elif found.effect == Effect.SWAP:
             assert self.route == 100, "swapped before the gateway sent everything"
-            self.want(is_swapped=True, desired_weight=0)
             # The same backend keeps all requests; it is only called stable now.
             self.route = 0
-        elif effect == Effect.START_DRAIN:
-            self.plan = replace(plan, drain_started_at=self.now)
-        elif effect == Effect.ABORT:
-            self.abort_now()
-        elif effect in (Effect.COMPLETE, Effect.FINISH_ABORT):
-            is_complete = effect == Effect.COMPLETE
-            assert not is_complete or plan.is_swapped
-            self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
-            self.want(is_candidate_wanted=False, desired_weight=0)
+            self.want(is_swapped=True)
+        self.want(desired_weight=found.weight)
+
+    def end(self, effect: Effect) -> None:
+        is_complete = effect == Effect.COMPLETE
+        assert not is_complete or self.plan.is_swapped
+        self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
+        self.want(is_candidate_wanted=False, desired_weight=0)
 
     def move(self, to: RolloutPhase) -> None:
         assert to in ROLLOUT[self.plan.phase], f"{self.plan.phase} to {to}"

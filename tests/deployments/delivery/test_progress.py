@@ -1,0 +1,245 @@
+"""What the cluster says, in plain words: one case for each way in which a pod can hang."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain import evidence, health, progress, reconciliation
+from deployments.domain.evidence import Counts
+from deployments.domain.progress import Progress
+from deployments.domain.reconciliation import Next, Seen, Step, Wanted
+from deployments.domain.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {},
+        "spec": {"nodeName": "node-1"},
+        "status": {"phase": "Pending", **status},
+    }
+
+
+def container(**state: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "state": state}]
+
+
+_LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "stage", "is_failing", "words"),
+    [
+        (
+            pod(
+                conditions=[
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "message": "0/3 nodes are available",
+                    }
+                ]
+            ),
+            "accepted",
+            False,
+            "waits for a node: 0/3 nodes are available",
+        ),
+        (
+            pod(
+                containerStatuses=container(waiting={"reason": "ImagePullBackOff", "message": "no"})
+            ),
+            "scheduled",
+            True,
+            "the image cannot be pulled: no",
+        ),
+        (
+            pod(containerStatuses=container(waiting={"reason": "CreateContainerConfigError"})),
+            "scheduled",
+            True,
+            "the container cannot start: CreateContainerConfigError",
+        ),
+        (
+            pod(initContainerStatuses=container(running={})),
+            "download",
+            False,
+            "downloads the model from S3",
+        ),
+        (
+            pod(
+                initContainerStatuses=container(
+                    terminated={"exitCode": 1, "message": "AccessDenied"}
+                )
+            ),
+            "download",
+            True,
+            "the model cannot be downloaded: AccessDenied",
+        ),
+        (
+            pod(
+                initContainerStatuses=container(terminated={"exitCode": 0}),
+                containerStatuses=container(running={}),
+            ),
+            "load",
+            False,
+            "Triton loads the model",
+        ),
+        (
+            pod(
+                containerStatuses=[
+                    {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": _LAST}
+                ]
+            ),
+            "load",
+            True,
+            "Triton ends while loading: out of GPU memory",
+        ),
+        (
+            pod(
+                containerStatuses=[
+                    {
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+                    }
+                ]
+            ),
+            "load",
+            True,
+            "out of memory: raise memory in the serving spec",
+        ),
+        (pod(phase="Failed", reason="Evicted"), "scheduled", True, "Evicted"),
+        (pod(conditions=[{"type": "Ready", "status": "True"}]), "ready", False, ""),
+    ],
+)
+def test_each_way_to_hang_has_its_words(
+    one: dict[str, Any], stage: str, is_failing: bool, words: str
+) -> None:
+    found = progress.of_pod(one)
+
+    assert (found.stage, found.is_failing, found.message) == (stage, is_failing, words)
+
+
+def test_a_deployment_that_claims_to_be_available_without_pods_is_not_ready() -> None:
+    """With maxUnavailable 1 and one replica Kubernetes says so from the first moment."""
+    claims = {
+        "metadata": {"generation": 1},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": [{"type": "Available", "status": "True"}],
+        },
+    }
+
+    found = progress.of_workload(engine="triton", workload=claims, pods=[], wanted_pods=1)
+
+    assert (found.is_ready, found.message) == (False, "0 of 1 replicas are ready")
+
+
+def test_a_load_failure_that_only_kserve_tells_is_told() -> None:
+    blocked = {
+        "status": {
+            "modelStatus": {
+                "transitionStatus": "BlockedByFailedLoad",
+                "lastFailureInfo": {"reason": "ModelLoadFailed", "message": "bad opset"},
+            }
+        }
+    }
+
+    found = progress.of_workload(
+        engine="kserve-triton", workload=blocked, pods=[pod()], wanted_pods=1
+    )
+
+    assert (found.reason, found.message, found.is_failing) == ("ModelLoadFailed", "bad opset", True)
+
+
+def test_health_never_makes_an_illegal_transition() -> None:
+    stages = [None, Progress("load"), Progress("load", is_failing=True), Progress("ready")]
+    for now in DeploymentState:
+        if now in (DeploymentState.RETIRED, DeploymentState.STOPPED):
+            continue
+        for stable in stages:
+            for problem in (None, "", "no"):
+                for was_ready in (True, False):
+                    facts = health.Facts(stable, None, problem, was_ready, is_late=False)
+                    if stable is None and now != DeploymentState.PENDING:
+                        continue
+
+                    found = health.assess(facts, now=now)
+
+                    assert found.state == now or found.state in DEPLOYMENT[now]
+
+
+@pytest.mark.parametrize("table", [CHANGE, DEPLOYMENT, ROLLOUT], ids=["change", "depl", "rollout"])
+def test_every_state_is_reachable_and_final_ones_have_no_way_out(table: Any) -> None:
+    states = set(table)
+    reached = {next(iter(table))}
+    for _ in states:
+        reached |= {after for state in reached for after in table[state]}
+
+    assert reached == states
+    assert any(not table[state] for state in states)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen", "expected"),
+    [
+        (Wanted({1: "a"}, {"s1": 100}, False), Seen({}, None), Next(Step.PUSH_REVISION, 1)),
+        (Wanted({1: "a"}, {"s1": 100}, False), Seen({1: "a"}, None), Next(Step.PUSH_ROUTE)),
+        (Wanted({1: "a"}, {"s1": 100}, False), Seen({1: "a"}, {"s1": 100}), Next(Step.NONE)),
+        (
+            # An abort: the route first, although the candidate is still to be pushed.
+            Wanted({1: "a", 2: "b"}, {"s1": 100}, False),
+            Seen({1: "a"}, {"s1": 50, "s2": 50}),
+            Next(Step.PUSH_ROUTE),
+        ),
+        (
+            # Nothing is removed while the route is wrong.
+            Wanted({1: "a"}, {"s1": 100}, False),
+            Seen({1: "a", 2: "b"}, {"s2": 100}),
+            Next(Step.PUSH_ROUTE),
+        ),
+        (
+            Wanted({1: "a"}, {"s1": 100}, False),
+            Seen({1: "a", 2: "b"}, {"s1": 100}),
+            Next(Step.DELETE_REVISION, 2),
+        ),
+        (Wanted({}, {}, True), Seen({1: "a"}, {"s1": 100}), Next(Step.DELETE_ROUTE)),
+        (Wanted({}, {}, True), Seen({1: "a"}, None), Next(Step.DELETE_REVISION, 1)),
+        (Wanted({}, {}, True), Seen({}, None, is_going=True), Next(Step.NONE)),
+        (Wanted({}, {}, True), Seen({}, None), Next(Step.FINISH_RETIRING)),
+    ],
+)
+def test_the_next_effect_keeps_the_order_that_is_the_safety(
+    wanted: Wanted, seen: Seen, expected: Next
+) -> None:
+    assert reconciliation.decide(wanted, seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("stable", "candidate", "verdicts"),
+    [
+        (Counts(900, 0, 4.0), Counts(100, 0, 4.0), ["pass", "pass", "pass"]),
+        (Counts(500, 0, 4.0), Counts(500, 0, 4.0), ["fail", "pass", "pass"]),
+        (Counts(900, 0, 4.0), Counts(95, 5, 4.0), ["pass", "fail", "pass"]),
+        (Counts(900, 0, 20.0), Counts(100, 0, 31.0), ["pass", "pass", "fail"]),
+        (Counts(900, 0, 1.0), Counts(100, 0, 5.9), ["pass", "pass", "pass"]),
+        (Counts(9, 0, 4.0), Counts(1, 0, 4.0), ["pass"] + ["not enough data"] * 2),
+        (Counts(), Counts(), ["not enough data"] * 3),
+        (Counts(0, 0), Counts(0, 0), ["not enough data"] * 3),
+        (Counts(900, 0, None), Counts(100, 0, None), ["pass", "pass", "not enough data"]),
+    ],
+)
+def test_verdicts_at_ten_percent(stable: Counts, candidate: Counts, verdicts: list[str]) -> None:
+    guards = evidence.judge(weight=10, min_requests=100, stable=stable, candidate=candidate)
+
+    assert [guard.verdict for guard in guards] == verdicts
+
+
+def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
+    def digest(candidate: Counts) -> str:
+        guards = evidence.judge(
+            weight=10, min_requests=10, stable=Counts(900, 0, 4.0), candidate=candidate
+        )
+        return evidence.digest(rollout_id=1, step_index=0, phase="running", guards=guards)
+
+    assert digest(Counts(100, 0, 4.0)) == digest(Counts(101, 0, 4.1))
+    assert digest(Counts(100, 0, 4.0)) != digest(Counts(90, 20, 4.0))
