@@ -110,7 +110,7 @@ def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
     entries: list[LedgerEntry] = []
     unpriced: dict[UnpricedNode, None] = {}
     for one in found:
-        until = min(now, one.cluster.last_seen_at or one.cluster.created_at)
+        until = min(now, _known_to(one.cluster))
         for hour in open_hours[one.cluster.pk]:
             if not one.exists_in(hour):
                 continue
@@ -120,6 +120,12 @@ def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
             else:
                 entries += _entries(one, hour, parts)
     return Estimate(tuple(entries), tuple(unpriced))
+
+
+def _known_to(cluster: Cluster) -> datetime:
+    """The last look at everything, or the last time the watcher said that it follows."""
+    times = (cluster.created_at, cluster.last_seen_at, cluster.watch_seen_at)
+    return max(time for time in times if time is not None)
 
 
 def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[datetime]]]:

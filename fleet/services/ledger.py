@@ -66,7 +66,7 @@ def adjust(*, cluster: Cluster, hour: datetime) -> int:
     now = clock.now()
     added = 0
     with transaction.atomic():
-        Cluster.objects.select_for_update().get(pk=cluster.pk)
+        Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         for one in metering.facts(start=hour, end=hour + HOUR, cluster_ids=[cluster.pk]):
             parts = one.parts(hour)
             if parts is None:

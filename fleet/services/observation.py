@@ -85,7 +85,7 @@ def replace_all(
 
 
 def _lock(cluster_id: int) -> Cluster:
-    return Cluster.objects.select_for_update().get(pk=cluster_id)
+    return Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
 
 
 def _tell(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from fleet.services.watching import ClusterWatch
 from portal.core import clock
 from tests.factories import TeamFactory
 from tests.fleet import objects
-from tests.fleet.localcluster.conftest import LocalApi
+from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,3 +143,31 @@ def test_sweep_alone_sees_the_cluster_and_its_capabilities(
     assert found.is_reachable is True
     assert found.capabilities["engines"] == ["kserve-triton", "triton"]
     assert found.lease_until is None
+
+
+def test_watch_survives_an_outage_and_a_new_address(tmp_path: Path) -> None:
+    process, first = start_api(tmp_path)
+    cluster = Cluster.objects.create(
+        name="moves",
+        kind="local",
+        kubeconfig_path=str(first.kubeconfig),
+        gateway_url="http://127.0.0.1:1",
+        created_at=clock.now(),
+    )
+    watch = ClusterWatch(cluster.pk)
+    watch.start()
+    within(10, lambda: Cluster.objects.get().watch_seen_at is not None)
+
+    stop_api(process)
+    process, second = start_api(tmp_path)
+    name = unique("node")
+    with second.client() as api:
+        create(api, objects.node(name))
+    try:
+        within(20, lambda: Node.objects.filter(name=name, is_ready=True).exists())
+    finally:
+        watch.stop()
+        watch.join(5)
+        stop_api(process)
+
+    assert first.base_url != second.base_url
