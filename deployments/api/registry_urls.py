@@ -2,7 +2,7 @@ from django.urls import URLPattern, path
 
 from deployments.api import registry, registry_uploads, registry_versions
 
-_MODEL = "models/<str:team>/<str:name>"
+_MODEL = "models/<slug:team>/<str:name>"
 _VERSION = "versions/<int:version_id>"
 
 urlpatterns: list[URLPattern] = [

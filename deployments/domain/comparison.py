@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+_FIRST: Final = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,13 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedF
     """Names in the order of the left side, then what only the right side has."""
     names = [*left, *(name for name in right if name not in left)]
     return [ComparedFact(n, _text(left.get(n)), _text(right.get(n))) for n in names]
+
+
+def in_order(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that everyone states first; a JSON column does not keep an order."""
+    first = [key for key in _FIRST if key in metadata]
+    others = sorted(key for key in metadata if key not in _FIRST)
+    return {key: metadata[key] for key in [*first, *others]}
 
 
 def numeric_keys(metadata: list[Mapping[str, Any]]) -> list[str]:

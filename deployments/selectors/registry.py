@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from django.db.models import Q, QuerySet
 
+from deployments.domain import model_names
 from deployments.domain.states import VersionState
 from deployments.models import Deployment, Model, ModelVersion
 from portal.accounts import policy
@@ -14,11 +15,11 @@ from portal.core.errors import NotFound
 
 
 def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
-    model = (
-        Model.objects.select_related("team", "created_by")
-        .filter(team__in=policy.visible_teams(actor), team__slug=team_slug, name=name)
-        .first()
+    rows = Model.objects.select_related("team", "created_by").filter(
+        team__in=policy.visible_teams(actor), team__slug=team_slug, name=name
     )
+    # PostgreSQL refuses to compare with what no stored name can be.
+    model = None if model_names.model_name_problem(name) else rows.first()
     if model is None:
         raise NotFound(f"There is no model {team_slug}/{name}, or you are not in its team.")
     return model
@@ -33,7 +34,7 @@ def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
 
 def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: int) -> ModelVersion:
     rows = _visible(actor).filter(model__team__slug=team_slug, model__name=name, number=number)
-    version = rows.first()
+    version = None if model_names.model_name_problem(name) else rows.first()
     if version is None:
         raise NotFound(
             f"There is no version {team_slug}/{name}:{number}, or you are not in its team."

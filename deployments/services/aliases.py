@@ -56,7 +56,8 @@ def move(
 def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
     model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.MOVE_ALIAS, model)
-    old = model.aliases.select_related("version").filter(name=alias).first()
+    rows = model.aliases.select_related("version").filter(name=alias)
+    old = None if model_names.alias_problem(alias) else rows.first()
     if old is None:
         raise NotFound(f"{model} has no alias {alias}.")
     if old.is_protected:

@@ -249,7 +249,7 @@ def _lay_out(
         store.put(config_key, body, content_type="text/plain; charset=utf-8")
         if not _is_laid_out(store, prefix, wanted, checklist):
             raise artifacts.StoreUnreachable(f"{prefix}: the copy differs from the upload")
-    checklist.passed(step, f"{prefix} holds these bytes, read back and compared")
+    checklist.passed(step, "laid out from exactly these bytes, read back and compared")
 
 
 def _is_laid_out(

@@ -33,7 +33,7 @@ def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart
                 "field": "value",
                 "type": "quantitative",
                 "scale": {"zero": False},
-                "axis": {"title": metric, "tickCount": 4},
+                "axis": {"title": None, "tickCount": 4},
             },
             "tooltip": [{"field": "version"}, {"field": "value", "title": metric}],
         },

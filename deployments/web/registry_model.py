@@ -124,7 +124,12 @@ def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
 
 def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[ComparedFact]]]:
     return [
-        ("Stated", comparison.compare(left.metadata, right.metadata)),
+        (
+            "Stated",
+            comparison.compare(
+                comparison.in_order(left.metadata), comparison.in_order(right.metadata)
+            ),
+        ),
         ("File", comparison.compare(_file(left), _file(right))),
         (
             "Signature",
@@ -141,6 +146,6 @@ def _file(version: ModelVersion) -> dict[str, Any]:
         "file": version.filename,
         "format": version.format,
         "size in bytes": version.size_bytes,
-        "SHA-256": version.sha256,
+        "SHA-256": version.sha256[:16],
         "GPU memory, MiB (estimate)": version.vram_estimate_mib,
     }

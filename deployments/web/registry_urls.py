@@ -2,7 +2,7 @@ from django.urls import URLPattern, path
 
 from deployments.web import registry_lists, registry_model, registry_upload, registry_version
 
-_MODEL = "models/<str:team>/<str:name>"
+_MODEL = "models/<slug:team>/<slug:name>"
 _VERSION = f"{_MODEL}/<int:number>"
 
 urlpatterns: list[URLPattern] = [

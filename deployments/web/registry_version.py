@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain import signatures, snippets, triton_config
+from deployments.domain import comparison, signatures, snippets, triton_config
 from deployments.domain.states import VersionState
 from deployments.models import ModelVersion
 from deployments.selectors import registry
@@ -160,6 +160,7 @@ def _context(user: User, version: ModelVersion) -> dict[str, Any]:
         "version": version,
         "is_final": version.state not in _IN_PROGRESS,
         "signature": signature,
+        "stated": comparison.in_order(version.metadata).items(),
         "tensors": [
             (kind, tensor, triton_config.serving_dims(tensor, is_batched=signature.is_batched))
             for kind, group in (("input", signature.inputs), ("output", signature.outputs))

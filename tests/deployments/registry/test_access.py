@@ -107,3 +107,22 @@ def _reset(version: ModelVersion) -> None:
     ModelVersion.objects.filter(pk=version.pk).update(**fields)
     ModelVersion.objects.exclude(pk=version.pk).delete()
     type(version.model).objects.exclude(pk=version.model_id).delete()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/models/vision/a%00b",
+        "/api/v1/models/vision/a%00b/versions/1",
+        "/api/v1/models/vision/detector/versions/99999999999999999999",
+        "/api/v1/versions/99999999999999999999999",
+        "/models/vision/detector/99999999999999999999",
+        "/models/vision/detector/compare?v=1&v=99999999999999999999",
+    ],
+)
+def test_impossible_names_and_numbers_are_not_found(
+    people: People, client: Client, address: str
+) -> None:
+    client.force_login(people.admin)
+
+    assert client.get(address).status_code == 404
