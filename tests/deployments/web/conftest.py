@@ -1,0 +1,44 @@
+"""People who are signed in, and the one refusal every test asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.models import Deployment, Rollout
+from deployments.services import changes
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
+
+__all__ = ["cluster_calls", "moving_clock", "world"]
+
+STEPS = [
+    {"weight": 10, "soak_seconds": 60, "min_requests": 0},
+    {"weight": 50, "soak_seconds": 0, "min_requests": 0},
+]
+HTMX = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def signed_in() -> Callable[[User], Client]:
+    def sign_in(user: User) -> Client:
+        client = Client(raise_request_exception=True)
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+def start_canary(world: World) -> tuple[Deployment, Rollout]:
+    """A serving deployment whose canary has its first step's weight."""
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    world.look(deployment)
+    return world.look(deployment), Rollout.objects.get()

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.domain.states import ChangeState
+from deployments.models import Approval, ChangeRequest
+from deployments.services import changes
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX
+
+SignIn = Callable[[User], Client]
+INBOX_QUERIES = 10
+
+
+@pytest.fixture
+def change(world: World) -> ChangeRequest:
+    return changes.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
+
+
+def decide(client: Client, change: ChangeRequest, decision: str, **typed: str):
+    data = {"decision": decision, "evidence_hash": change.evidence_hash, "comment": "", **typed}
+    return client.post(f"/approvals/{change.pk}", data)
+
+
+def test_a_lead_finds_the_request_sees_why_and_approves(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    client = signed_in(world.lead)
+    assert "Deploy detector:1 as detector" in client.get("/approvals").content.decode()
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+    for part in ("For Friday.", "kind: InferenceService", "Quota", "$1.01", "1111111111111111"):
+        assert part in page
+
+    answer = decide(client, change, "approve", comment="Looks right.")
+
+    change.refresh_from_db()
+    assert answer.status_code == 302
+    assert change.state == ChangeState.APPROVED
+    approval = Approval.objects.get()
+    assert (approval.user, approval.comment) == (world.lead, "Looks right.")
+    assert approval.evidence_hash == change.evidence_hash
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [("member", 403), ("viewer", 403), ("stranger", 404)]
+)
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_decision_that_is_not_theirs_is_refused_and_changes_nothing(
+    world: World, change: ChangeRequest, signed_in: SignIn, person: str, status: int, decision: str
+) -> None:
+    audited = AuditEvent.objects.count()
+
+    answer = decide(signed_in(getattr(world, person)), change, decision, comment="x")
+
+    change.refresh_from_db()
+    assert answer.status_code == status
+    assert change.state == ChangeState.SUBMITTED
+    assert not Approval.objects.exists()
+    assert AuditEvent.objects.count() == audited
+
+
+def test_an_approval_of_other_evidence_is_refused_and_the_comment_is_kept(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    answer = decide(
+        signed_in(world.lead), change, "approve", evidence_hash="0" * 64, comment="Fine."
+    )
+
+    change.refresh_from_db()
+    assert answer.status_code == 409
+    assert "What you saw has changed" in answer.content.decode()
+    assert "Fine." in answer.content.decode()
+    assert change.state == ChangeState.SUBMITTED
+
+
+def test_a_rejection_without_a_reason_is_refused_at_the_comment(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    client = signed_in(world.lead)
+    answer = decide(client, change, "reject")
+    assert answer.status_code == 422
+    assert "say what to change" in answer.content.decode()
+
+    decide(client, change, "reject", comment="Use an L4.")
+
+    change.refresh_from_db()
+    assert (change.state, change.state_reason) == (ChangeState.REJECTED, "Use an L4.")
+
+
+def test_the_requester_sees_why_they_cannot_decide_and_can_withdraw(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    client = signed_in(world.member)
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+    assert 'value="approve"' not in page
+
+    decide(client, change, "withdraw")
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.WITHDRAWN
+
+
+def test_polling_of_a_request_stops_when_it_is_final(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    client = signed_in(world.lead)
+    path = f"/approvals/{change.pk}"
+    assert client.get(path, **HTMX, HTTP_HX_TARGET="change-head").status_code == 200
+    changes.withdraw(actor=world.member, change_id=change.pk)
+
+    final = client.get(path, **HTMX, HTTP_HX_TARGET="change-head")
+
+    assert final.status_code == 286
+    assert "<html" not in final.content.decode()
+
+
+def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(
+    world: World, signed_in: SignIn, django_assert_num_queries: Callable
+) -> None:
+    client = signed_in(world.lead)
+    client.get("/approvals")
+    for number in range(2):
+        changes.request_deploy(actor=world.member, draft=world.draft(f"first{number}"))
+    with django_assert_num_queries(INBOX_QUERIES):
+        client.get("/approvals")
+    for number in range(5):
+        changes.request_deploy(actor=world.member, draft=world.draft(f"more{number}"))
+
+    with django_assert_num_queries(INBOX_QUERIES):
+        client.get("/approvals")

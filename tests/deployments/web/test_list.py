@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.domain.states import DeploymentState
+from deployments.models import Deployment
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX
+
+SignIn = Callable[[User], Client]
+QUERIES = 12
+
+
+def more(world: World, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        Deployment.objects.create(
+            team=world.team,
+            cluster_id=world.cluster_id,
+            name=f"other{number:02}",
+            namespace="vision",
+            created_by=world.member,
+            created_at=world.clock.at,
+        )
+
+
+def test_the_list_asks_the_database_as_often_for_many_rows_as_for_two(
+    world: World, signed_in: SignIn, django_assert_num_queries: Callable
+) -> None:
+    world.serving()
+    more(world, 1)
+    client = signed_in(world.viewer)
+    client.get("/deployments")
+    with django_assert_num_queries(QUERIES):
+        client.get("/deployments")
+    more(world, 20, start=1)
+
+    with django_assert_num_queries(QUERIES):
+        client.get("/deployments")
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"),
+    [
+        ("q=other00", "other00", "other01"),
+        ("q=detector", "detector", "other01"),
+        ("state=ready", "detector", "other01"),
+        ("sort=-name&page=2", "detector", "other29"),
+        ("page=999", "other29", "detector<"),
+        ("sort=nonsense&page=x", "detector", "other29"),
+    ],
+)
+def test_search_filter_sort_and_page_are_in_the_address(
+    world: World, signed_in: SignIn, query: str, shown: str, hidden: str
+) -> None:
+    world.serving()
+    more(world, 30)
+
+    page = signed_in(world.viewer).get(f"/deployments?{query}").content.decode()
+
+    assert f">{shown}</a>" in page
+    assert f">{hidden}</a>" not in page
+
+
+def test_the_rows_poll_the_same_address(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.viewer)
+
+    part = client.get("/deployments?q=det", **HTMX, HTTP_HX_TARGET="deployment-rows")
+
+    assert 'hx-get="/deployments?q=det"' in part.content.decode()
+    assert "<html" not in part.content.decode()
+
+
+def test_a_degraded_row_says_why(world: World, signed_in: SignIn) -> None:
+    deployment = world.serving()
+    Deployment.objects.filter(pk=deployment.pk).update(
+        state=DeploymentState.DEGRADED, state_reason="out of GPU memory"
+    )
+
+    page = signed_in(world.viewer).get("/deployments").content.decode()
+
+    assert "Degraded" in page
+    assert "out of GPU memory" in page
+
+
+def test_an_empty_list_teaches_the_next_step(world: World, signed_in: SignIn) -> None:
+    page = signed_in(world.member).get("/deployments").content.decode()
+
+    assert "Nothing is deployed yet." in page
+    assert 'href="/deployments/new"' in page

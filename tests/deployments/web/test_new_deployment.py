@@ -1,0 +1,158 @@
+"""The form of a new deployment, as a browser without JavaScript sends it, and the htmx side card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from django.http import HttpResponse
+from django.test import Client
+
+from deployments.domain.states import ChangeState
+from deployments.models import ChangeRequest, Deployment
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX
+
+URL = "/deployments/new"
+_INPUT = re.compile(r"<input[^>]*>")
+_TEXTAREA = re.compile(r'<textarea[^>]*name="([^"]+)"[^>]*>\s*([^<]*)</textarea>')
+_SELECT = re.compile(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', re.DOTALL)
+
+
+@pytest.fixture
+def client(world: World, signed_in: Callable[[User], Client]) -> Client:
+    return signed_in(world.member)
+
+
+def fields_of(page: HttpResponse) -> dict[str, str]:
+    """What a browser would send back from the form as it stands."""
+    html = page.content.decode().split('id="new-deployment"')[1].split("</form>")[0]
+    found: dict[str, str] = {}
+    for tag in _INPUT.findall(html):
+        attrs = dict(re.findall(r'(\w+)="([^"]*)"', tag))
+        is_choice = attrs.get("type") in ("radio", "checkbox")
+        if "name" in attrs and (not is_choice or " checked" in tag):
+            found[attrs["name"]] = attrs.get("value", "")
+    found |= {name: text.strip() for name, text in _TEXTAREA.findall(html)}
+    for name, options in _SELECT.findall(html):
+        chosen = re.search(r'value="([^"]*)"[^>]*selected', options)
+        found[name] = chosen.group(1) if chosen else ""
+    return found
+
+
+def go_on(client: Client, page: HttpResponse, to: str, **typed: str) -> HttpResponse:
+    return client.post(URL, {**fields_of(page), "go": to, **typed})
+
+
+def test_the_four_steps_without_javascript_end_in_a_request(world: World, client: Client) -> None:
+    page = client.get(URL)
+    assert "What to serve" in page.content.decode()
+
+    page = go_on(client, page, "serving", version=str(world.version1.pk))
+    assert fields_of(page)["name"] == "detector"
+    assert fields_of(page)["share"] == "g5.xlarge|nvidia.com/gpu|1"
+    page = go_on(client, page, "scaling", name="street")
+    page = go_on(client, page, "review", min_replicas="2", max_replicas="3")
+    text = page.content.decode()
+    assert "street is free and legal." in text
+    assert "kind: InferenceService" in text
+    answer = go_on(client, page, "submit", comment="For the demo on Friday.")
+
+    change = ChangeRequest.objects.get()
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/approvals/{change.pk}"
+    assert (change.state, change.comment) == (ChangeState.SUBMITTED, "For the demo on Friday.")
+    assert change.deployment.name == "street"
+    assert change.revision is not None
+    assert (change.revision.spec["min_replicas"], change.revision.spec["max_replicas"]) == (2, 3)
+
+
+def test_what_was_typed_survives_going_back_and_forth(world: World, client: Client) -> None:
+    page = client.get(f"{URL}?version={world.version2.pk}")
+    page = go_on(client, page, "scaling", name="street")
+    page = go_on(client, page, "serving", memory="4Gi", env="LOG=1")
+    assert fields_of(page)["name"] == "street"
+
+    page = go_on(client, page, "scaling")
+
+    assert fields_of(page)["memory"] == "4Gi"
+    assert fields_of(page)["env"] == "LOG=1"
+
+
+def test_an_error_shows_at_its_field_and_holds_the_step(world: World, client: Client) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    page = go_on(client, page, "scaling")
+    page = go_on(client, page, "review", min_replicas="3", max_replicas="2")
+
+    text = page.content.decode()
+    assert "Use at least min_replicas (3)" in text
+    assert fields_of(page)["at"] == "scaling"
+    assert fields_of(page)["max_replicas"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"name": "Detector_1"}, "no Kubernetes name"),
+        ({"min_replicas": "9", "max_replicas": "9"}, "8 GPUs are left"),
+        ({"env": "PYTHONPATH=/x"}, "set by the platform"),
+        ({"version": "999999"}, "Select a valid choice"),
+    ],
+)
+def test_a_refused_request_changes_nothing(
+    world: World, client: Client, typed: dict[str, str], words: str
+) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    page = go_on(client, page, "review", name="street")
+    audited = AuditEvent.objects.count()
+
+    answer = go_on(client, page, "submit", **typed)
+
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert not Deployment.objects.exists()
+    assert not ChangeRequest.objects.exists()
+    assert AuditEvent.objects.count() == audited
+
+
+def test_the_side_card_follows_each_change(world: World, client: Client) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    typed = {**fields_of(page), "name": "street", "min_replicas": "2", "max_replicas": "2"}
+
+    side = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side").content.decode()
+
+    assert side.lstrip().startswith("<aside")
+    assert "$2.01" in side
+    assert "street is free and legal." in side
+    assert not Deployment.objects.exists()
+
+
+def test_the_form_turns_into_yaml_and_back(world: World, client: Client) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    page = client.post(URL, {**fields_of(page), "name": "street", "view": "yaml"})
+    shown = fields_of(page)
+    body: dict[str, Any] = yaml.safe_load(shown["yaml"].replace("&#x27;", "'"))
+    assert body["name"] == "street"
+    body["spec"]["max_replicas"] = 2
+    body["spec"]["env"] = {"LOG": "1"}
+
+    page = client.post(URL, {**shown, "yaml": yaml.safe_dump(body), "view": "form"})
+
+    assert fields_of(page)["max_replicas"] == "2"
+    assert fields_of(page)["env"] == "LOG=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("a: [", "no YAML in line"), ("- 1", "as a mapping"), ("colour: red", "no field")],
+)
+def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, words: str) -> None:
+    answer = client.post(URL, {"as": "yaml", "yaml": text, "view": "form"})
+
+    assert words in answer.content.decode()
+    assert fields_of(answer)["yaml"] == text

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.models import ChangeRequest
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+
+ONE = "/deployments/vision/detector"
+SignIn = Callable[[User], Client]
+
+
+def steps(*weights: int | str) -> dict[str, str]:
+    data = {}
+    for index in range(6):
+        weight = str(weights[index]) if index < len(weights) else ""
+        data |= {f"weight_{index}": weight, f"soak_{index}": "60", f"requests_{index}": "10"}
+    return data
+
+
+def test_a_canary_is_requested_with_its_steps(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+    page = client.get(f"{ONE}/canary").content.decode()
+    assert 'value="25"' in page
+    data = {"version": str(world.version2.pk), "comment": "Better.", **steps(10, 50, 100)}
+
+    answer = client.post(f"{ONE}/canary", data)
+
+    change = ChangeRequest.objects.get(kind="canary")
+    assert answer["Location"] == f"/approvals/{change.pk}"
+    assert [step["weight"] for step in change.steps] == [10, 50, 100]
+    assert change.steps[0] == {"weight": 10, "soak_seconds": 60, "min_requests": 10}
+
+
+@pytest.mark.parametrize("weights", [(50, 10), (0,), (120,), ("x",)])
+def test_wrong_steps_are_told_and_kept(
+    world: World, signed_in: SignIn, weights: tuple[int | str, ...]
+) -> None:
+    world.serving()
+    data = {"version": str(world.version2.pk), "comment": "Better.", **steps(*weights)}
+    audited = AuditEvent.objects.count()
+
+    answer = signed_in(world.member).post(f"{ONE}/canary", data)
+
+    assert answer.status_code == 422
+    assert f'value="{weights[0]}"' in answer.content.decode()
+    assert "Better." in answer.content.decode()
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+    assert AuditEvent.objects.count() == audited
+
+
+def test_retirement_asks_for_the_name(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+    refused = client.post(f"{ONE}/retire", {"confirmation": "detecto", "comment": ""})
+    assert refused.status_code == 422
+    assert "Type detector to confirm." in refused.content.decode()
+    assert not ChangeRequest.objects.filter(kind="retire").exists()
+
+    client.post(f"{ONE}/retire", {"confirmation": "detector", "comment": ""})
+
+    assert ChangeRequest.objects.filter(kind="retire").exists()
+
+
+def test_a_second_open_change_is_refused_in_words(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+    data = {"confirmation": "detector", "comment": ""}
+    client.post(f"{ONE}/retire", data)
+
+    answer = client.post(f"{ONE}/retire", data)
+
+    assert answer.status_code == 409
+    assert "withdraw it first" in answer.content.decode()
+    assert ChangeRequest.objects.filter(kind="retire").count() == 1
+
+
+def test_rolling_back_offers_no_revision_that_serves_now(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    page = signed_in(world.member).get(f"{ONE}/roll-back").content.decode()
+
+    assert '<option value="1"' not in page

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.domain.states import RolloutPhase
+from deployments.models import Rollout
+from deployments.services import rollouts
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX, start_canary
+
+URL = "/deployments/vision/detector/rollout"
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture
+def rollout(world: World) -> Rollout:
+    deployment, started = start_canary(world)
+    world.clock.move(61)
+    world.look(deployment)
+    started.refresh_from_db()
+    return started
+
+
+def press(client: Client, rollout: Rollout, action: str, **typed: str):
+    rollout.refresh_from_db()
+    return client.post(
+        URL, {"action": action, "evidence_hash": rollout.evidence_hash, "reason": "", **typed}
+    )
+
+
+def test_the_page_says_what_each_button_will_do(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    page = signed_in(world.lead).get(URL).content.decode()
+
+    assert "10 → 50 %" in page
+    assert "Sends 50 % of requests to detector:2 at the gateway." in page
+    assert "Sends all requests back to detector:1" in page
+    assert "not known" in page
+
+
+def test_a_lead_promotes_from_the_page(world: World, rollout: Rollout, signed_in: SignIn) -> None:
+    answer = press(signed_in(world.lead), rollout, "promote")
+
+    rollout.refresh_from_db()
+    assert answer.status_code == 302
+    assert rollout.step_index == 1
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [("member", 403), ("viewer", 403), ("stranger", 404)]
+)
+@pytest.mark.parametrize("action", ["promote", "promote_fully"])
+def test_promoting_is_refused_to_others_and_changes_nothing(
+    world: World, rollout: Rollout, signed_in: SignIn, person: str, status: int, action: str
+) -> None:
+    audited = AuditEvent.objects.count()
+
+    answer = press(signed_in(getattr(world, person)), rollout, action)
+
+    rollout.refresh_from_db()
+    assert answer.status_code == status
+    assert (rollout.phase, rollout.step_index) == (RolloutPhase.RUNNING, 0)
+    assert AuditEvent.objects.count() == audited
+
+
+def test_a_promotion_of_other_evidence_is_refused_in_words(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    answer = press(signed_in(world.lead), rollout, "promote", evidence_hash="0" * 64)
+
+    rollout.refresh_from_db()
+    assert answer.status_code == 409
+    assert 'role="alert"' in answer.content.decode()
+    assert rollout.step_index == 0
+
+
+def test_any_member_may_pause_carry_on_and_abort(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    client = signed_in(world.member)
+    press(client, rollout, "pause", reason="looking at a ticket")
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.PAUSED
+    assert "Carry on" in client.get(URL).content.decode()
+
+    press(client, rollout, "unpause")
+    press(client, rollout, "abort", reason="wrong labels")
+
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.ABORTING
+
+
+def test_polling_stops_when_the_rollout_is_over(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    client = signed_in(world.viewer)
+    running = client.get(URL, **HTMX, HTTP_HX_TARGET="rollout")
+    assert running.status_code == 200
+    assert 'hx-trigger="every 3s"' in running.content.decode()
+    rollouts.abort(actor=world.member, rollout_id=rollout.pk)
+    world.look(rollout.deployment)
+    world.clock.move(3600)
+    world.look(rollout.deployment)
+
+    final = client.get(URL, **HTMX, HTTP_HX_TARGET="rollout")
+
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.ABORTED
+    assert final.status_code == 286
+    assert "hx-trigger" not in final.content.decode()

@@ -1,0 +1,140 @@
+"""The tabs of a deployment, with a cluster that answers and one that does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from deployments.gateways import inference
+from deployments.gateways.inference import Answer, GatewayUnreachable
+from deployments.services import trials
+from fleet.models import Pod, Workload
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX, start_canary
+
+ONE = "/deployments/vision/detector"
+SignIn = Callable[[User], Client]
+
+
+def test_figures_that_nobody_measured_are_not_known(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    page = signed_in(world.viewer).get(ONE).content.decode()
+
+    assert page.count('<span class="unknown">not known</span>') == 4
+    assert "0.0 <small>/s" not in page
+
+
+def test_a_polled_part_comes_without_the_frame(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.viewer)
+
+    for target in ("deployment-head", "figures", "overview"):
+        part = client.get(ONE, **HTMX, HTTP_HX_TARGET=target).content.decode()
+        assert f'id="{target}"' in part
+        assert "<html" not in part
+
+
+def test_two_revisions_are_compared_line_by_line(world: World, signed_in: SignIn) -> None:
+    start_canary(world)
+
+    page = signed_in(world.viewer).get(f"{ONE}/revisions?from=1&to=2").content.decode()
+
+    assert "<del>  label: detector:1</del>" in page
+    assert "<ins>  label: detector:2</ins>" in page
+
+
+def test_manifests_say_what_the_cluster_holds_otherwise(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    live = world.cluster.objects["InferenceService", "vision", "detector-r1"]
+    live["spec"]["predictor"]["minReplicas"] = 7
+
+    page = signed_in(world.viewer).get(f"{ONE}/manifests").content.decode()
+
+    assert "Differs" in page
+    assert "minReplicas: 7" in page
+
+
+def test_the_log_of_another_teams_pod_does_not_exist_here(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    answer = signed_in(world.viewer).get(f"{ONE}/logs?pod=someone-elses-pod")
+
+    assert answer.status_code == 404
+
+
+def test_a_pod_that_waits_says_why(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    Pod.objects.create(
+        cluster_id=world.cluster_id,
+        workload=Workload.objects.get(name="detector-r1"),
+        namespace="vision",
+        name="detector-r1-abc",
+        uid="u1",
+        phase="Pending",
+        reason="Unschedulable",
+        message="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        created_at=world.clock.at - timedelta(minutes=2),
+    )
+
+    page = signed_in(world.viewer).get(f"{ONE}/timeline").content.decode()
+
+    assert "0/3 nodes are available: 3 Insufficient nvidia.com/gpu." in page
+
+
+def test_a_trial_shows_the_answer_and_how_long_it_took(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.serving()
+    sent: list[tuple[str, bytes]] = []
+
+    def answer(url: str, body: bytes) -> Answer:
+        sent.append((url, body))
+        return Answer(200, b'{"outputs": [{"name": "y", "data": [1, 2]}]}', False, 12.34)
+
+    monkeypatch.setattr(inference, "post_json", answer)
+    body = json.dumps({"inputs": []})
+
+    page = signed_in(world.viewer).post(f"{ONE}/try", {"body": body}).content.decode()
+
+    assert sent == [
+        ("http://gateway.example/vision/detector/v2/models/detector/infer", body.encode())
+    ]
+    assert "12.3 ms" in page
+    assert "[ 1, 2 ]" in page
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("{", 422), ("[]", 422), ('{"a": "%s"}' % ("x" * trials.MAX_REQUEST_BYTES), 422)],
+)
+def test_a_body_that_is_no_request_is_not_sent(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch, body: str, status: int
+) -> None:
+    world.serving()
+    monkeypatch.setattr(inference, "post_json", lambda *_: pytest.fail("was sent"))
+
+    answer = signed_in(world.viewer).post(f"{ONE}/try", {"body": body})
+
+    assert answer.status_code == status
+
+
+def test_a_gateway_that_does_not_answer_is_told_as_such(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.serving()
+
+    def refuse(*_: object) -> Answer:
+        raise GatewayUnreachable("connection refused")
+
+    monkeypatch.setattr(inference, "post_json", refuse)
+
+    answer = signed_in(world.viewer).post(f"{ONE}/try", {"body": "{}"})
+
+    assert answer.status_code == 503
+    assert "connection refused" in answer.content.decode()

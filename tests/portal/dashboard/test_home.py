@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+
+from django.test import Client
+
+from deployments.domain.states import DeploymentState, VersionState
+from deployments.models import Deployment, ModelVersion
+from deployments.services import changes
+from fleet.models import GpuLease, Node, Workload, WorkloadMinute
+from portal.accounts.models import Team, User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX, start_canary
+from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+SignIn = Callable[[User], Client]
+
+
+def measure(world: World, requests: int, failures: int) -> None:
+    """One whole minute of the workload's traffic, and one GPU held for ten days."""
+    workload = Workload.objects.get(name="detector-r1")
+    at = world.clock.at
+    WorkloadMinute.objects.create(
+        workload=workload,
+        start=at.replace(second=0, microsecond=0) - timedelta(minutes=1),
+        observed_ms=60_000,
+        request_success=requests - failures,
+        request_failure=failures,
+        request_duration_us=(requests - failures) * 5000,
+    )
+    GpuLease.objects.create(
+        cluster_id=world.cluster_id,
+        node=Node.objects.first(),
+        workload=workload,
+        pod_uid="u1",
+        pod_name="detector-r1-abc",
+        namespace="vision",
+        team_slug="vision",
+        share_ppm=1_000_000,
+        started_at=at,
+        changed_at=at,
+    )
+
+
+def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> None:
+    changes.request_deploy(actor=world.member, draft=world.draft("street"))
+
+    page = signed_in(world.lead).get("/").content.decode()
+
+    assert "Approve?" in page
+    assert "Deploy detector:1 as street" in page
+
+
+def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in: SignIn) -> None:
+    changes.request_deploy(actor=world.member, draft=world.draft("street"))
+
+    assert "Approve?" not in signed_in(world.member).get("/").content.decode()
+
+
+def test_a_rollout_that_may_be_promoted_asks_the_lead(world: World, signed_in: SignIn) -> None:
+    deployment, _ = start_canary(world)
+    world.clock.move(61)
+    world.look(deployment)
+
+    page = signed_in(world.lead).get("/").content.decode()
+
+    assert "Promote?" in page
+    assert "detector 10 → 50 %" in page
+
+
+def test_failing_deployments_and_quarantines_are_told_with_their_reason(
+    world: World, signed_in: SignIn
+) -> None:
+    deployment = world.serving()
+    Deployment.objects.filter(pk=deployment.pk).update(
+        state=DeploymentState.DEGRADED, state_reason="out of GPU memory"
+    )
+    ModelVersion.objects.filter(pk=world.version2.pk).update(
+        state=VersionState.QUARANTINED, state_reason="a pickle that runs code"
+    )
+
+    page = signed_in(world.viewer).get("/").content.decode()
+
+    assert "Failing" in page
+    assert "out of GPU memory" in page
+    assert "a pickle that runs code" in page
+
+
+def test_figures_follow_what_was_measured(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    measure(world, requests=600, failures=6)
+
+    page = signed_in(world.viewer).get("/").content.decode()
+
+    assert "1.0 %" in page
+    assert "5.0 ms" in page
+    assert "$24.14" in page
+
+
+def test_nothing_measured_is_not_known_and_not_zero(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    page = signed_in(world.viewer).get("/").content.decode()
+
+    assert "0.0 <small>/s</small>" not in page
+    assert '<span class="unknown">not known</span>' in page
+
+
+def test_a_forecast_over_the_budget_is_told(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    measure(world, requests=1, failures=0)
+    Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal("0.01"))
+
+    page = signed_in(world.viewer).get("/").content.decode()
+
+    assert "over its budget" in page
+
+
+def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> None:
+    membership = MembershipFactory(team=TeamFactory(slug="fresh", name="Fresh"))
+
+    page = signed_in(membership.user).get("/").content.decode()
+
+    assert "Fresh has no model yet." in page
+    assert 'href="/upload"' in page
+
+
+def test_someone_without_a_team_is_told_what_to_do(db: None, signed_in: SignIn) -> None:
+    page = signed_in(UserFactory()).get("/").content.decode()
+
+    assert "You are in no team yet." in page
+
+
+def test_the_home_page_polls_itself(world: World, signed_in: SignIn) -> None:
+    part = signed_in(world.viewer).get("/", **HTMX, HTTP_HX_TARGET="home").content.decode()
+
+    assert 'id="home"' in part
+    assert "<html" not in part
