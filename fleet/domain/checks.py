@@ -36,7 +36,8 @@ def explain(error: ClusterError) -> Check:
             "Signed in",
             ok=False,
             detail=error.message,
-            fix="Renew the credentials, or bind the portal's account to the role in docs/rbac.",
+            fix="Renew the credentials, or give the portal's account a role that may read nodes and "
+            "pods and write what it deploys.",
         )
     if isinstance(error, Throttled):
         return Check(

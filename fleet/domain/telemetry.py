@@ -87,7 +87,7 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
     """
     found: list[Increase] = []
     ordered = sorted(readings, key=lambda reading: reading.at)
-    if ordered and ready_at is not None and ordered[0].at - ready_at <= FRESH:
+    if ordered and ready_at is not None and ready_at <= ordered[0].at <= ready_at + FRESH:
         first = ordered[0]
         span = max(0, milliseconds(first.at) - milliseconds(ready_at))
         found.append(_increase(first, first.counters, span))

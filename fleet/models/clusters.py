@@ -123,6 +123,7 @@ class Pod(models.Model):
     gpu_resource = models.CharField(max_length=60, blank=True, default="")
     gpu_units = models.PositiveIntegerField(default=0)
     scheduled_at = models.DateTimeField(null=True)
+    # When it first was; `is_ready` says whether it is.
     ready_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     # When it gave its GPUs back: its containers ended, or it was deleted.

@@ -142,6 +142,7 @@ def _values(
         "gpu_resource": pod.gpu_resource,
         "gpu_units": pod.gpu_units,
         "scheduled_at": pod.scheduled_at,
-        "ready_at": pod.ready_at or (row.ready_at if row else None),
+        # The first time: from then on its server counts.
+        "ready_at": (row.ready_at if row else None) or pod.ready_at,
         "ended_at": ended,
     }

@@ -70,6 +70,12 @@ def test_first_reading_counts_only_when_the_pod_had_just_begun() -> None:
     assert total(old).request_success == 2
 
 
+def test_pod_that_was_read_before_it_was_ready_is_not_counted_from_zero() -> None:
+    found = increases([reading(0, 500), reading(5, 502)], ready_at=START + timedelta(seconds=3))
+
+    assert total(found).request_success == 2
+
+
 def test_gap_counts_its_requests_but_not_its_time() -> None:
     found = increases([reading(0, 0), reading(3600, 50)], ready_at=None)
 
