@@ -109,7 +109,7 @@ def _finite(value: float) -> float:
 def _accuracy(value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _Wrong("Write accuracy as a number between 0 and 1, such as 0.914.") from error
     if not 0 <= number <= 1:
         raise _Wrong("Accuracy is between 0 and 1; 91.4 % is 0.914.")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +87,22 @@ def test_a_batch_needs_a_free_first_dimension_everywhere_under_one_name() -> Non
     assert found([tensor("length", "4")], [tensor("length", "length")]) == 0
     assert found([tensor("batch")], [Tensor("scalar", "FP32", ())]) == 0
     assert found([], [tensor("batch")]) == 0
+
+
+@given(TENSORS, TENSORS)
+def test_triton_s_own_schema_reads_the_text_back(
+    inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+) -> None:
+    model_config_pb2 = pytest.importorskip("tritonclient.grpc.model_config_pb2")
+    text_format = pytest.importorskip("google.protobuf.text_format")
+    signature = Signature(inputs, outputs, detect_max_batch_size(inputs, outputs))
+
+    text = triton_config.render(model="m", signature=signature)
+    config = text_format.Parse(text, model_config_pb2.ModelConfig())
+
+    assert [item.name for item in config.input] == [tensor.name for tensor in inputs]
+    assert [item.name for item in config.output] == [tensor.name for tensor in outputs]
+    for item, tensor in zip(config.input, inputs, strict=True):
+        dims = triton_config.serving_dims(tensor, is_batched=signature.is_batched)
+        assert list(item.dims) == (list(dims) or [1])
+        assert item.HasField("reshape") == (not dims)
