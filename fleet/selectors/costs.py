@@ -33,11 +33,11 @@ from fleet.models import GpuLease, LedgerKind, LedgerRow, SealedHour
 from fleet.selectors import metering, usage
 from fleet.selectors.metering import Estimate
 from portal.core import clock
+from portal.core.money import MICRO
 
 Teams = Collection[str] | None
 # Idle, or an adjustment of idle: what no namespace held.
 _IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
-_HOURS = Decimal("0.000001")
 
 
 def month_to_date(*, team_slug: str | None) -> Spend:
@@ -100,7 +100,7 @@ def series(
     )
     amounts: dict[tuple[datetime, GroupKey, bool], Decimal] = defaultdict(Decimal)
     for row in rows:
-        amounts[row["at"], _key_of_row(row, group_by), False] += row["amount"]
+        amounts[row["at"], _key_of_row(row, group_by), False] += _exact(row["amount"])
     for entry in _estimate(team_slugs, start, end).entries:
         at = entry.hour.replace(hour=0) if step is Step.DAY else entry.hour
         amounts[at, _key_of(entry, group_by), True] += entry.cost_amount
@@ -164,9 +164,9 @@ def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate
     held = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
     idle = [entry for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
     return Spend(
-        allocated_amount=sealed["allocated"],
+        allocated_amount=_exact(sealed["allocated"]),
         estimated_amount=sum((entry.cost_amount for entry in held), ZERO),
-        idle_amount=sealed["idle"] + sum((entry.cost_amount for entry in idle), ZERO),
+        idle_amount=_exact(sealed["idle"]) + sum((entry.cost_amount for entry in idle), ZERO),
         gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in held)),
         sealed_to=_sealed_to(),
         has_demo_data=sealed["demo"] is not None,
@@ -193,7 +193,7 @@ def _sums(
     sums: dict[GroupKey, _Sum] = defaultdict(_Sum)
     for row in rows:
         total = sums[_key_of_row(row, group_by)]
-        total.allocated += row["amount"]
+        total.allocated += _exact(row["amount"])
         total.gpu_ms += row["gpu_ms"]
     return sums
 
@@ -215,7 +215,7 @@ def _row(
 ) -> CostRow:
     use = None if key.is_idle else used.get(key)
     inferences = use.inferences if use else None
-    per_1k = (total.amount * 1000 / inferences).quantize(_HOURS) if inferences else None
+    per_1k = (total.amount * 1000 / inferences).quantize(MICRO) if inferences else None
     return CostRow(
         key=key,
         allocated_amount=total.allocated,
@@ -240,8 +240,13 @@ def _merged(idle: list[CostRow]) -> CostRow:
     )
 
 
+def _exact(summed: Decimal) -> Decimal:
+    """SQLite adds decimals as floating point; every row is a whole number of micro-dollars."""
+    return summed.quantize(MICRO)
+
+
 def _hours(gpu_ms: int) -> Decimal:
-    return (Decimal(gpu_ms) / HOUR_MS).quantize(_HOURS)
+    return (Decimal(gpu_ms) / HOUR_MS).quantize(MICRO)
 
 
 def _fields(group_by: GroupBy) -> tuple[str, ...]:

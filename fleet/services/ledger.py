@@ -18,6 +18,7 @@ from fleet.models import Cluster, GpuLease, LedgerKind, LedgerRow, SealedHour
 from fleet.selectors import metering
 from fleet.selectors.metering import NodeFacts
 from portal.core import clock
+from portal.core.money import MICRO
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +156,10 @@ def _each_row(
 
 
 def _sums_of(one: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
-    """What the ledger holds for the node's hour, adjustments included."""
+    """What the ledger holds for the node's hour, adjustments included.
+
+    SQLite adds decimals as floating point; every row is a whole number of micro-dollars.
+    """
     rows = (
         LedgerRow.objects.filter(node_uid=one.node.uid, hour=hour)
         .values_list("team_slug", "namespace", "workload_name")
@@ -163,6 +167,6 @@ def _sums_of(one: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, D
         .order_by()
     )
     return {
-        (Holder(team, namespace, name) if namespace else None): (ms, cost)
+        (Holder(team, namespace, name) if namespace else None): (ms, cost.quantize(MICRO))
         for team, namespace, name, ms, cost in rows
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,13 @@ from tests.factories import TeamFactory
 from tests.fleet import objects
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        os.environ.get("SLIPWAY_TEST_SQLITE") == "1",
+        reason="SQLite's test database is in memory, where threads lock each other out",
+    ),
+]
 
 
 @pytest.fixture
