@@ -86,7 +86,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
     policy.require(user, Action.REQUEST_CHANGE, team)
     if request.method == "GET":
         return _first_look(request, user, team)
-    if request.POST.get("as") == "yaml" and not is_partial(request):
+    if request.POST.get("as") == "yaml":
         return _from_yaml(request, user, team)
     return _from_form(request, build(user, team, _posted(request)))
 
@@ -122,8 +122,9 @@ def _from_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
             form.add_error("yaml", error)
     draft = build(user, team, data)
     if not form.is_valid():
+        draft.form.errors.clear()
         return _show(request, draft, at=at, shown_as="yaml", yaml_form=form)
-    if request.POST.get("view") == "yaml":
+    if is_partial(request) or request.POST.get("view") == "yaml":
         return _show(request, draft, at=at, shown_as="yaml")
     return _show(request, draft, at=draft.form.first_wrong_step())
 
@@ -161,7 +162,9 @@ def build(user: User, team: Team, data: dict[str, str]) -> Draft:
 def _complete(draft: Draft) -> None:
     if draft.version is not None and not draft.data.get("name"):
         draft.data["name"] = draft.version.model.name[:30]
-    if draft.share is None and not draft.data.get("share", "").strip("|"):
+    if draft.version is None or (draft.share is None and draft.data.get("share", "").strip("|")):
+        return
+    if draft.share is None or deploy_page.is_too_small(draft.share, draft.version):
         draft.data["share"] = deploy_page.default_share(draft.shares, draft.version)
 
 
@@ -191,6 +194,7 @@ def _show(
     context = {
         **_frame(draft, at),
         **_side(draft, request),
+        "side_problems": deploy_page.problems_of(yaml_form or draft.form),
         "shown_as": shown_as,
         "yaml_form": yaml_form or YamlForm(initial={"yaml": draft_yaml.text_of(draft.data)}),
         "is_partial": is_partial(request),
@@ -230,7 +234,6 @@ def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
     checked, problem = deploy_page.preflight_of(draft.user, draft.asked)
     url = request.build_absolute_uri("/api/v1/deployments")
     return {
-        "side_problems": deploy_page.problems_of(draft.form),
         "fit": deploy_page.fit_of(checked),
         "preflight": checked,
         "side_problem": problem,

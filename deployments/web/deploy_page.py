@@ -9,6 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django import forms
+
 from deployments.domain.preflight import Check, Cost, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
 from deployments.models import ModelVersion
@@ -105,7 +107,7 @@ def share_rows(
 
 def default_share(shares: Sequence[GpuShare], version: ModelVersion | None) -> str:
     """The cheapest that is large enough and free; else the cheapest that is large enough."""
-    large = [share for share in shares if not _is_too_small(share, version)]
+    large = [share for share in shares if not is_too_small(share, version)]
     free = [share for share in large if share.free_now]
     return value_of((free or large)[0]) if large else ""
 
@@ -156,7 +158,7 @@ def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | Non
         return None, error.message
 
 
-def problems_of(form: DeployForm) -> list[Problem]:
+def problems_of(form: forms.Form) -> list[Problem]:
     """Every wrong field in words, for the side card."""
     return [
         Problem(str(form.fields[name].label), " ".join(str(text) for text in errors))
@@ -223,7 +225,7 @@ def _cluster_label(cluster: ClusterInfo) -> str:
     return f"{cluster.name} · {cluster.region}{simulated}"
 
 
-def _is_too_small(share: GpuShare, version: ModelVersion | None) -> bool:
+def is_too_small(share: GpuShare, version: ModelVersion | None) -> bool:
     needed = version.vram_estimate_mib if version else None
     return bool(needed and share.vram_mib and needed > share.vram_mib)
 
@@ -231,8 +233,8 @@ def _is_too_small(share: GpuShare, version: ModelVersion | None) -> bool:
 def _share_row(share: GpuShare, version: ModelVersion | None, chosen: str) -> ShareRow:
     needed = version.vram_estimate_mib if version else None
     headroom = 1 - needed / share.vram_mib if needed and share.vram_mib else None
-    is_too_small = _is_too_small(share, version)
-    notes = ["too small for this model"] if is_too_small else []
+    too_small = is_too_small(share, version)
+    notes = ["too small for this model"] if too_small else []
     if share.is_simulated:
         notes.append("simulated")
     return ShareRow(
@@ -240,7 +242,7 @@ def _share_row(share: GpuShare, version: ModelVersion | None, chosen: str) -> Sh
         title=f"{share.gpus} \N{MULTIPLICATION SIGN} {share.gpu_name.removeprefix('NVIDIA-')}",
         value=value_of(share),
         is_chosen=value_of(share) == chosen,
-        is_too_small=is_too_small,
+        is_too_small=too_small,
         headroom=None if headroom is None else max(0.0, headroom),
         note=", ".join(notes),
         free_words=f"{share.free_now} free",

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from deployments.domain.states import ChangeState
-from deployments.models import ChangeRequest, Deployment
+from deployments.models import ChangeRequest, Deployment, ModelVersion
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from tests.deployments.delivery.conftest import World
@@ -156,3 +156,31 @@ def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, wo
 
     assert words in answer.content.decode()
     assert fields_of(answer)["yaml"] == text
+
+
+def test_the_side_card_follows_the_yaml_too(world: World, client: Client) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    shown = fields_of(client.post(URL, {**fields_of(page), "view": "yaml"}))
+    target = {**HTMX, "HTTP_HX_TARGET": "side"}
+
+    text = shown["yaml"].replace("&#x27;", "'").replace("min_replicas: 1", "min_replicas: 2")
+    text = text.replace("max_replicas: 1", "max_replicas: 2")
+    good = client.post(URL, {**shown, "yaml": text}, **target).content.decode()
+    bad = client.post(URL, {**shown, "yaml": "a: ["}, **target).content.decode()
+
+    assert "$2.01" in good
+    assert "no YAML in line" in bad
+
+
+def test_a_share_that_is_too_small_for_the_model_is_not_chosen(
+    world: World, client: Client
+) -> None:
+    page = client.get(f"{URL}?version={world.version1.pk}")
+    typed = fields_of(page)
+    assert typed["share"]
+    ModelVersion.objects.filter(pk=world.version2.pk).update(vram_estimate_mib=40_000)
+
+    page = client.post(URL, {**typed, "version": str(world.version2.pk), "go": "serving"})
+
+    assert "too small for this model" in page.content.decode()
+    assert fields_of(page).get("share", "") == ""
