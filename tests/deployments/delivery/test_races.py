@@ -1,0 +1,121 @@
+"""Two connections at once: of two people or workers, exactly one moves the row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from deployments.domain.states import ChangeState
+from deployments.models import Approval, ChangeRequest, Deployment, Rollout
+from deployments.services import applying, changes, reconcile, rollouts
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict
+from tests.deployments.delivery.conftest import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+STEPS = [{"weight": w, "soak_seconds": 0, "min_requests": 0} for w in (10, 50)]
+
+
+def at_once(*acts: Callable[[], object]) -> list[object]:
+    """What each returned or raised, in their order."""
+    barrier = threading.Barrier(len(acts))
+    results: list[object] = [None] * len(acts)
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = acts[index]()
+        except Conflict as error:
+            results[index] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(acts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    return results
+
+
+def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    def approve(who):
+        return lambda: changes.approve(
+            actor=who, change_id=change.pk, evidence_hash=change.evidence_hash
+        )
+
+    results = at_once(approve(world.lead), approve(world.lead2))
+
+    assert sum(isinstance(one, Conflict) for one in results) == 1
+    assert Approval.objects.count() == 1
+    assert ChangeRequest.objects.get().state == ChangeState.APPROVED
+
+
+def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    for _ in range(3):
+        world.look(deployment)
+    rollout = Rollout.objects.get()
+
+    def promote(who):
+        return lambda: rollouts.promote(
+            actor=who, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
+        )
+
+    results = at_once(promote(world.lead), promote(world.lead2))
+
+    assert sum(isinstance(one, Conflict) for one in results) == 1, results
+    assert Rollout.objects.get().step_index == 1
+    assert AuditEvent.objects.filter(action="rollout.promoted").count() == 1
+    assert Deployment.objects.get().candidate_weight == 50
+
+
+def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
+    transactional_db: None, world: World
+) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    for _ in range(3):
+        world.look(deployment)
+    rollout = Rollout.objects.get()
+
+    at_once(
+        lambda: rollouts.promote(
+            actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
+        ),
+        lambda: rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="stop"),
+    )
+    world.look(deployment)
+
+    assert Rollout.objects.get().phase == "aborting"
+    assert deployment.candidate_weight == 0
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+
+
+def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world: World) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+    begun = at_once(*[lambda: applying.apply_change(change_id=change.pk)] * 2)
+    at_once(*[lambda: reconcile.reconcile(deployment_id=change.deployment_id)] * 2)
+
+    assert sorted(map(str, begun)) == sorted(["None", str(change.deployment_id)])
+    pushes = [call for call in world.cluster.writes if call[1] == "InferenceService"]
+    assert len(pushes) == 1
+    assert AuditEvent.objects.filter(action="change.applying").count() == 1
