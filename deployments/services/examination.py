@@ -68,10 +68,10 @@ def _check_size(store: ArtifactStore, version: ModelVersion, checklist: Checklis
         raise _refused(
             checklist,
             "Size",
-            f"{stored.size_bytes} bytes arrived, {version.declared_size_bytes} were declared. "
+            f"{stored.size_bytes:,} bytes arrived, {version.declared_size_bytes:,} were declared. "
             "The upload is truncated or another file; upload it again.",
         )
-    checklist.passed("Size", f"{stored.size_bytes} bytes, as declared")
+    checklist.passed("Size", f"{stored.size_bytes:,} bytes, as declared")
     return stored
 
 
@@ -159,7 +159,7 @@ def _read_onnx(path: Path, checklist: Checklist) -> OnnxFacts:
     checklist.passed(
         "Inputs and outputs",
         f"{len(signature.inputs)} in, {len(signature.outputs)} out, {batches}, "
-        f"{facts.parameter_count} parameters",
+        f"{facts.parameter_count:,} parameters",
     )
     return facts
 

@@ -75,8 +75,10 @@ const showProblem = (error) => {
   at("problem").hidden = false;
   at("problem-text").textContent = error.message;
   at("anyway").hidden = error.code !== "same_bytes";
-  const named = (error.errors ?? []).map(({ field, detail }) => [form.elements[field.replace("metadata.", "")] ?? form.elements.more, detail]);
-  named.filter(([input]) => input instanceof HTMLElement).forEach(([input, detail]) => {
+  const inputOf = (field) => form.elements[field.replace("metadata.", "")] ??
+    (field.startsWith("metadata.") ? form.elements.more : null);
+  const named = (error.errors ?? []).map(({ field, detail }) => [inputOf(field), detail]).filter(([input]) => input);
+  named.forEach(([input, detail]) => {
     const note = document.createElement("span");
     note.className = "err";
     note.dataset.refusal = "";
@@ -84,7 +86,7 @@ const showProblem = (error) => {
     input.setAttribute("aria-invalid", "true");
     input.closest(".field")?.append(note);
   });
-  (named[0]?.[0] ?? at("problem")).focus?.();
+  (named[0]?.[0] ?? at("problem")).focus();
 };
 
 /* Progress: what the store has, plus what is on its way. */
@@ -222,6 +224,7 @@ const go = async ({ isDuplicateAllowed = false } = {}) => {
   run.isPaused = false;
   setBusy(true);
   at("progress").hidden = false;
+  at("drop").scrollIntoView({ block: "nearest" });
   try {
     if (!run.version) {
       run.version = await start(isDuplicateAllowed);

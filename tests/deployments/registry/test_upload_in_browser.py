@@ -162,3 +162,24 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_typed(
     expect(page.locator(".field:has([name=accuracy]) .err")).to_contain_text("0.914")
     expect(page.locator("[name=accuracy]")).to_have_value("91")
     assert apart(ModelVersion.objects.count) == 0
+
+
+def test_known_bytes_are_told_and_sent_again_only_when_wanted(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "detector.onnx"
+    path.write_bytes(onnx_models.linear())
+    page.goto("/upload")
+    page.set_input_files("#file", path)
+    page.click("#send")
+    expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
+    apart(verify_the_only_version)
+
+    page.goto("/upload")
+    page.set_input_files("#file", path)
+    page.click("#send")
+    expect(page.locator("#problem")).to_contain_text("already version 1 of detector")
+    expect(page.locator("#problem")).to_be_focused()
+    assert apart(ModelVersion.objects.count) == 1
+
+    page.click("#anyway")
+    expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
+    assert apart(ModelVersion.objects.count) == 2
