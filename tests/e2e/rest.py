@@ -25,6 +25,8 @@ class Person:
             base_url=f"{demo.url}/api/v1/",
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=30,
+            # A kept connection would fail once its server was killed on purpose.
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     def get(self, path: str) -> Any:

@@ -1,0 +1,128 @@
+"""The main job as two people do it in a browser: upload, request, approve, answers, figures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.e2e.demo_process import ROOT, DemoProcess
+from tests.e2e.rest import Classifier
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
+]
+NAME = "filetype-web"
+Pages = Callable[[str], Page]
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page_of(demo: DemoProcess, browser: Browser, tmp_path: Path) -> Iterator[Pages]:
+    """Signs a person in, in a browser context of their own; fails on what the console complains of."""
+    pages: dict[str, Page] = {}
+    complaints: list[str] = []
+
+    def sign_in(name: str) -> Page:
+        context = browser.new_context(base_url=demo.url)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
+        page.goto("/sign-in")
+        page.get_by_label("Username").fill(name)
+        page.get_by_label("Password").fill(demo.password(name))
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(re.compile(r"/$"))
+        pages[name] = page
+        return page
+
+    yield sign_in
+    for name, page in pages.items():
+        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+    assert complaints == []
+
+
+def upload(page: Page, demo: DemoProcess) -> None:
+    page.goto("/upload")
+    page.set_input_files("#file", demo.samples / "filetype.onnx")
+    page.locator("[name=model]").fill(NAME)
+    page.locator("[name=accuracy]").fill("0.99")
+    page.locator("#send").click()
+    anyway = page.locator("#anyway")
+    expect(page.locator("#anyway:visible, #verification:visible").first).to_be_visible(
+        timeout=60_000
+    )
+    if anyway.is_visible():
+        # Another test of this run has uploaded the same bytes.
+        anyway.click()
+    expect(page.locator("#verification")).to_have_attribute("data-state", "ready", timeout=60_000)
+
+
+def request_deployment(page: Page) -> None:
+    page.get_by_role("link", name="Deploy", exact=True).click()
+    expect(page.locator("[name=name]")).to_have_value(NAME)
+    page.get_by_role("radio", name=re.compile("1 × Tesla-T4")).check()
+    page.get_by_role("button", name="Continue to scaling").last.click()
+    page.locator("[name=memory]").fill("2Gi")
+    page.get_by_role("button", name="Continue to review").last.click()
+    expect(page.locator("#side")).to_contain_text("$")
+    page.locator("[name=comment]").fill("Tells what kind of file an attachment is.")
+    page.get_by_role("button", name="Request this deployment").click()
+    page.wait_for_url(re.compile(rf"/(approvals/\d+|deployments/vision/{NAME})"))
+
+
+def approve(page: Page) -> None:
+    page.goto("/approvals")
+    page.get_by_role("link", name=re.compile(NAME)).first.click()
+    expect(page.get_by_text("Tells what kind of file an attachment is.")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Approve")).click()
+    expect(page.get_by_text(re.compile("approved", re.IGNORECASE)).first).to_be_visible()
+
+
+def test_dropped_file_answers_requests_and_its_price_shows(
+    demo: DemoProcess, page_of: Pages
+) -> None:
+    member = page_of("member")
+    upload(member, demo)
+    request_deployment(member)
+    approve(page_of("lead"))
+
+    member.goto(f"/deployments/vision/{NAME}")
+    expect(member.locator("main .pill", has_text="Ready").first).to_be_visible(timeout=90_000)
+    address = member.locator("main").get_by_text(re.compile(rf"^http://.*/vision/{NAME}$")).first
+    classifier = Classifier(demo, address.inner_text().strip(), NAME)
+    for kind, path in {"python": "manage.py", "yaml": "docker-compose.yml"}.items():
+        assert classifier.kind_of((ROOT / path).read_bytes()) == kind
+    for _ in range(30):
+        classifier.kind_of(b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n")
+
+    member.goto("/")
+    row = member.get_by_role("row").filter(has=member.get_by_role("link", name=NAME, exact=True))
+    expect(row.locator("[data-label=Latency]")).to_contain_text("ms", timeout=60_000)
+    expect(row.locator("[data-label='req/s']")).to_contain_text(re.compile(r"\d"))
+    expect(row.locator("[data-label='$/day']")).to_contain_text("$")
+    expect(member.locator("[data-live=home-requests]")).to_contain_text("/s")
+    expect(member.locator("[data-live=home-spend]")).to_contain_text("$")
+
+
+def test_the_second_team_sees_nothing_of_it(demo: DemoProcess, page_of: Pages) -> None:
+    page = page_of("nlp-member")
+
+    answer = page.goto(f"/deployments/vision/{NAME}")
+
+    assert answer
+    assert answer.status == 404
+    expect(page.get_by_text(NAME)).to_have_count(0)
