@@ -15,7 +15,7 @@ from deployments.api import registry_serializers as shapes
 from deployments.api.registry import read
 from deployments.selectors import registry
 from deployments.services import uploads
-from deployments.services.uploads import UploadDraft
+from deployments.services.upload_drafts import UploadDraft
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
 

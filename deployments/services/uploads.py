@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from deployments.domain import layout, model_names, onnx_files, parts
+from deployments.domain import layout, parts
 from deployments.domain.parts import PartPlan
 from deployments.domain.states import VersionState
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import PartsRefused, StoredPart, UploadMissing
 from deployments.models import Model, ModelVersion
 from deployments.selectors import registry
-from deployments.services import metadata as stated
 from deployments.services import models as model_service
-from deployments.services import version_states
+from deployments.services import upload_drafts, version_states
 from deployments.services.artifact_access import told
+from deployments.services.upload_drafts import UploadDraft
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -37,23 +36,9 @@ from portal.core.errors import Conflict, Invalid, Unavailable
 
 STARTED = register("version.upload_started", "began to upload")
 UPLOAD_WITHIN: Final = timedelta(hours=24)
-MOST_SIGNED_AT_ONCE: Final = 50
 _NUMBER_TRIES: Final = 5
 # When completing dies between the store and the row, the sweep looks this soon.
 _LOOK_AGAIN: Final = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, slots=True)
-class UploadDraft:
-    """What the client says of the file before sending it."""
-
-    filename: str
-    size_bytes: int
-    sha256: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    has_part_checksums: bool = False
-    is_duplicate_allowed: bool = False
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +66,9 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
-    metadata = _check(model_name, draft)
+    metadata = upload_drafts.check(model_name, draft)
     if draft.sha256 and not draft.is_duplicate_allowed:
-        _refuse_same_bytes(team, model_name, draft.sha256)
+        upload_drafts.refuse_same_bytes(team, model_name, draft.sha256)
     token = secrets.token_urlsafe(12)
     key = layout.upload_key(team=team.slug, model=model_name, token=token)
     store = artifacts.store()
@@ -116,7 +101,7 @@ def sign_parts(
     """URLs that take one PUT each, for a small batch of parts. `checksums`: base64 SHA-256 by number."""
     version = _uploading(actor, version_id)
     plan = plan_of(version)
-    _check_numbers(numbers, plan)
+    upload_drafts.check_numbers(numbers, plan)
     if version.has_part_checksums and set(numbers) - set(checksums):
         raise Invalid(
             "This upload promised a SHA-256 with every part; send `checksums` for all numbers.",
@@ -214,43 +199,6 @@ def plan_of(version: ModelVersion) -> PartPlan:
     return PartPlan(version.declared_size_bytes, version.part_size_bytes)
 
 
-def _check(model_name: str, draft: UploadDraft) -> dict[str, Any]:
-    """All problems at once, so that a form can show each beside its field."""
-    most = settings.SLIPWAY_MAX_UPLOAD_BYTES
-    problems = {
-        "model": model_names.model_name_problem(model_name),
-        "filename": model_names.filename_problem(draft.filename),
-    }
-    if draft.size_bytes <= 0:
-        problems["size_bytes"] = "The file is empty; choose the exported model."
-    elif draft.size_bytes > most:
-        problems["size_bytes"] = f"The file is larger than the limit of {most // 2**30} GiB."
-    elif draft.filename.endswith(".onnx") and draft.size_bytes > onnx_files.LARGEST_BYTES:
-        problems["size_bytes"] = "An ONNX file cannot be larger than 2 GiB; quantise the model."
-    if draft.sha256 and not model_names.is_sha256(draft.sha256):
-        problems["sha256"] = "Write the SHA-256 as 64 lower-case hexadecimal digits."
-    cleaned, metadata_problems = stated.clean(draft.metadata)
-    found = {name: words for name, words in problems.items() if words} | metadata_problems
-    if found:
-        raise Invalid(" ".join(found.values()), fields=found)
-    return cleaned
-
-
-def _refuse_same_bytes(team: Team, model_name: str, sha256: str) -> None:
-    twin = (
-        ModelVersion.objects.filter(model__team=team, model__name=model_name, sha256=sha256)
-        .exclude(state=VersionState.FAILED)
-        .first()
-    )
-    if twin is not None:
-        raise Conflict(
-            f"These bytes are already version {twin.number} of {model_name} ({twin.state}). "
-            "Use that one, or say that a second version of them is wanted.",
-            code="same_bytes",
-            fields={"sha256": f"version {twin.number}"},
-        )
-
-
 def _record(
     row: ModelVersion, *, actor: User, team: Team, model_name: str, draft: UploadDraft
 ) -> ModelVersion:
@@ -339,18 +287,4 @@ def _require_complete(state: PartsState) -> None:
             f"Parts {foreign[:5]} do not belong to this file of {state.plan.count} parts. "
             "Abandon the upload and start again.",
             code="parts_foreign",
-        )
-
-
-def _check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
-    if not 1 <= len(numbers) <= MOST_SIGNED_AT_ONCE:
-        raise Invalid(
-            f"Ask for 1 to {MOST_SIGNED_AT_ONCE} parts at once.",
-            fields={"numbers": f"1 to {MOST_SIGNED_AT_ONCE} part numbers"},
-        )
-    wrong = [number for number in numbers if not 1 <= number <= plan.count]
-    if wrong:
-        raise Invalid(
-            f"Part numbers go from 1 to {plan.count}; {wrong[0]} is none.",
-            fields={"numbers": f"1 to {plan.count}"},
         )

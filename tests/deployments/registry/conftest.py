@@ -11,7 +11,7 @@ import pytest
 
 from deployments.models import ModelVersion
 from deployments.services import uploads, verification
-from deployments.services.uploads import UploadDraft
+from deployments.services.upload_drafts import UploadDraft
 from portal.accounts.models import Membership, Team, User
 from portal.core import clock
 

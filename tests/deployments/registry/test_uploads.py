@@ -12,7 +12,7 @@ from deployments.gateways import artifacts
 from deployments.gateways.artifacts import S3Store
 from deployments.models import Model, ModelVersion
 from deployments.services import uploads, verification
-from deployments.services.uploads import UploadDraft
+from deployments.services.upload_drafts import UploadDraft
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, Unavailable

@@ -16,7 +16,7 @@ from deployments.gateways.artifacts import S3Store
 from deployments.models import ModelVersion
 from deployments.services import uploads, verification
 from deployments.services.checklist import LEASE_SECONDS
-from deployments.services.uploads import UploadDraft
+from deployments.services.upload_drafts import UploadDraft
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
 from tests.deployments.registry import onnx_models
