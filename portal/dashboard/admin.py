@@ -1,4 +1,4 @@
-"""Teams with their limits and members, clusters with a test that explains, and prices."""
+"""Teams with their limits and members. For their leads and platform admins."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from fleet.selectors import clusters, prices
-from fleet.services import clusters as cluster_services
-from portal.accounts import policy, teams
+from portal.accounts import teams
 from portal.accounts.models import User
-from portal.core import clock
 from portal.core.errors import DomainError
 from portal.dashboard import admin_overview
 from portal.dashboard.admin_forms import LimitsForm, MemberForm, TeamForm
@@ -74,29 +71,6 @@ def remove_member(request: HttpRequest, user: User, slug: str, username: str) ->
     teams.remove_member(actor=user, team=team, username=username)
     messages.success(request, f"{username} is no longer in {slug}.")
     return redirect("admin-team", slug=slug)
-
-
-@require_GET
-@people_only
-def cluster_list(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
-    return render(request, "dashboard/admin_clusters.html", {"clusters": clusters.list_clusters()})
-
-
-@require_POST
-@people_only
-def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    result = cluster_services.test_connection(actor=user, cluster_id=cluster_id)
-    context = {"clusters": clusters.list_clusters(), "tested_id": cluster_id, "result": result}
-    return render(request, "dashboard/admin_clusters.html", context)
-
-
-@require_GET
-@people_only
-def price_list(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
-    today = clock.now().date()
-    return render(request, "dashboard/admin_prices.html", {"prices": prices.list_prices(on=today)})
 
 
 def _team_page(

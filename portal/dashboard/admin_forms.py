@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from django import forms
 
+from fleet.services.clusters import ClusterDraft
 from portal.accounts.models import Role, Team
 
 
@@ -89,3 +90,43 @@ class MemberForm(forms.Form):
 
     def values(self) -> Member:
         return Member(username=self.cleaned_data["username"], role=self.cleaned_data["role"])
+
+
+class ClusterForm(forms.Form):
+    name = forms.CharField(
+        max_length=40, help_text="The name of a registered cluster changes its connection."
+    )
+    kind = forms.ChoiceField(
+        choices=[
+            ("eks", "Amazon EKS, with the portal's own AWS role"),
+            ("kubeconfig", "kubeconfig file"),
+            ("in-cluster", "the cluster the portal runs in"),
+            ("local", "embedded local cluster"),
+        ]
+    )
+    eks_name = forms.CharField(label="Name in EKS", max_length=100, required=False)
+    kubeconfig_path = forms.CharField(
+        label="Path of the kubeconfig",
+        max_length=400,
+        required=False,
+        help_text="Read by the portal and its workers; never copied.",
+    )
+    region = forms.CharField(
+        max_length=30, initial="us-east-1", help_text="Prices are those of this region."
+    )
+    gateway_url = forms.CharField(
+        label="Gateway address",
+        max_length=200,
+        help_text="Where clients send requests, such as https://models.example.com",
+    )
+
+    def draft(self) -> ClusterDraft:
+        data = self.cleaned_data
+        return ClusterDraft(
+            name=data["name"],
+            kind=data["kind"],
+            gateway_url=data["gateway_url"],
+            region=data["region"],
+            kubeconfig_path=data["kubeconfig_path"],
+            eks_name=data["eks_name"],
+        )

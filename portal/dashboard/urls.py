@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.dashboard import account, admin, audit, frame, jump, slots
+from portal.dashboard import account, admin, admin_fleet, audit, frame, jump, slots
 
 slots.fill()
 
@@ -22,9 +22,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         admin.remove_member,
         name="admin-team-remove",
     ),
-    path("admin/clusters", admin.cluster_list, name="admin-clusters"),
-    path("admin/clusters/<int:cluster_id>/test", admin.test_cluster, name="admin-cluster-test"),
-    path("admin/prices", admin.price_list, name="admin-prices"),
+    path("admin/clusters", admin_fleet.cluster_page, name="admin-clusters"),
+    path(
+        "admin/clusters/<int:cluster_id>/test", admin_fleet.test_cluster, name="admin-cluster-test"
+    ),
+    path("admin/prices", admin_fleet.price_page, name="admin-prices"),
+    path("admin/prices/load", admin_fleet.load_prices, name="admin-prices-load"),
     path("account/tokens", account.token_list, name="tokens"),
     path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
     path("", include("portal.dashboard.home_urls")),

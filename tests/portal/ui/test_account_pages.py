@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
+from fleet.selectors.clusters import list_clusters
 from portal.accounts import teams, tokens
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.accounts.policy import SYSTEM
@@ -181,3 +182,47 @@ def test_jump_with_one_hit_goes_there(people: dict[str, User]) -> None:
 
     assert answer.status_code == 302
     assert answer["Location"] == "/costs"
+
+
+def test_cluster_is_registered_and_its_test_explains_what_is_wrong(
+    people: dict[str, User],
+) -> None:
+    browser = signed_in(people["admin"])
+    form = {
+        "name": "lab",
+        "kind": "kubeconfig",
+        "kubeconfig_path": "/no/such/file",
+        "region": "us-east-1",
+        "gateway_url": "http://127.0.0.1:1",
+    }
+
+    browser.post("/admin/clusters", form)
+    cluster = list_clusters()[0]
+    tested = browser.post(f"/admin/clusters/{cluster.id}/test").content.decode()
+
+    assert cluster.name == "lab"
+    assert "Tested just now" in tested
+    assert "fails:" in tested
+    assert "/no/such/file" in tested
+
+
+def test_cluster_without_its_kubeconfig_is_refused_beside_the_field(
+    people: dict[str, User],
+) -> None:
+    form = {"name": "lab", "kind": "kubeconfig", "region": "r", "gateway_url": "http://h"}
+
+    answer = signed_in(people["admin"]).post("/admin/clusters", form)
+
+    assert answer.status_code == 422
+    assert 'id="id_kubeconfig_path_error"' in answer.content.decode()
+    assert list_clusters() == []
+
+
+def test_prices_are_loaded_by_a_platform_admin_only(people: dict[str, User]) -> None:
+    refused = signed_in(people["lead"]).post("/admin/prices/load")
+    browser = signed_in(people["admin"])
+    browser.post("/admin/prices/load")
+
+    assert refused.status_code == 403
+    assert "g5.xlarge" in browser.get("/admin/prices").content.decode()
+    assert "loaded prices" in browser.get("/audit").content.decode()
