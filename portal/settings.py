@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deployments.domain.states import ChangeState, DeploymentState, VersionState
 from portal import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -186,6 +187,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "VersionState": [state.value for state in VersionState],
+        "ChangeState": [state.value for state in ChangeState],
+        "DeploymentState": [state.value for state in DeploymentState],
+        "StepState": ["done", "current", "ahead"],
+    },
 }
 
 LOGGING = {

@@ -63,7 +63,7 @@ def _checks() -> list[Check]:
     }
     deploy = (*_MANAGE, "check", "--deploy", "--fail-level", "WARNING")
     migrations = (*_MANAGE, "makemigrations", "--check", "--dry-run", "-v", "1")
-    templates = ("--check", "--lint", "--quiet", "templates")
+    templates = ("--check", "--lint", "templates")
     return [
         Check("mypy", (_tool("mypy"),), "Mend the types; read the lines above."),
         Check("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
