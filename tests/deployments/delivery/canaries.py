@@ -1,0 +1,67 @@
+"""A canary under way, its readings, and what the page would show of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from deployments.models import Deployment, Rollout
+from deployments.selectors import rollouts as rollout_selectors
+from deployments.services import changes
+from fleet.models import MetricSample, Pod, Workload
+from tests.deployments.delivery.conftest import World
+
+STEPS = [
+    {"weight": 10, "soak_seconds": 60, "min_requests": 100},
+    {"weight": 50, "soak_seconds": 0, "min_requests": 0},
+]
+
+
+def start(world: World, steps=STEPS) -> tuple[Deployment, Rollout]:
+    """A serving deployment whose canary gets its first step's weight."""
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=steps
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    world.look(deployment)
+    return world.look(deployment), Rollout.objects.get()
+
+
+def send(world: World, name: str, success: int, failure: int = 0, latency_us: int = 4000) -> None:
+    """Readings of one pod: nothing at the step's begin, then so many requests."""
+    workload = Workload.objects.get(name=name)
+    at = world.clock.at
+    pod, _ = Pod.objects.get_or_create(
+        cluster_id=world.cluster_id,
+        uid=name,
+        defaults={
+            "workload": workload,
+            "namespace": "vision",
+            "name": name,
+            "created_at": at,
+            "ready_at": at - timedelta(hours=1),
+        },
+    )
+    last = MetricSample.objects.filter(pod=pod).order_by("-at").first()
+    old = last.request_success if last else 0
+    start_at = at - timedelta(seconds=1)
+    MetricSample.objects.create(pod=pod, at=start_at, request_success=old)
+    MetricSample.objects.create(
+        pod=pod,
+        at=at,
+        request_success=old + success,
+        request_failure=failure,
+        request_duration_us=success * latency_us,
+    )
+
+
+def view(world: World, rollout: Rollout):
+    fresh = rollout_selectors.get_visible(actor=world.lead, rollout_id=rollout.pk)
+    return rollout_selectors.view_of(actor=world.lead, rollout=fresh)
+
+
+def soak(world: World, deployment: Deployment, seconds: float = 61) -> None:
+    world.clock.move(seconds)
+    world.look(deployment)
