@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET
 from deployments.selectors import deployments
 from deployments.services import live_objects
 from deployments.web import cost_data, deployment_frame, overview_data, tab_data
+from deployments.web.fragments import target_of
 from portal.accounts.models import User
 from portal.ui.access import people_only
 
@@ -16,7 +17,9 @@ from portal.ui.access import people_only
 @people_only
 def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    context = overview_data.context_of(deployment)
+    # Every tab polls its head here; the figures would be read for nothing.
+    is_head_only = target_of(request) == "deployment-head"
+    context = {} if is_head_only else overview_data.context_of(deployment)
     parts = {"figures": "delivery/_figures.html", "overview": "delivery/_charts.html"}
     return deployment_frame.show(
         request,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.accounts.models import User
-from portal.ui.htmx import is_partial
+from portal.ui.htmx import STOP_POLLING, is_partial
 
-# htmx stops polling when it gets this.
-STOP_POLLING = 286
+__all__ = ["STOP_POLLING", "respond", "target_of"]
 
 
-def actor_of(request: HttpRequest) -> User:
-    """The signed-in person; views that call this are behind login_required."""
-    return cast("User", request.user)
+def target_of(request: HttpRequest) -> str:
+    """The id of the element that htmx will swap; empty when a whole page is asked for."""
+    target = getattr(getattr(request, "htmx", None), "target", None) or ""
+    return target if is_partial(request) else ""
 
 
 def respond(
@@ -31,8 +30,8 @@ def respond(
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
     """`parts` maps the id of an element to the template of it; htmx names the id it will swap."""
-    target = getattr(getattr(request, "htmx", None), "target", None) or ""
-    if is_partial(request) and parts and target in parts:
+    target = target_of(request)
+    if parts and target in parts:
         done = STOP_POLLING if is_final and request.method == "GET" else status
         return render(request, parts[target], dict(context), status=done)
     return render(request, page, dict(context), status=status)
