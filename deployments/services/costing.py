@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import calendar
-from datetime import datetime
 from decimal import Decimal
 
 from deployments.domain.preflight import Check, Cost
 from deployments.domain.specs import ServingSpec
 from deployments.selectors import quotas
+from fleet.domain.forecast import month_end_amount
 from fleet.selectors import capacity, costs
 from fleet.selectors.capacity import GpuShare
 from portal.accounts.models import Team
@@ -76,10 +75,6 @@ def _forecast(
     hourly = [rate for rate in rates if rate is not None]
     if len(hourly) < len(rates):
         return None
-    return (spent + sum(hourly, Decimal(0)) * _hours_left(clock.now())).quantize(_CENT)
-
-
-def _hours_left(at: datetime) -> Decimal:
-    days = calendar.monthrange(at.year, at.month)[1]
-    end = at.replace(day=days, hour=23, minute=59, second=59)
-    return Decimal(int((end - at).total_seconds())) / 3600
+    return month_end_amount(
+        spent_amount=spent, usd_per_hour_amount=sum(hourly, Decimal(0)), at=clock.now()
+    )
