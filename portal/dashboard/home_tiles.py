@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from fleet.domain.forecast import month_end_amount
 from fleet.domain.metering import minute_of
 from fleet.selectors import costs, serving_now
 from fleet.selectors.serving_now import Held, MinuteOfTeam
@@ -83,9 +84,9 @@ def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
     budget = team.monthly_budget_amount or None
     days = calendar.monthrange(now.year, now.month)[1]
     gone_hours = (now.day - 1) * 24 + now.hour + now.minute / 60
-    rate = held.usd_per_hour_amount
-    left = Decimal(str(days * 24 - gone_hours))
-    forecast = None if rate is None else (spent + rate * left).quantize(_CENT)
+    forecast = month_end_amount(
+        spent_amount=spent, usd_per_hour_amount=held.usd_per_hour_amount, at=now
+    )
     over = forecast - budget if forecast is not None and budget else None
     return SpendTile(
         month=f"{now:%B}",
