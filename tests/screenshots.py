@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
                     target = asked.out / f"{_name_of(path)}-{width}-{theme}.png"
                     take(page, asked.base, path, theme, target, report)
     for complaint in dict.fromkeys(report.complaints):
-        print(complaint)
+        sys.stdout.write(f"{complaint}\n")
     return 1 if report.complaints else 0
 
 

@@ -77,6 +77,8 @@ def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> dic
         None if value is None else f"{i * step:.1f},{26 - (float(value) - low) / spread * 24:.1f}"
         for i, value in enumerate(values)
     ]
+    # A flat zero alarms nobody, whatever it counts.
+    tone = tone if high > 0 else "flat"
     return {"lines": _runs(points), "label": label, "tone": tone, "is_known": len(known) > 1}
 
 

@@ -155,3 +155,8 @@ def test_filters_write_units() -> None:
     assert render("{{ v|gpu_time }}", v=1_800_000) == "0.5000 GPU-h"
     assert render("{{ v|known }}", v=0) == "0"
     assert render("{{ v|initials }}", v="Ana Lopez") == "AL"
+
+
+def test_a_flat_zero_alarms_nobody() -> None:
+    assert 'class="spark flat"' in render('{% sparkline values "errors" "bad" %}', values=[0, 0])
+    assert 'class="spark bad"' in render('{% sparkline values "errors" "bad" %}', values=[0, 1])
