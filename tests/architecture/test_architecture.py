@@ -1,0 +1,143 @@
+"""What the design says of the code as a whole, checked on every run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("portal", "deployments", "fleet")
+_LONGEST_FILE = 300
+_LONGEST_FUNCTION = 60
+
+
+def sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield path
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            yield node
+
+
+def test_imports_follow_the_arrows() -> None:
+    tool = Path(sysconfig.get_path("scripts")) / "lint-imports"
+
+    done = subprocess.run([tool], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in sources()
+        if (count := len(path.read_text().splitlines())) > _LONGEST_FILE
+    }
+
+    assert long == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno
+        and node.end_lineno - node.lineno + 1 > _LONGEST_FUNCTION
+    ]
+
+    assert long == []
+
+
+@pytest.mark.parametrize("name", ["utils", "helpers", "common", "misc"])
+def test_every_module_is_named_after_its_topic(name: str) -> None:
+    assert [path for path in sources() if path.stem == name] == []
+
+
+def test_tasks_are_woken_never_delayed() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in sources()
+        for call in calls(path)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "delay"
+    ]
+
+    assert found == []
+
+
+def test_only_the_kernel_sends_messages() -> None:
+    senders = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        for call in calls(path)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in {"apply_async", "send_task"}
+    }
+
+    assert senders == {"portal/core/wakeups.py"}
+
+
+def test_there_are_no_signals() -> None:
+    pattern = re.compile(
+        r"django\.(db\.models|core|dispatch)[\w.]* import .*\b(post_save|pre_save|receiver|Signal)\b"
+    )
+
+    assert [path for path in sources() if pattern.search(path.read_text())] == []
+
+
+def test_doors_hold_no_queries_and_no_transactions() -> None:
+    pattern = re.compile(r"\.objects\.|\.save\(|transaction\.")
+    doors = [path for path in sources() if {"api", "web"} & set(path.relative_to(ROOT).parts[1:2])]
+    kernel = {"idempotency.py", "models.py"}
+
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in doors
+        if path.name not in kernel
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+    assert found == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    pattern = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplemented)\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+    assert found == []
+
+
+def test_every_celery_task_of_the_schedule_exists() -> None:
+    code = (
+        "import django; django.setup();"
+        "from portal.celery import app; app.loader.import_default_modules();"
+        "from portal import celery_config as c;"
+        "print([s['task'] for s in c.beat_schedule.values() if s['task'] not in app.tasks])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"from tests import environment; environment.apply(); {code}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,84 @@
+"""Documents say what is so: commands exist, links lead somewhere, settings are all described."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.portal.management.test_compose import variables_read
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+_NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_make_target_that_is_named_exists(path: Path) -> None:
+    named = set(re.findall(r"`make ([a-z-]+)", path.read_text()))
+    named |= set(re.findall(r"^(?:\w+=\S+ )*make ([a-z-]+)", path.read_text(), re.MULTILINE))
+
+    assert named <= TARGETS
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_management_command_that_is_named_exists(path: Path) -> None:
+    named = set(re.findall(r"manage\.py ([a-z_]+)", path.read_text())) - _NOT_OURS
+    there = {command.stem for command in ROOT.glob("*/management/commands/*.py")}
+
+    assert named <= there
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_module_that_is_run_exists(path: Path) -> None:
+    for module in re.findall(
+        r"python -m ((?:portal|fleet|deployments|tests)[\w.]*)", path.read_text()
+    ):
+        place = ROOT / module.replace(".", "/")
+
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_relative_link_leads_to_a_file(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):
+        if not re.match(r"[a-z]+:", target):
+            assert (path.parent / target).exists(), target
+
+
+def test_readme_is_short_and_begins_with_two_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+
+    assert len(readme.splitlines()) < 120
+    assert readme.index("make demo") < readme.index("make test")
+
+
+def test_every_setting_is_described_and_nothing_else() -> None:
+    described = set(
+        re.findall(
+            r"^\| `(SLIPWAY_\w+)`", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE
+        )
+    )
+
+    assert described == {name for name in variables_read() if name.startswith("SLIPWAY_")}
+
+
+def test_decisions_are_short_and_numbered_without_gaps() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+
+    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
+    for path in decisions:
+        assert len(path.read_text().splitlines()) <= 15, path.name
+
+
+def test_notebook_is_kept_without_its_output() -> None:
+    notebook = json.loads((ROOT / "docs" / "notebooks" / "quickstart.ipynb").read_text())
+
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
