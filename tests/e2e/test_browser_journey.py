@@ -125,4 +125,5 @@ def test_the_second_team_sees_nothing_of_it(demo: DemoProcess, page_of: Pages) -
 
     assert answer
     assert answer.status == 404
-    expect(page.get_by_text(NAME)).to_have_count(0)
+    page.goto("/deployments")
+    expect(page.get_by_role("link", name=NAME)).to_have_count(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.e2e.demo_process import DemoProcess, wait_for
@@ -64,14 +65,12 @@ def wait_for_phase(person: Person, rollout_id: int, phase: str) -> dict[str, Any
 
 def weights_at(demo: DemoProcess, deployment: str) -> list[int]:
     """As Envoy itself serves them, from its admin interface."""
-    import httpx
-
     port = int((demo.folder / "cluster" / "envoy" / "admin_port").read_text())
     dump = httpx.get(f"http://127.0.0.1:{port}/config_dump").json()
     return sorted(
         cluster["weight"]
         for found in _routes(dump)
-        if f"/vision/{deployment}" in str(found["match"])
+        if f"/vision/{deployment}" in found["match"].values()
         for cluster in found["route"].get("weighted_clusters", {}).get("clusters", [])
     )
 

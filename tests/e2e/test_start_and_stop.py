@@ -101,7 +101,7 @@ def test_secrets_are_readable_by_their_owner_only(name: str, demo: DemoProcess) 
 
 def test_everything_listens_on_this_machine_only(demo: DemoProcess) -> None:
     addresses = {
-        connection.laddr.ip
+        connection.laddr.ip.removeprefix("::ffff:")
         for process in demo.processes()
         for connection in process.net_connections("inet")
         if connection.status == psutil.CONN_LISTEN
