@@ -12,11 +12,11 @@ from portal.core.wakeups import wake
 @pytest.mark.django_db(transaction=True)
 def test_a_wake_up_is_sent_only_after_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[object, ...]] = []
-    task = app.tasks["deployments.sweep_changes"]
+    task = app.tasks["deployments.apply_change"]
     monkeypatch.setattr(task, "apply_async", lambda args, **_: sent.append(args))
 
     with transaction.atomic():
-        wake("deployments.sweep_changes", 7)
+        wake("deployments.apply_change", 7)
         assert sent == []
 
     assert sent == [(7,)]
@@ -31,7 +31,7 @@ def test_a_broker_that_is_down_is_logged_and_nothing_is_raised(
     monkeypatch.setattr(app.amqp, "_producer_pool", None)
 
     with caplog.at_level(logging.WARNING):
-        wake("deployments.sweep_changes", 7)
+        wake("deployments.apply_change", 7)
 
     assert "the sweep will find it" in caplog.text
 
@@ -39,4 +39,4 @@ def test_a_broker_that_is_down_is_logged_and_nothing_is_raised(
 @pytest.mark.django_db(transaction=True)
 def test_a_misspelt_task_fails_loudly() -> None:
     with pytest.raises(app.tasks.NotRegistered):
-        wake("deployments.sweep_chnages")
+        wake("deployments.aply_change")
