@@ -69,17 +69,18 @@ class Launch:
     ignored: tuple[str, ...]
 
 
+def check_machine() -> None:
+    """Raises TritonUnavailable, with the fix, where no Triton could be started."""
+    _stub_of(_wheel_root())
+    _libpython_directory()
+
+
 def install(directory: Path) -> Installation:
     """Find the wheel and lay out one backend directory; raises TritonUnavailable."""
     root = _wheel_root()
     server = root / "pytriton" / "tritonserver"
     binary = server / "bin" / "tritonserver"
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stub = server / "python_backend_stubs" / version / "triton_python_backend_stub"
-    if not stub.is_file():
-        raise TritonUnavailable(
-            f"nvidia-pytriton has no Python backend for Python {version}; use Python 3.11 or 3.12."
-        )
+    stub = _stub_of(root)
     libraries = [root / "nvidia_pytriton.libs", _libpython_directory()]
     backends = directory / "backends"
     target = backends / "python"
@@ -105,6 +106,17 @@ def _wheel_root() -> Path:
             "Triton is not installed: pip install 'slipway[demo]' brings nvidia-pytriton (Linux)."
         ) from error
     return Path(str(distribution.locate_file(""))).resolve()
+
+
+def _stub_of(root: Path) -> Path:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    stubs = root / "pytriton" / "tritonserver" / "python_backend_stubs"
+    stub = stubs / version / "triton_python_backend_stub"
+    if not stub.is_file():
+        raise TritonUnavailable(
+            f"nvidia-pytriton has no Python backend for Python {version}; use Python 3.11 or 3.12."
+        )
+    return stub
 
 
 def _place(source: Path, target: Path) -> None:

