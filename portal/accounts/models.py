@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.core.validators import RegexValidator
 from django.db import models
 
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 
+class UserManager(DjangoUserManager["User"]):
+    def create_superuser(
+        self,
+        username: str,
+        email: str | None = None,
+        password: str | None = None,
+        **extra_fields: Any,
+    ) -> User:
+        """`manage.py createsuperuser` makes the first platform admin."""
+        extra_fields.setdefault("is_platform_admin", True)
+        return super().create_superuser(username, email, password, **extra_fields)
+
+
 class User(AbstractUser):
+    objects = UserManager()
+
     is_platform_admin = models.BooleanField(default=False)
     # What the person chose with the switch; empty follows the system.
     theme = models.CharField(max_length=5, blank=True, default="")
