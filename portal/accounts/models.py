@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
@@ -27,7 +27,7 @@ class UserManager(DjangoUserManager["User"]):
 
 
 class User(AbstractUser):
-    objects = UserManager()
+    objects: ClassVar[UserManager] = UserManager()
 
     is_platform_admin = models.BooleanField(default=False)
     # What the person chose with the switch; empty follows the system.
