@@ -92,6 +92,8 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": SLIPWAY_REDIS_URL,
+        # A cache that hangs must not hold up a sign-in.
+        "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
     }
 }
 

@@ -6,6 +6,8 @@ from django.contrib.auth import views as auth_views
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from portal.ui.sign_in import SignIn
+
 api_v1: list[URLPattern | URLResolver] = [
     path("", include("portal.api.urls")),
     path("", include("deployments.api.urls")),
@@ -14,7 +16,7 @@ api_v1: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns = [
-    path("sign-in", auth_views.LoginView.as_view(template_name="ui/sign_in.html"), name="sign-in"),
+    path("sign-in", SignIn.as_view(), name="sign-in"),
     path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
