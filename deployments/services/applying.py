@@ -46,14 +46,15 @@ def apply_change(*, change_id: int) -> int | None:
         return None
     change = ChangeRequest.objects.select_related(*_RELATED).get(pk=change_id)
     try:
-        return _step(change)
+        begun = _step(change)
     except Conflict:
         # Someone moved it meanwhile; the row says what is next.
-        return None
-    finally:
-        kept = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
-        is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
-        leases.release(ChangeRequest, lease, next_check_at=kept if is_open else None)
+        begun = None
+    # Not after other errors: the lease then ends by itself, and the row is due again at once.
+    kept = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
+    is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
+    leases.release(ChangeRequest, lease, next_check_at=kept if is_open else None)
+    return begun
 
 
 def _step(change: ChangeRequest) -> int | None:

@@ -19,7 +19,7 @@ from deployments.services.requests import (
     request_roll_back,
 )
 from portal.accounts import policy
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid, QuotaExceeded
@@ -47,9 +47,11 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
     policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
     _require_submitted(change)
     _require_same_evidence(change, evidence_hash)
-    _require_still_possible(change)
     at = clock.now()
     with transaction.atomic():
+        # Two approvals at once must not both fit into the same last GPUs.
+        Team.objects.select_for_update(no_key=True).get(pk=change.team.pk)
+        _require_still_possible(change)
         change_states.move(
             actor=actor,
             change=change,
@@ -127,6 +129,7 @@ def _require_same_evidence(change: ChangeRequest, shown: str) -> None:
         ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED).update(
             evidence_hash=fresh
         )
+        change.evidence_hash = fresh
     if shown != fresh:
         raise Conflict(
             "What you saw has changed since: look at the request again, then decide.",

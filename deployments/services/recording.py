@@ -52,13 +52,12 @@ def record(
     stable = _look(deployment, deployment.stable_revision, observation, refusals)
     candidate = _look(deployment, deployment.candidate_revision, observation, refusals)
     looks = [look for look in (stable, candidate) if look is not None]
-    deadline = deployment.progress_deadline_at
     facts = health.Facts(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
         route_problem=observation.route_problem,
         was_ready=deployment.first_ready_at is not None,
-        is_late=deadline is not None and at >= deadline,
+        is_late=_is_late(deployment, at),
         is_retiring=deployment.is_retiring,
     )
     found = health.assess(facts, now=DeploymentState(deployment.state))
@@ -78,23 +77,24 @@ def record(
         for look in looks:
             _note_stages(deployment, look)
         _note_state(deployment, found)
-        _settle_deploy(deployment, found, is_late=facts.is_late)
+        _settle(deployment, found, is_late=facts.is_late)
         _tell_rollout(deployment)
     return not deployment.is_retiring and is_ready and all(look.progress.is_ready for look in looks)
 
 
 def record_silence(deployment_id: int, words: str) -> None:
     """The state stays what was seen last; the reason says that it may no longer be so."""
-    deployment = Deployment.objects.filter(pk=deployment_id).first()
+    deployment = Deployment.objects.select_related("team").filter(pk=deployment_id).first()
     if deployment is None:
         return
     reason = f"{_SILENT} ({words})."
-    if deployment.state_reason == reason:
-        return
     with transaction.atomic():
-        Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
+        if deployment.state_reason != reason:
+            Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
         if not deployment.state_reason.startswith(_SILENT):
             timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
+        if _is_late(deployment, clock.now()):
+            _end_late(deployment, reason)
 
 
 def record_retired(deployment: Deployment, lease: Lease) -> None:
@@ -195,21 +195,38 @@ def _audit_state(deployment: Deployment, state: DeploymentState, reason: str) ->
     )
 
 
-def _settle_deploy(deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
+def _settle(deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
     change = _applying(deployment, ChangeKind.DEPLOY)
-    if change is None:
-        return
-    if found.state == DeploymentState.READY:
+    if change is not None and found.state == DeploymentState.READY:
         change_states.move(
             actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
         )
     elif is_late:
+        _end_late(deployment, found.reason)
+
+
+def _is_late(deployment: Deployment, at: datetime) -> bool:
+    deadline = deployment.progress_deadline_at
+    return deadline is not None and at >= deadline
+
+
+def _end_late(deployment: Deployment, reason: str) -> None:
+    """No request is applied for ever. What the deployment wants stays, and is still worked on.
+
+    Rollouts end by the deadlines of their own phases.
+    """
+    for kind in (ChangeKind.DEPLOY, ChangeKind.RETIRE):
+        change = _applying(deployment, kind)
+        if change is None:
+            continue
+        is_removal = kind == ChangeKind.RETIRE
+        words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
         change_states.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.FAILED,
             action=actions.CHANGE_FAILED,
-            reason=found.reason,
+            reason=words,
         )
 
 
