@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from django.contrib.auth import views as auth_views
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from portal.api import health, views
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
@@ -13,9 +14,13 @@ api_v1: list[URLPattern | URLResolver] = [
     path("", include("deployments.api.urls")),
     path("", include("fleet.api.urls")),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
+    # Last: what is no address of the API is told as a problem, not as a page.
+    re_path("", views.UnknownView.as_view(), name="unknown"),
 ]
 
 urlpatterns = [
+    path("healthz", health.is_running, name="healthz"),
+    path("readyz", health.is_ready, name="readyz"),
     path("sign-in", SignIn.as_view(), name="sign-in"),
     path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
@@ -24,3 +29,6 @@ urlpatterns = [
     path("", include("deployments.web.urls")),
     path("", include("fleet.web.urls")),
 ]
+
+handler400 = "portal.api.border.bad_request"
+handler500 = "portal.api.border.server_error"

@@ -1,11 +1,16 @@
 from django.urls import URLPattern, path
 
-from deployments.api import delivery, delivery_changes
+from deployments.api import delivery, delivery_changes, serving
 
 urlpatterns: list[URLPattern] = [
     path("deployments", delivery.DeploymentsView.as_view(), name="deployments"),
     path("deployments/preflight", delivery.PreflightView.as_view(), name="preflight"),
     path("deployments/<int:deployment_id>", delivery.DeploymentView.as_view(), name="deployment"),
+    path(
+        "deployments/<int:deployment_id>/stats",
+        serving.StatsView.as_view(),
+        name="deployment-stats",
+    ),
     path(
         "deployments/<int:deployment_id>/revisions",
         delivery.RevisionsView.as_view(),

@@ -16,6 +16,7 @@ from deployments.domain.states import VersionState
 from deployments.selectors import registry, registry_lists
 from deployments.selectors.registry_lists import ModelFilter
 from deployments.services import aliases, models
+from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
 
@@ -76,7 +77,7 @@ class ModelsView(IdempotentMixin, GenericAPIView[Any]):
         return Response(shapes.ModelSerializer(model).data, status=status.HTTP_201_CREATED)
 
 
-class ModelView(APIView):
+class ModelView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_model",
         tags=TAGS,
@@ -117,7 +118,18 @@ class AliasesView(APIView):
         return Response(shapes.AliasSerializer(rows, many=True).data)
 
 
-class AliasView(APIView):
+class AliasView(ConditionalMixin, APIView):
+    @extend_schema(
+        operation_id="get_alias",
+        tags=TAGS,
+        responses={200: shapes.AliasSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, team: str, name: str, alias: str) -> Response:
+        found = registry.get_alias(
+            actor=actor_of(request), team_slug=team, model_name=name, alias=alias
+        )
+        return Response(shapes.AliasSerializer(found).data)
+
     @extend_schema(
         operation_id="move_alias",
         tags=TAGS,

@@ -16,6 +16,7 @@ from deployments.api.registry import read
 from deployments.domain.states import VersionState
 from deployments.selectors import registry
 from deployments.services import metadata, versions
+from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
 
@@ -54,7 +55,7 @@ class VersionsView(GenericAPIView[Any]):
         return self.get_paginated_response(shapes.VersionSerializer(page, many=True).data)
 
 
-class VersionView(APIView):
+class VersionView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_version",
         tags=TAGS,

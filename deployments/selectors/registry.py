@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from deployments.domain import model_names
 from deployments.domain.states import VersionState
-from deployments.models import Deployment, Model, ModelVersion
+from deployments.models import Alias, Deployment, Model, ModelVersion
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -23,6 +23,15 @@ def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
     if model is None:
         raise NotFound(f"There is no model {team_slug}/{name}, or you are not in its team.")
     return model
+
+
+def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> Alias:
+    model = get_model(actor=actor, team_slug=team_slug, name=model_name)
+    rows = model.aliases.select_related("version").filter(name=alias)
+    found = None if model_names.alias_problem(alias) else rows.first()
+    if found is None:
+        raise NotFound(f"{model} has no alias {alias}.")
+    return found
 
 
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:

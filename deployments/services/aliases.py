@@ -16,7 +16,7 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
-from portal.core.errors import Conflict, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid
 
 MOVED = register("alias.moved", "moved alias")
 REMOVED = register("alias.removed", "removed alias")
@@ -56,10 +56,7 @@ def move(
 def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
     model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.MOVE_ALIAS, model)
-    rows = model.aliases.select_related("version").filter(name=alias)
-    old = None if model_names.alias_problem(alias) else rows.first()
-    if old is None:
-        raise NotFound(f"{model} has no alias {alias}.")
+    old = registry.get_alias(actor=actor, team_slug=team_slug, model_name=model_name, alias=alias)
     if old.is_protected:
         policy.require(actor, Action.APPROVE, model)
     with transaction.atomic():

@@ -54,8 +54,9 @@ def describe(*, actor: User, team_slug: str, name: str, description: str, task: 
     after = {"description": description, "task": task}
     if before == after:
         return model
+    at = clock.now()
     with transaction.atomic():
-        Model.objects.filter(pk=model.pk).update(**after, changed_at=clock.now())
+        Model.objects.filter(pk=model.pk).update(**after, changed_at=at)
         trail.record(
             actor=actor,
             action=DESCRIBED,
@@ -65,7 +66,7 @@ def describe(*, actor: User, team_slug: str, name: str, description: str, task: 
             before=before,
             after=after,
         )
-    model.description, model.task = description, task
+    model.description, model.task, model.changed_at = description, task, at
     return model
 
 

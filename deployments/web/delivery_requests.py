@@ -14,9 +14,8 @@ from django.views.decorators.http import require_http_methods
 from deployments.domain import wording
 from deployments.domain.states import ChangeKind
 from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import deployments, registry
+from deployments.selectors import deployments, registry, serving
 from deployments.services import changes
-from deployments.web import overview_data
 from deployments.web.request_forms import CanaryForm, RetireForm, RollBackForm
 from deployments.web.service_forms import CommentForm
 from portal.accounts import policy
@@ -102,7 +101,7 @@ def request_retire(request: HttpRequest, user: User, team: str, name: str) -> Ht
         change = form.run(lambda: _ask_retire(user, deployment, form))
         if change is not None:
             return _asked(request, change)
-    stats = overview_data.stats_of(deployment, deployments.revisions_of(deployment))
+    stats = serving.stats_of(deployment, deployments.revisions_of(deployment))
     return _show(request, deployment, form, RETIRE, {"stats": stats})
 
 

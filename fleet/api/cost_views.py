@@ -9,6 +9,7 @@ from dataclasses import asdict
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -92,7 +93,16 @@ class CostSeriesView(APIView):
         return Response(shapes.CostPointSerializer(found, many=True).data)
 
 
+class CsvRenderer(JSONRenderer):
+    """For Accept: text/csv. The file writes itself; what is left to render is problems."""
+
+    media_type = "text/csv"
+    format = "csv"
+
+
 class CostsCsvView(APIView):
+    renderer_classes = (JSONRenderer, CsvRenderer)
+
     @extend_schema(
         operation_id="costs_csv",
         tags=["costs"],
@@ -106,6 +116,8 @@ class CostsCsvView(APIView):
 
 
 class LedgerCsvView(APIView):
+    renderer_classes = (JSONRenderer, CsvRenderer)
+
     @extend_schema(
         operation_id="ledger_csv",
         tags=["costs"],

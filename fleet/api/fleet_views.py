@@ -102,6 +102,7 @@ class PodsView(GenericAPIView[Any]):
         tags=["fleet"],
         description="Pods of your teams that exist now, newest first.",
         parameters=[shapes.PodFilterSerializer],
+        responses=shapes.PodSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         asked = shapes.PodFilterSerializer(data=request.query_params)

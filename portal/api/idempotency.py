@@ -16,7 +16,7 @@ from portal.core.errors import Conflict, Invalid
 
 _KEPT = timedelta(hours=24)
 _ABANDONED = timedelta(minutes=2)
-_LONGEST_KEY = 100
+LONGEST_KEY = 100
 
 
 class IdempotentMixin:
@@ -60,8 +60,8 @@ class _Replay(Exception):
 
 
 def _begin(request: Request, key: str) -> IdempotencyRecord:
-    if len(key) > _LONGEST_KEY:
-        raise Invalid(f"Idempotency-Key is longer than {_LONGEST_KEY} characters.")
+    if len(key) > LONGEST_KEY:
+        raise Invalid(f"Idempotency-Key is longer than {LONGEST_KEY} characters.")
     at = clock.now()
     digest = hashlib.sha256(request.path.encode() + b"\0" + request._request.body).hexdigest()
     mine = IdempotencyRecord.objects.filter(user=request.user.pk, key=key)

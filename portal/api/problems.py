@@ -8,13 +8,13 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import DomainError, Forbidden, Invalid, NotFound
+from portal.core.errors import DomainError, Forbidden, Invalid, NotFound, TooLarge
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -54,18 +54,22 @@ def _as_domain_error(error: Exception) -> DomainError | None:
         return error
     if isinstance(error, Http404):
         return NotFound("There is nothing at this address.")
+    if isinstance(error, RequestDataTooBig):
+        return TooLarge("The body is too large. Files go to the object store, never through here.")
     if isinstance(error, PermissionDenied):
         return Forbidden(str(error) or "You may not do this.")
     if isinstance(error, exceptions.ValidationError):
         fields = _flatten(error.detail)
         names = ", ".join(fields) or "the body"
         return Invalid(f"Check {names}: {'; '.join(fields.values())}", fields=fields)
-    if isinstance(error, exceptions.APIException):
-        result = DomainError(str(error.detail), code=str(error.default_code))
-        result.status = HTTPStatus(error.status_code)
-        result.title = result.status.phrase
-        return result
-    return None
+    return _of_framework(error) if isinstance(error, exceptions.APIException) else None
+
+
+def _of_framework(error: exceptions.APIException) -> DomainError:
+    result = DomainError(str(error.detail), code=str(error.default_code))
+    result.status = HTTPStatus(error.status_code)
+    result.title = result.status.phrase
+    return result
 
 
 def _flatten(detail: Any, prefix: str = "") -> dict[str, str]:

@@ -1,11 +1,31 @@
-"""How the OpenAPI document names our ways to sign in."""
+"""What every operation of the OpenAPI document says without being told: how to sign in, which
+problems it answers with, and that a POST may be repeated under an Idempotency-Key.
+"""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+
+from portal.api.etags import ConditionalMixin
+from portal.api.idempotency import LONGEST_KEY, IdempotentMixin
+from portal.api.problems import CONTENT_TYPE
+
+_CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_ANY = (HTTPStatus.UNAUTHORIZED,)
+_OF_NAMED_THINGS = (HTTPStatus.NOT_FOUND,)
+_OF_INPUT = (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+_OF_BODIES = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+)
+_OF_CHANGES = (HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT)
+_OF_REPEATS = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # an untyped base
@@ -14,3 +34,96 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         return {"type": "http", "scheme": "bearer", "description": "A personal API token"}
+
+
+class ProblemSchema(AutoSchema):
+    """Views list the problems that are their own; those of every such operation are added here."""
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> Any:
+        operation = super().get_operation(*args, **kwargs)
+        if operation is None:
+            return None
+        is_repeatable = self.method == "POST" and isinstance(self.view, IdempotentMixin)
+        is_conditional = isinstance(self.view, ConditionalMixin)
+        added: list[HTTPStatus] = []
+        if is_repeatable:
+            _add_header(operation, _IDEMPOTENCY_KEY)
+            added += _OF_REPEATS
+        if is_conditional and self.method in ConditionalMixin.guarded:
+            _add_header(operation, _IF_MATCH)
+            added.append(HTTPStatus.PRECONDITION_FAILED)
+        if is_conditional and self.method == "GET":
+            operation["responses"]["200"]["headers"] = {"ETag": _ETAG}
+        self._add_problems(operation, [*added, *_problems_of(operation, self.method)])
+        return operation
+
+    def _add_problems(self, operation: dict[str, Any], added: list[HTTPStatus]) -> None:
+        responses = operation["responses"]
+        body = {CONTENT_TYPE: {"schema": self._problem()}}
+        for status in added:
+            responses.setdefault(str(int(status)), {"description": status.phrase})
+        for code, response in responses.items():
+            if int(code) >= HTTPStatus.BAD_REQUEST:
+                response["content"] = body
+        operation["responses"] = dict(sorted(responses.items()))
+
+    def _problem(self) -> dict[str, Any]:
+        component = ResolvedComponent(  # type: ignore[no-untyped-call]  # an untyped class
+            "Problem", ResolvedComponent.SCHEMA, _PROBLEM, "Problem"
+        )
+        self.registry.register_on_missing(component)
+        reference: dict[str, Any] = component.ref
+        return reference
+
+
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457. `code` is stable and for programs, `detail` names object and fix.",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        **dict.fromkeys(("type", "title", "detail", "code"), _TEXT),
+        "status": {"type": "integer"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["field", "detail"],
+                "properties": {"field": _TEXT, "detail": _TEXT},
+            },
+        },
+    },
+}
+
+
+_IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "description": "The same request again under the same key gets the first answer.",
+    "schema": {"type": "string", "maxLength": LONGEST_KEY},
+}
+_IF_MATCH = {
+    "in": "header",
+    "name": "If-Match",
+    "description": "The ETag that was read; refused with 412 when it has changed since.",
+    "schema": {"type": "string"},
+}
+_ETAG = {"description": "Send it back as If-Match.", "schema": {"type": "string"}}
+
+
+def _add_header(operation: dict[str, Any], header: dict[str, Any]) -> None:
+    operation.setdefault("parameters", []).append(header)
+
+
+def _problems_of(operation: dict[str, Any], method: str) -> list[HTTPStatus]:
+    found = list(_ANY)
+    places = {parameter["in"] for parameter in operation.get("parameters", [])}
+    if "path" in places:
+        found += _OF_NAMED_THINGS
+    if "query" in places or "requestBody" in operation:
+        found += _OF_INPUT
+    if "requestBody" in operation:
+        found += _OF_BODIES
+    if method in _CHANGES:
+        found += _OF_CHANGES
+    return found

@@ -13,30 +13,12 @@ from rest_framework.views import APIView
 from portal.accounts import policy, teams, tokens
 from portal.accounts.models import User
 from portal.api import serializers as shapes
+from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
+from portal.core.errors import NotFound
 
-# RFC 9457: `code` is stable and for programs, `detail` names the object and the fix.
-PROBLEM = OpenApiResponse(
-    {
-        "type": "object",
-        "required": ["type", "title", "status", "detail", "code"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-            "code": {"type": "string"},
-            "errors": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"field": {"type": "string"}, "detail": {"type": "string"}},
-                },
-            },
-        },
-    },
-    "A problem, with a stable code",
-)
+# Its body is added by portal.api.schema.
+PROBLEM = OpenApiResponse(None, "A problem, with a stable code")
 
 
 def actor_of(request: Request) -> User:
@@ -112,7 +94,7 @@ class TeamsView(IdempotentMixin, APIView):
         return Response(shapes.TeamSerializer(team).data, status=status.HTTP_201_CREATED)
 
 
-class TeamView(APIView):
+class TeamView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_team",
         tags=["teams"],
@@ -172,6 +154,17 @@ class MemberView(APIView):
         team = teams.get_visible(actor=actor, slug=slug)
         teams.remove_member(actor=actor, team=team, username=username)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class UnknownView(APIView):
+    """Every address and method under /api/v1/ that nothing else answers."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound(f"The API has nothing at {request.path}. It is described at /api/docs.")
 
 
 def _read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:

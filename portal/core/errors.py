@@ -57,6 +57,20 @@ class Conflict(DomainError):
     title = "The state has changed"
 
 
+class Stale(DomainError):
+    """The change was made conditional on a state that is no longer there."""
+
+    code = "stale"
+    status = HTTPStatus.PRECONDITION_FAILED
+    title = "It has changed meanwhile"
+
+
+class TooLarge(DomainError):
+    code = "too_large"
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    title = "The request is too large"
+
+
 class QuotaExceeded(DomainError):
     code = "quota_exceeded"
     status = HTTPStatus.UNPROCESSABLE_ENTITY

@@ -57,6 +57,14 @@ class RecordingCluster:
         except KeyError as error:
             raise ObjectNotFound(f"{kind.plural} {name} not found") from error
 
+    def version(self) -> str:
+        self._answer()
+        return "v1.34.0"
+
+    def groups(self) -> dict[str, list[str]]:
+        self._answer()
+        return {"gateway.networking.k8s.io": ["v1"], "serving.kserve.io": ["v1beta1"]}
+
     def list_all(self, kind, *, namespace=None, labels=None) -> Listing:
         self._answer()
         found = [

@@ -1,0 +1,69 @@
+"""How a deployment answers right now."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api.delivery_serializers import Shape
+from deployments.selectors import deployments, serving
+from portal.api.views import PROBLEM, actor_of
+
+
+class LatencySplitSerializer(Shape):
+    """Where the mean successful request spends its time."""
+
+    queue_ms = serializers.FloatField(allow_null=True)
+    input_ms = serializers.FloatField(allow_null=True)
+    compute_ms = serializers.FloatField(allow_null=True)
+    output_ms = serializers.FloatField(allow_null=True)
+
+
+class ServingStatsSerializer(Shape):
+    """Over the last `seconds`, summed over the pods; null is not known."""
+
+    seconds = serializers.IntegerField()
+    requests_per_second = serializers.FloatField(allow_null=True)
+    error_ratio = serializers.FloatField(allow_null=True)
+    mean_latency_ms = serializers.FloatField(allow_null=True)
+    latency_split = LatencySplitSerializer(source="*")
+    p95_ms = serializers.FloatField(allow_null=True, help_text="the slowest pod's")
+    p95_source = serializers.CharField(help_text="what measured it; empty without p95_ms")
+    busy_ratio = serializers.FloatField(allow_null=True)
+    busy_source = serializers.CharField()
+    mean_batch_size = serializers.FloatField(allow_null=True)
+    pending_requests = serializers.IntegerField(allow_null=True)
+    success = serializers.IntegerField()
+    failure = serializers.IntegerField()
+    inferences = serializers.IntegerField()
+    pods = serializers.IntegerField()
+    latest_at = serializers.DateTimeField(allow_null=True, help_text="when a pod was last read")
+
+
+class RevisionStatsSerializer(Shape):
+    number = serializers.IntegerField()
+    role = serializers.CharField(help_text="stable or candidate")
+    stats = ServingStatsSerializer(allow_null=True)
+
+
+class DeploymentStatsSerializer(Shape):
+    seconds = serializers.IntegerField()
+    total = ServingStatsSerializer(
+        allow_null=True, help_text="null: no pod was read in these seconds"
+    )
+    revisions = RevisionStatsSerializer(many=True)
+
+
+class StatsView(APIView):
+    @extend_schema(
+        operation_id="get_deployment_stats",
+        tags=["deployments"],
+        responses={200: DeploymentStatsSerializer, 404: PROBLEM},
+        description="Requests, errors, latency and busy time of the last minutes. Null is not known.",
+    )
+    def get(self, request: Request, deployment_id: int) -> Response:
+        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
+        return Response(DeploymentStatsSerializer(serving.by_revision(found)).data)

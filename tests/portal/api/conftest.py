@@ -1,0 +1,54 @@
+"""The world of delivery tests, with one of everything that an address of the API can name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from deployments.models import Alias, Deployment, Rollout
+from deployments.services import changes
+from portal.accounts import tokens
+from portal.core import clock
+from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
+
+__all__ = ["World", "cluster_calls", "moving_clock", "world"]
+STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
+
+
+@dataclass
+class FullWorld:
+    """`names` holds, by path parameter, what exists and belongs to team vision."""
+
+    world: World
+    deployment: Deployment
+    names: dict[str, Any]
+
+
+@pytest.fixture
+def full_world(world: World, s3_store: object) -> FullWorld:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    Alias.objects.create(
+        model=world.version1.model, name="champion", version=world.version1, moved_at=clock.now()
+    )
+    token = tokens.make(actor=world.admin, name="notebook", days=7)
+    names = {
+        "slug": "vision",
+        "team": "vision",
+        "name": world.version1.model.name,
+        "number": 1,
+        "alias": "champion",
+        "username": "member",
+        "version_id": world.version1.pk,
+        "cluster_id": world.cluster_id,
+        "deployment_id": deployment.pk,
+        "change_id": change.pk,
+        "rollout_id": Rollout.objects.get().pk,
+        "token_id": token.row.pk,
+    }
+    return FullWorld(world, deployment, names)

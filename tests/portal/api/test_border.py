@@ -1,0 +1,154 @@
+"""What the API answers where no view of it is asked, or none may answer: always a problem."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client, RequestFactory
+from rest_framework.test import APIClient
+
+from portal.api import border, views
+from portal.api.problems import CONTENT_TYPE
+from tests.factories import TeamFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in() -> Client:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(UserFactory())
+    return client
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing-here",
+        "nothing-here/",
+        "teams/",
+        "me/tokens/not-a-number",
+        "",
+        "models/vision/a%00b",
+        "deployments?search=a%00b",
+        "deployments?cursor=a%00b",
+    ],
+)
+def test_an_address_the_api_does_not_know_is_a_problem(path: str) -> None:
+    answer = signed_in().get(f"/api/v1/{path}")
+
+    assert answer.status_code in {404, 422}
+    assert answer["Content-Type"] == CONTENT_TYPE
+    assert answer.json()["status"] == answer.status_code
+
+
+@pytest.mark.parametrize(
+    "path", ["teams/vision/members/a%00b", "models/vision/a/aliases/a%00b", "me/tokens/99999999999"]
+)
+def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
+    client = APIClient()
+    client.force_authenticate(UserFactory(is_platform_admin=True))
+    TeamFactory(slug="vision")
+
+    answer = client.delete(f"/api/v1/{path}")
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
+
+
+@pytest.mark.parametrize("method", ["delete", "put", "patch"])
+def test_a_method_that_an_address_does_not_know_is_a_problem(method: str) -> None:
+    client = APIClient()
+    client.force_authenticate(UserFactory())
+
+    answer = getattr(client, method)("/api/v1/me")
+
+    assert answer.status_code == 405
+    assert answer["Content-Type"] == CONTENT_TYPE
+    assert answer.json()["code"] == "method_not_allowed"
+    assert answer["Allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_nobody_is_told_how_to_sign_in() -> None:
+    answer = Client().get("/api/v1/me")
+
+    assert (answer.status_code, answer["Content-Type"]) == (401, CONTENT_TYPE)
+    assert answer["WWW-Authenticate"] == 'Bearer realm="slipway"'
+
+
+@pytest.mark.parametrize("header", ["Bearer slp_unknown", "bearer \xe9", "Bearer a b c", "Basic x"])
+def test_a_token_that_is_none_is_refused(header: str) -> None:
+    answer = Client().get("/api/v1/me", headers={"Authorization": header})
+
+    assert (answer.status_code, answer["Content-Type"]) == (401, CONTENT_TYPE)
+
+
+def test_a_session_without_the_csrf_token_is_refused_with_a_problem() -> None:
+    answer = signed_in().post("/api/v1/me/tokens", {"name": "x"}, content_type="application/json")
+
+    assert (answer.status_code, answer["Content-Type"]) == (403, CONTENT_TYPE)
+    assert "CSRF" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"\xff", "application/json", 400),
+        (b"[" * 200_000, "application/json", 400),
+        (b"[1]", "application/json", 422),
+        (b"null", "application/json", 422),
+        (b'{"name": "a\\u0000b"}', "application/json", 422),
+        (b'{"name": "\\ud800"}', "application/json", 422),
+        (b'{"name": "n", "days": 1e999}', "application/json", 422),
+        (b'{"name": "n", "days": ' + b"9" * 5000 + b"}", "application/json", 400),
+        (b"name=x", "application/x-www-form-urlencoded", 415),
+        (b'{"name": "' + b"x" * 3_000_000 + b'"}', "application/json", 413),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.parametrize("key", ["", "k"])
+def test_a_body_that_cannot_be_read_is_a_problem(
+    body: bytes, content_type: str, status: int, key: str
+) -> None:
+    client = APIClient()
+    client.force_authenticate(UserFactory())
+    headers = {"Idempotency-Key": key} if key else {}
+
+    answer = client.generic(
+        "POST", "/api/v1/me/tokens", body, content_type=content_type, headers=headers
+    )
+
+    assert (answer.status_code, answer["Content-Type"]) == (status, CONTENT_TYPE), answer.content
+
+
+@pytest.mark.parametrize("path", ["costs.csv", "costs/ledger.csv"])
+@pytest.mark.parametrize("accept", ["text/csv", "*/*", "application/json", "text/html,*/*;q=0.8"])
+def test_a_csv_is_given_to_whoever_asks_for_one(path: str, accept: str) -> None:
+    client = APIClient()
+    client.force_authenticate(UserFactory())
+
+    answer = client.get(f"/api/v1/{path}", headers={"Accept": accept})
+
+    assert (answer.status_code, answer["Content-Type"]) == (200, "text/csv; charset=utf-8")
+
+
+def test_our_own_fault_is_a_problem_for_programs_and_a_page_for_people(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(views, "actor_of", fail)
+    client = Client(raise_request_exception=False)
+    client.force_login(UserFactory())
+
+    answer = client.get("/api/v1/me")
+    page = border.server_error(RequestFactory().get("/models"))
+
+    assert (answer.status_code, answer["Content-Type"]) == (500, CONTENT_TYPE)
+    assert answer.json()["code"] == "internal_error"
+    assert (page.status_code, page["Content-Type"]) == (500, "text/html; charset=utf-8")
+
+
+def test_a_host_that_is_not_ours_is_a_problem() -> None:
+    answer = Client().get("/api/v1/me", headers={"Host": "evil.example"})
+
+    assert (answer.status_code, answer["Content-Type"]) == (400, CONTENT_TYPE)

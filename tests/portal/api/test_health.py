@@ -1,0 +1,54 @@
+"""Probes of the web process."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from portal.api import health
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("/healthz", "process: ok\n"), ("/readyz", "database: ok\nbroker: ok\n")],
+)
+def test_anyone_may_ask_whether_it_runs(path: str, words: str) -> None:
+    answer = Client().get(path)
+
+    assert (answer.status_code, answer.content.decode()) == (200, words)
+    assert answer["Content-Type"] == "text/plain"
+    assert Client().post(path).status_code == 405
+
+
+def test_a_probe_without_tls_is_answered(settings: pytest.FixtureRequest) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+
+    assert Client().get("/readyz").status_code == 200
+    assert Client().get("/sign-in").status_code == 301
+
+
+def test_a_broker_that_is_away_makes_it_not_ready_but_it_still_runs(settings: object) -> None:
+    settings.SLIPWAY_REDIS_URL = "redis://127.0.0.1:1/0"
+
+    answer = Client().get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.content.decode() == "database: ok\nbroker: does not answer\n"
+    assert Client().get("/healthz").status_code == 200
+
+
+def test_why_the_database_is_away_is_logged_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise OperationalError("password of slipway refused")
+
+    monkeypatch.setattr(health, "_PARTS", {"database": fail})
+
+    answer = Client().get("/readyz")
+
+    assert (answer.status_code, answer.content) == (503, b"database: does not answer\n")
+    assert "password of slipway refused" in caplog.text
