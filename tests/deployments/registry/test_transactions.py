@@ -1,0 +1,54 @@
+"""Nothing waits for the object store while a transaction is open."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from deployments.domain.states import VersionState
+from deployments.gateways import artifacts
+from deployments.gateways.artifacts import S3Store
+from deployments.models import ModelVersion
+from deployments.services import uploads, verification
+from tests.deployments.registry import onnx_models
+from tests.deployments.registry.conftest import People, Upload
+from tests.network_guard import CalledInTransaction, Guarded
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def calls(transactional_db: None, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made: list[str] = []
+    monkeypatch.setattr(artifacts, "store", lambda: Guarded(s3_store, made))
+    return made
+
+
+def test_the_guard_itself_sees_a_call_inside_a_transaction(calls: list[str]) -> None:
+    with pytest.raises(CalledInTransaction), transaction.atomic():
+        artifacts.store().list_keys("")
+
+
+def test_uploading_and_verifying(calls: list[str], upload: Upload) -> None:
+    version = upload(onnx_models.linear())
+    verification.advance(version.pk)
+
+    assert ModelVersion.objects.get().state == VersionState.READY
+    assert {"create_upload", "complete_upload", "head", "read", "copy", "put"} <= set(calls)
+
+
+def test_failing_and_abandoning(calls: list[str], upload: Upload, people: People) -> None:
+    refused = upload(b"no model at all", model="rubbish")
+    verification.advance(refused.pk)
+    verification.advance(refused.pk)
+    given_up = uploads.start(
+        actor=people.member,
+        team_slug="vision",
+        model_name="detector",
+        draft=uploads.UploadDraft(filename="a.onnx", size_bytes=10),
+    )
+    uploads.abandon(actor=people.member, version_id=given_up.pk)
+    verification.advance(given_up.pk)
+
+    assert set(ModelVersion.objects.values_list("state", flat=True)) == {VersionState.FAILED}
+    assert {"abort_upload", "delete_all_versions"} <= set(calls)
