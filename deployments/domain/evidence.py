@@ -113,7 +113,7 @@ def _judge_share(weight: int, min_requests: int, stable: Counts, candidate: Coun
     limit = f"{expected.low:.1%} to {expected.high:.1%}"
     is_small = total < min_requests
     verdict = Verdict.PASSED if is_right else Verdict.NOT_ENOUGH if is_small else Verdict.FAILED
-    words = f"the candidate got {mine} of {total} requests; {weight} % were asked for" + (
+    words = f"the candidate got {mine:,} of {total:,} requests; {weight} % were asked for" + (
         "" if is_right else ", so the split is not what was asked for"
     )
     return Guard(
@@ -142,7 +142,7 @@ def _judge_errors(min_requests: int, stable: Counts, candidate: Counts) -> Guard
         limit=f"≤ {limit:.2%}",
         n=n,
         verdict=Verdict.PASSED if is_good else Verdict.FAILED,
-        words=f"{candidate.failure} of {n} requests failed",
+        words=f"{candidate.failure:,} of {n:,} requests failed",
     )
 
 
@@ -181,7 +181,7 @@ def _undecided(guard: str, limit: str, n: int | None, why: str) -> Guard:
 def _too_few(n: int | None, needed: int) -> str:
     if n is None:
         return "the candidate's requests are not known"
-    return f"{n} of {needed} requests so far"
+    return f"{n:,} of {needed:,} requests so far"
 
 
 def _percent(ratio: float | None) -> str:

@@ -6,11 +6,13 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from deployments.domain.progress import STAGES
 from deployments.domain.states import DeploymentState, VersionState
 from deployments.models import Deployment, DeploymentEvent, ModelVersion
 from deployments.selectors import deployments, pages_list, registry
 from portal.accounts.models import User
 
+_STEPS_OF_A_START = (*STAGES, "rollout started", "rollout preparing")
 _BAD_VERSIONS = (VersionState.QUARANTINED, VersionState.FAILED)
 
 
@@ -42,6 +44,10 @@ def has_versions(*, actor: User, team_slug: str) -> bool:
 
 
 def recent_events(*, actor: User, team_slug: str, limit: int) -> QuerySet[DeploymentEvent]:
+    """What people did and what came of it; the timeline has every step in between."""
     visible = deployments.list_visible_to(actor, team_slug=team_slug, with_retired=True)
     rows = DeploymentEvent.objects.filter(deployment__in=visible.values("pk"))
+    rows = rows.exclude(kind__in=_STEPS_OF_A_START).exclude(
+        kind="state", message__startswith=DeploymentState.PROGRESSING
+    )
     return rows.select_related("deployment__team")[:limit]

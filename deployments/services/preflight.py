@@ -137,11 +137,14 @@ def check_quota(team: Team, spec: ServingSpec, *, without_change_id: int | None 
     if total <= team.quota_gpus:
         return Check("Quota", ok=True, detail=detail)
     left = max(0, team.quota_gpus - committed)
-    fix = (
-        f"{left} GPUs are left: lower the most replicas to {left // spec.gpus}, retire something, "
-        "or ask a platform admin for more."
-    )
+    fitting = left // spec.gpus
+    lower = f"lower the most replicas to {fitting}, " if fitting >= spec.min_replicas else ""
+    fix = f"{_gpus(left)} left: {lower}retire something, or ask a platform admin for more."
     return Check("Quota", ok=False, detail=detail, fix=fix)
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU is" if count == 1 else f"{count or 'No'} GPUs are"
 
 
 def _asked(

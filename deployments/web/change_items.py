@@ -86,7 +86,8 @@ def _detail_of(change: ChangeRequest) -> str:
     parts = [change.deployment.team.slug, change.deployment.cluster.name]
     if change.revision is not None:
         spec = change.revision.spec
-        parts.append(f"{spec['gpus']} \N{MULTIPLICATION SIGN} {spec['instance_type']}")
+        unit = "GPU" if spec["gpus"] == 1 else "GPUs"
+        parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if change.steps:
         parts.append(wording.step_words(change.steps))

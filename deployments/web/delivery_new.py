@@ -94,6 +94,8 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
 def _first_look(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     draft = build(user, team, {"version": request.GET.get("version", "")})
     at = "serving" if draft.version else "model"
+    if draft.version is None and len(draft.versions) == 1:
+        draft = build(user, team, {"version": str(draft.versions[0].pk)})
     draft.form.errors.clear()
     return _show(request, draft, at=at)
 

@@ -14,11 +14,11 @@ from django.views.decorators.http import require_http_methods
 
 from deployments.domain import wording
 from deployments.domain.states import RolloutPhase
-from deployments.models import Deployment, Rollout
+from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.selectors import changes, deployments, rollouts
 from deployments.selectors.rollouts import RolloutView, StepView
 from deployments.services import rollouts as rollout_services
-from deployments.web import change_items, deployment_frame, tab_data
+from deployments.web import change_items, deployment_frame, rollout_story
 from deployments.web.change_items import FieldLine
 from deployments.web.service_forms import RolloutForm
 from fleet.selectors import serving_now
@@ -107,7 +107,10 @@ def _show(
         deployment,
         "rollout",
         context,
-        parts={"rollout": "delivery/_rollout.html"},
+        parts={
+            "rollout": "delivery/_rollout_board.html",
+            "rollout-traffic": "delivery/_rollout_traffic.html",
+        },
         is_final=view is None or view.is_final,
         status=form.status if form.is_bound else 200,
     )
@@ -115,20 +118,23 @@ def _show(
 
 def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
     phase = RolloutPhase(found.phase)
-    running = phase == RolloutPhase.RUNNING
-    failing = [guard for guard in view.guards if guard.verdict == "fail"]
+    change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
+    no_promotion = rollout_story.why_no_promotion(found, view)
+    no_full = rollout_story.why_no_full_promotion(found, view)
     text = deployment_frame.rollout_text(found) if found.steps else _direct_words(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
-        "events": tab_data.event_rows(rollouts.events_of(found)[:30]),
+        "story": rollout_story.story_of(found, change),
+        "verdict": rollout_story.verdict_of(view),
+        "traffic": rollout_story.traffic_of(found),
         "says": _says(found, view),
         "rollout_text": text,
         "rollout_tone": deployment_frame.rollout_tone(found),
         "can_pause": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         "can_abort": phase != RolloutPhase.ABORTING,
-        "can_promote": running and view.is_promotable,
-        "can_promote_fully": running and not failing,
-        "change_lines": _changed(found),
+        "no_promotion": no_promotion,
+        "no_full_promotion": no_full,
+        "change_lines": _changed(change),
         "both_cost": _cost_of_candidate(found),
     }
 
@@ -141,9 +147,13 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
         if left:
             words = f"{wording.duration_words(left)} of {soak} left"
         seen = "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
-        needs = f"needs {step.min_requests:,} requests: {seen}" if step.min_requests else ""
+        needs = f"{seen} of {step.min_requests:,} requests" if step.min_requests else ""
+        if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
+            needs = f"{seen} requests, enough"
     else:
         words = "passed" if step.state == "done" else f"soaks {soak}"
+        if step.state == "ahead" and not step.soak_seconds:
+            words = "no soak"
         needs = "a person promotes" if step.state == "ahead" else ""
     return StepItem(step, _TONES[step.state], words, needs)
 
@@ -153,7 +163,7 @@ def _says(found: Rollout, view: RolloutView) -> Says:
     stable = found.stable_revision
     replaces = f"r{stable.number} is drained and removed once the gateway sends it nothing."
     if view.next_weight is None:
-        promote = "Possible while a step runs."
+        promote = ""
     elif view.next_weight == 100:
         promote = f"Sends all requests to {candidate}. {replaces}"
     else:
@@ -181,9 +191,8 @@ def _direct_words(phase: RolloutPhase) -> str:
     return words.get(phase, phase.value.capitalize())
 
 
-def _changed(found: Rollout) -> list[FieldLine]:
+def _changed(change: ChangeRequest | None) -> list[FieldLine]:
     """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
-    change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
     lines = change_items.lines_of(change) if change else []
     return [line for line in lines if line.is_changed and line.before]
 

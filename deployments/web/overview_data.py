@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.selectors import deployments
-from deployments.selectors.deployments import RevisionStatus
+from deployments.selectors import deployments, serving
+from fleet.domain.metering import minute_of
 from fleet.domain.telemetry import ServingStats
 from fleet.selectors import telemetry
 from fleet.selectors.telemetry import MinutePoint
@@ -17,8 +17,7 @@ from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Chart, Mark, Point
 
-_WINDOW_SECONDS = 300
-_CHARTED = timedelta(hours=1)
+CHARTED = timedelta(hours=1)
 _MOST_MARKS = 6
 # Events that move traffic; a reader looks for them when a line bends.
 _MARKED = ("approved", "rollout")
@@ -32,10 +31,18 @@ class Part:
     tone: str
 
 
+@dataclass(frozen=True, slots=True)
+class TrafficCharts:
+    """None where nothing was measured."""
+
+    requests: Chart | None
+    latency: Chart | None
+
+
 def context_of(deployment: Deployment) -> dict[str, Any]:
     revisions = deployments.revisions_of(deployment)
-    stats = stats_of(deployment, revisions)
-    since = clock.now() - _CHARTED
+    stats = serving.stats_of(deployment, revisions)
+    since = clock.now() - CHARTED
     points = {
         revision.role: telemetry.series(
             cluster_id=deployment.cluster_id,
@@ -45,29 +52,27 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         )
         for revision in revisions
     }
-    marks = _marks(deployment, since)
+    drawn = traffic_charts(points, marks=_marks(deployment, since))
     return {
         "revisions": revisions,
         "stats": stats,
-        "window_words": f"last {_WINDOW_SECONDS // 60} minutes",
+        "window_words": f"last {serving.WINDOW_SECONDS // 60} minutes",
         "split": _split(stats) if stats else [],
-        "requests_chart": _chart(
-            points, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
-        ),
-        "latency_chart": _chart(
-            points, lambda one: one.mean_latency_ms, "Mean latency per request", "ms", marks
-        ),
+        "requests_chart": drawn.requests,
+        "latency_chart": drawn.latency,
     }
 
 
-def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    if not revisions:
-        return None
-    return telemetry.stats(
-        cluster_id=deployment.cluster_id,
-        namespace=deployment.namespace,
-        names=[revision.workload_name for revision in revisions],
-        seconds=_WINDOW_SECONDS,
+def traffic_charts(
+    by_role: Mapping[str, list[MinutePoint]], *, marks: Sequence[Mark]
+) -> TrafficCharts:
+    return TrafficCharts(
+        requests=_chart(
+            by_role, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
+        ),
+        latency=_chart(
+            by_role, lambda one: one.mean_latency_ms, "Mean latency per request", "ms", marks
+        ),
     )
 
 
@@ -88,17 +93,21 @@ def _split(stats: ServingStats) -> list[Part]:
 
 
 def _chart(
-    by_role: dict[str, list[MinutePoint]],
+    by_role: Mapping[str, list[MinutePoint]],
     value: Callable[[MinutePoint], float | None],
     label: str,
     unit: str,
     marks: Sequence[Mark],
 ) -> Chart | None:
-    """None when nothing was measured: an empty chart would look like zero."""
+    """None when nothing was measured: an empty chart would look like zero.
+
+    The running minute is left out: it is not over, so it would look like a fall.
+    """
+    running = minute_of(clock.now())
     found = [
         Point(at, role, amount)
         for role, points in by_role.items()
-        for at, amount in _with_gaps([(one.at, value(one)) for one in points])
+        for at, amount in _with_gaps([(one.at, value(one)) for one in points if one.at < running])
     ]
     if not any(point.value is not None for point in found):
         return None

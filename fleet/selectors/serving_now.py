@@ -10,7 +10,7 @@ from decimal import Decimal
 from django.db.models import Min, Sum
 
 from fleet.domain.metering import minute_of
-from fleet.models import GPU_PPM, GpuLease, WorkloadMinute
+from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
 from fleet.selectors import prices
 from fleet.selectors.prices import PriceBook, PriceKey
 from portal.core import clock
@@ -48,6 +48,7 @@ class MinuteOfTeam:
     at: datetime
     success: int
     failure: int
+    duration_us: int
 
 
 def traffic_of(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
@@ -78,7 +79,7 @@ def held_by(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Held]:
         workload__namespace__in={key.namespace for key in keys},
         workload__name__in={key.name for key in keys},
         ended_at=None,
-    ).select_related("workload", "node", "cluster")
+    ).select_related("workload", "node__cluster")
     book = prices.book({lease.node.instance_type for lease in leases})
     held: dict[WorkloadKey, Held] = {}
     for lease in leases:
@@ -91,17 +92,30 @@ def held_by(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Held]:
 
 
 def held_by_team(*, team_slug: str) -> Held:
-    """All that the team's pods hold now, registered workload or not."""
-    leases = list(
-        GpuLease.objects.filter(team_slug=team_slug, ended_at=None).select_related(
-            "node", "cluster"
-        )
-    )
+    return held_by_teams(team_slugs=[team_slug])
+
+
+def held_by_teams(*, team_slugs: Collection[str]) -> Held:
+    """All that the teams' pods hold now, registered workload or not."""
+    rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
+    leases = list(rows.select_related("node__cluster"))
     book = prices.book({lease.node.instance_type for lease in leases})
     total = Held(Decimal(0), Decimal(0))
     for lease in leases:
         total = _plus(total, lease, book)
     return total
+
+
+def whole_fleet() -> Held:
+    """Every GPU of every node there is now, held or idle: what the ledger's rows add up to."""
+    nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
+    book = prices.book({node.instance_type for node in nodes})
+    found = [_price_of_node(node, book) for node in nodes]
+    known = [amount for amount in found if amount is not None]
+    return Held(
+        gpus=Decimal(sum(node.gpu_count for node in nodes)),
+        usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(found) else None,
+    )
 
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[MinuteOfTeam]:
@@ -113,7 +127,11 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[MinuteOfTeam]:
             observed_ms__gt=0,
         )
         .values_list("start")
-        .annotate(success=Sum("request_success"), failure=Sum("request_failure"))
+        .annotate(
+            success=Sum("request_success"),
+            failure=Sum("request_failure"),
+            duration=Sum("request_duration_us"),
+        )
         .order_by("start")
     )
     return [MinuteOfTeam(*row) for row in rows]
@@ -131,10 +149,13 @@ def _plus(before: Held | None, lease: GpuLease, book: PriceBook) -> Held:
 
 
 def _price_of(lease: GpuLease, book: PriceBook) -> Decimal | None:
-    node = lease.node
-    region = node.region or lease.cluster.region
-    key = PriceKey(node.instance_type, region, node.capacity_type)
-    price = book.on(key, clock.now().date())
-    if price is None or not node.gpu_count:
+    amount = _price_of_node(lease.node, book)
+    if amount is None or not lease.node.gpu_count:
         return None
-    return price.usd_per_hour_amount * lease.share_ppm / (node.gpu_count * GPU_PPM)
+    return amount * lease.share_ppm / (lease.node.gpu_count * GPU_PPM)
+
+
+def _price_of_node(node: Node, book: PriceBook) -> Decimal | None:
+    region = node.region or node.cluster.region
+    price = book.on(PriceKey(node.instance_type, region, node.capacity_type), clock.now().date())
+    return price.usd_per_hour_amount if price else None

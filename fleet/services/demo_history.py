@@ -62,11 +62,11 @@ _NODES: Final = (
 )
 _ALL_DAY: Final = range(24)
 _WORKLOADS: Final = (
-    PastWorkload("vision", "ocr", 1, "local-a10g-1", 1, 20, 9, _ALL_DAY, 80_000, 21_000),
-    PastWorkload("vision", "ocr", 2, "local-a10g-1", 1, 9, 0, _ALL_DAY, 120_000, 14_000),
-    PastWorkload("vision", "defects", 1, "local-t4-1", 1, 18, 0, range(6, 20), 40_000, 33_000),
-    PastWorkload("nlp", "intent", 1, "local-a10g-2", 1, 15, 0, _ALL_DAY, 150_000, 9_000),
-    PastWorkload("nlp", "translate", 1, "local-t4-1", 2, 12, 1, range(6), 9_000, 180_000),
+    PastWorkload("vision", "ocr", 1, "local-a10g-1", 1, 20, 9, _ALL_DAY, 135_000, 21_000),
+    PastWorkload("vision", "ocr", 2, "local-a10g-1", 1, 9, 0, _ALL_DAY, 190_000, 14_000),
+    PastWorkload("vision", "defects", 1, "local-t4-1", 1, 18, 0, range(6, 20), 75_000, 33_000),
+    PastWorkload("nlp", "intent", 1, "local-a10g-2", 1, 15, 0, _ALL_DAY, 190_000, 9_000),
+    PastWorkload("nlp", "translate", 1, "local-t4-1", 2, 12, 1, range(6), 40_000, 180_000),
 )
 
 

@@ -10,13 +10,16 @@ from datetime import datetime
 from decimal import Decimal
 from urllib.parse import urlencode
 
+from fleet.domain.forecast import month_end_amount
 from fleet.domain.overview import UNATTRIBUTED
 from fleet.domain.spending import CostPoint, CostRow, CostTable, GroupKey, Step
+from fleet.selectors.serving_now import Held
 from fleet.web.cost_query import CostQuery
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
 _SERIES = 6
 _OTHERS = "others"
+_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class CostBoard:
     idle: Row | None
     chart: Chart | None
     ledger_url: str
+    is_this_month: bool
+    # None for other times, and when the price of something held is not known.
     forecast_amount: Decimal | None
     budget_amount: Decimal
     # How much of the month has passed, in per cent.
@@ -58,8 +63,12 @@ class CostBoard:
         return self.table.total_amount * 100 / self.budget_amount if self.budget_amount else None
 
     @property
-    def is_over_budget(self) -> bool:
-        return bool(self.budget_amount and (self.forecast_amount or 0) > self.budget_amount)
+    def over_amount(self) -> Decimal | None:
+        """By how much the forecast passes the budget; None when it does not."""
+        if self.forecast_amount is None or not self.budget_amount:
+            return None
+        over = self.forecast_amount - self.budget_amount
+        return over if over > 0 else None
 
 
 def build(
@@ -68,6 +77,7 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     budget_amount: Decimal,
+    held: Held,
     now: datetime,
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
@@ -77,7 +87,8 @@ def build(
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
         chart=_chart(points, table, query.step) if points else None,
         ledger_url=ledger_url(query),
-        forecast_amount=table.total_amount / elapsed if elapsed else None,
+        is_this_month=query.is_this_month,
+        forecast_amount=_forecast(table, held, now) if query.is_this_month else None,
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
         usd_per_1k_inferences_amount=_per_1k(table),
@@ -106,6 +117,14 @@ def _names_of(key: GroupKey) -> dict[str, str]:
         "revision": key.revision,
         "kind": "held",
     }
+
+
+def _forecast(table: CostTable, held: Held, now: datetime) -> Decimal | None:
+    return month_end_amount(
+        spent_amount=table.total_amount.quantize(_CENT),
+        usd_per_hour_amount=held.usd_per_hour_amount,
+        at=now,
+    )
 
 
 def _elapsed(now: datetime) -> Decimal:

@@ -10,7 +10,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from fleet.domain.spending import CostTable
-from fleet.selectors import clusters, costs, ledger_rows, overview
+from fleet.selectors import clusters, costs, ledger_rows, overview, serving_now
+from fleet.selectors.serving_now import Held
 from fleet.web import board, cost_board, cost_export, cost_query, ledger_query
 from fleet.web.cost_query import CostQuery
 from portal.accounts.models import User
@@ -57,6 +58,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         table=_table(query, slugs),
         points=points,
         budget_amount=_budget(request, query),
+        held=_held(slugs),
         now=now,
     )
     return render(request, "fleet/costs.html", _cost_context(request, query, built))
@@ -110,6 +112,12 @@ def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] 
 
 def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
     return costs.table(team_slugs=slugs, start=query.start, end=query.end, group_by=query.group_by)
+
+
+def _held(slugs: Sequence[str] | None) -> Held:
+    if slugs is None:
+        return serving_now.whole_fleet()
+    return serving_now.held_by_teams(team_slugs=slugs)
 
 
 def _budget(request: HttpRequest, query: CostQuery) -> Decimal:

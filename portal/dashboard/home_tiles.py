@@ -25,8 +25,9 @@ class TrafficTiles:
 
     requests_per_second: float | None
     error_ratio: float | None
+    mean_latency_ms: float | None
     requests_trend: Sequence[float | None]
-    errors_trend: Sequence[float | None]
+    latency_trend: Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ def traffic_of(team: Team, now: datetime) -> TrafficTiles:
     return TrafficTiles(
         requests_per_second=total / span if lately else None,
         error_ratio=(total - success) / total if total else None,
+        mean_latency_ms=_mean_ms(lately),
         requests_trend=[None if m is None else (m.success + m.failure) / 60 for m in slots],
-        errors_trend=[None if m is None else m.failure / 60 for m in slots],
+        latency_trend=[_mean_ms([m]) if m else None for m in slots],
     )
 
 
@@ -98,6 +100,11 @@ def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
         over=over if over is not None and over > 0 else None,
         has_demo_data=spend.has_demo_data,
     )
+
+
+def _mean_ms(minutes: Sequence[MinuteOfTeam]) -> float | None:
+    success = sum(minute.success for minute in minutes)
+    return sum(minute.duration_us for minute in minutes) / success / 1000 if success else None
 
 
 def _sum(minutes: Sequence[MinuteOfTeam]) -> tuple[int, int]:

@@ -140,6 +140,7 @@ def _line_layer(
     if len(points) <= _FEW_POINTS:
         mark["point"] = {"size": 30}
     axis = {"format": "%H:%M", "title": None, "tickCount": 6}
+    axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
     value = {"field": "value", "type": "quantitative"}
     return {
         "data": {
@@ -177,7 +178,7 @@ def _base(label: str) -> dict[str, Any]:
     text = {"labelColor": "var(--text-3)", "titleColor": "var(--text-3)"}
     font = {"labelFont": "inherit", "titleFont": "inherit", "labelFontSize": 11}
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "description": label,
         "width": "container",
         "height": 180,

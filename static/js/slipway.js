@@ -12,8 +12,11 @@
     if (!choice) return;
     if (choice.value) root.dataset.theme = choice.value;
     else delete root.dataset.theme;
-    all("[data-theme-choice]").forEach((other) =>
-      other.setAttribute("aria-pressed", String(other === choice)));
+    all("[data-theme-choice][aria-pressed]").forEach((other) =>
+      other.setAttribute("aria-pressed", String(other.value === choice.value)));
+    // The switch shows the other theme from now on; keyboards stay on it.
+    if (!choice.checkVisibility())
+      all("[data-theme-choice]", choice.form).find((other) => other.checkVisibility())?.focus();
   });
 
   // Drawer.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -42,6 +43,36 @@ def test_the_page_says_what_each_button_will_do(
     assert "Sends 50 % of requests to detector:2 at the gateway." in page
     assert "Sends all requests back to detector:1" in page
     assert "not known" in page
+
+
+def test_a_failing_guard_says_so_at_the_pill_and_at_the_resting_buttons(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    failing = [
+        {**guard, "verdict": "fail", "words": "+93% against stable"}
+        if guard["guard"] == "Mean latency"
+        else guard
+        for guard in rollout.evidence
+    ]
+    Rollout.objects.filter(pk=rollout.pk).update(
+        evidence=failing, observed={**rollout.observed, "is_promotable": False}
+    )
+
+    page = signed_in(world.lead).get(URL).content.decode()
+
+    assert '<span class="pill bad">Would not pass</span>' in page
+    assert page.count("Would not pass. Mean latency: +93% against stable.") == 2
+    assert page.count(" disabled") == 2
+
+
+def test_the_history_names_who_asked_and_who_approved(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    page = signed_in(world.viewer).get(URL).content.decode()
+
+    history = page.split("History", 1)[1]
+    assert re.search(rf"approved <span class=\"dim\">· {world.lead.display_name}", history)
+    assert re.search(rf"asked for <span class=\"dim\">· {world.member.display_name}", history)
 
 
 def test_a_lead_promotes_from_the_page(world: World, rollout: Rollout, signed_in: SignIn) -> None:

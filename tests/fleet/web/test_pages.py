@@ -293,6 +293,30 @@ def test_the_running_hour_is_marked_as_an_estimate(admin: Client, node: Node, vi
     assert '<span class="chip warn">estimated</span>' in rows
 
 
+def test_the_forecast_of_the_whole_fleet_counts_idle_gpus_to_the_end_of_the_month(
+    admin: Client, node: Node, vision: Team, ledger_rows: None
+) -> None:
+    page = admin.get("/costs").content.decode()
+    found = re.search(r"Forecast for the month</dt>\s*<dd>\s*\$([\d,]+)", page)
+
+    spent_and_estimated = Decimal("5.672") + Decimal("5.672") / 6
+    left_hours = Decimal("227.5")
+    assert found is not None
+    assert Decimal(found.group(1).replace(",", "")) == round(
+        spent_and_estimated + left_hours * Decimal("5.672")
+    )
+
+
+def test_the_forecast_is_not_known_when_a_price_is_not(
+    admin: Client, node: Node, ledger_rows: None
+) -> None:
+    InstancePrice.objects.all().delete()
+
+    page = admin.get("/costs").content.decode()
+
+    assert re.search(r"Forecast for the month</dt>\s*<dd>\s*<span class=\"unknown\">", page)
+
+
 def test_an_address_that_means_nothing_shows_this_month(admin: Client, ledger_rows: None) -> None:
     answer = admin.get("/costs?range=banana&group=moon&start=x&end=2026-13-40&of=nobody")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -116,6 +117,32 @@ def test_a_forecast_over_the_budget_is_told(world: World, signed_in: SignIn) -> 
     page = signed_in(world.viewer).get("/").content.decode()
 
     assert "over its budget" in page
+
+
+def test_home_and_costs_tell_one_forecast(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    measure(world, requests=1, failures=0)
+    world.clock.move(3600)
+    client = signed_in(world.viewer)
+
+    home = re.search(r"forecast (\$[\d,.]+)", client.get("/").content.decode())
+    costs = re.search(
+        r"Forecast for the month</dt>\s*<dd>\s*(\$[\d,.]+)", client.get("/costs").content.decode()
+    )
+
+    assert home is not None
+    assert costs is not None
+    assert home.group(1) == costs.group(1) != "$0.00"
+
+
+def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    page = signed_in(world.viewer).get("/").content.decode()
+
+    assert "approved deploy" in page
+    assert "got a node" not in page
+    assert "downloads the model" not in page
 
 
 def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> None:

@@ -81,6 +81,19 @@ def test_slash_and_ctrl_k_lead_to_the_search_and_enter_jumps(page: Page) -> None
     page.wait_for_url("**/costs")
 
 
+def test_one_key_in_the_top_bar_switches_the_theme_and_back(page: Page, ana: User) -> None:
+    page.goto("/account/tokens")
+    page.get_by_role("button", name="Dark theme").focus()
+
+    with page.expect_response("**/theme"):
+        page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+    with page.expect_response("**/theme"):
+        page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
 def test_theme_changes_at_once_and_stays(page: Page, ana: User) -> None:
     page.goto("/account/tokens")
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -88,7 +101,7 @@ def test_theme_changes_at_once_and_stays(page: Page, ana: User) -> None:
 
     page.get_by_label("Account of Ana Lopez").click()
     with page.expect_response("**/theme"):
-        page.get_by_role("button", name="Dark").click()
+        page.get_by_role("button", name="Dark", exact=True).click()
     dark = page.evaluate(ground)
     page.reload()
 

@@ -1,0 +1,110 @@
+"""What the rollout page tells beside its ladder: a verdict, who did what, and two lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+
+from deployments.domain.states import RolloutPhase
+from deployments.models import ChangeRequest, Rollout
+from deployments.selectors import rollouts
+from deployments.selectors.rollouts import RolloutView
+from deployments.web import overview_data, tab_data
+from deployments.web.overview_data import TrafficCharts
+from fleet.selectors import telemetry
+from portal.core import clock
+
+_MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    # A state that has a tone, and the word on the pill.
+    state: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    at: datetime
+    message: str
+    who: str
+    tone: str
+
+
+def verdict_of(view: RolloutView) -> Verdict:
+    failing = [guard for guard in view.guards if guard.verdict == "fail"]
+    if failing:
+        reason = "; ".join(f"{guard.guard}: {guard.words}" for guard in failing)
+        return Verdict("fail", "Would not pass", reason)
+    if view.is_promotable:
+        return Verdict("pass", "May be promoted", view.promotable_reason)
+    return Verdict("waiting", "Not yet", view.promotable_reason)
+
+
+def why_no_promotion(found: Rollout, view: RolloutView) -> str:
+    """Why the button rests, in words; empty when it works."""
+    phase = RolloutPhase(found.phase)
+    if phase == RolloutPhase.PAUSED:
+        return "The rollout is paused: carry on first."
+    if phase != RolloutPhase.RUNNING:
+        return "Possible while a step runs."
+    verdict = verdict_of(view)
+    return "" if verdict.state == "pass" else f"{verdict.text}. {_sentence(verdict.reason)}".strip()
+
+
+def why_no_full_promotion(found: Rollout, view: RolloutView) -> str:
+    verdict = verdict_of(view)
+    if found.phase == RolloutPhase.RUNNING and verdict.state != "fail":
+        return ""
+    return why_no_promotion(found, view)
+
+
+def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
+    """Newest first, with the people who asked and approved."""
+    events = tab_data.event_rows(rollouts.events_of(found)[:_MOST_LINES])
+    moves = [
+        StoryLine(event.row.at, event.row.message, event.row.actor_name, event.tone)
+        for event in events
+    ]
+    lines = chain(moves, _decisions(change) if change else ())
+    return sorted(lines, key=lambda line: line.at, reverse=True)
+
+
+def traffic_of(found: Rollout) -> TrafficCharts:
+    """Stable beside candidate, minute by minute, from a little before the rollout on."""
+    deployment = found.deployment
+    named = {"stable": found.stable_revision, "candidate": found.candidate_revision}
+    points = {
+        role: telemetry.series(
+            cluster_id=deployment.cluster_id,
+            namespace=deployment.namespace,
+            names=[revision.workload_name],
+            start=max(found.created_at, clock.now() - overview_data.CHARTED),
+            end=found.finished_at,
+        )
+        for role, revision in named.items()
+    }
+    return overview_data.traffic_charts(points, marks=[])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def _decisions(change: ChangeRequest) -> Sequence[StoryLine]:
+    at = change.submitted_at or change.created_at
+    asked = StoryLine(at, "asked for", change.requester.display_name, "")
+    decided = [
+        StoryLine(
+            approval.at,
+            "approved" if approval.is_approved else "rejected",
+            approval.user.display_name,
+            "" if approval.is_approved else "bad",
+        )
+        for approval in change.approvals.all()
+    ]
+    return [asked, *decided]
