@@ -11,7 +11,7 @@ from typing import Final
 from deployments.domain import layout
 from deployments.domain.states import VersionState
 from deployments.gateways import artifacts
-from deployments.gateways.artifacts import ArtifactError, ObjectMissing, UploadMissing
+from deployments.gateways.artifacts import ArtifactError, ObjectMissing, StoredObject, UploadMissing
 from deployments.models import ModelVersion
 from deployments.services import examination, uploads, version_states
 from deployments.services.checklist import LEASE_SECONDS, Checklist, LeaseLost
@@ -89,14 +89,17 @@ def _watch_upload(version: ModelVersion, lease: Lease) -> None:
 
 def _adopt(version: ModelVersion, lease: Lease) -> None:
     """The multipart upload is gone: completed by a request that died, or aborted in the store."""
-    try:
-        stored = artifacts.store().head(version.key)
-    except ObjectMissing:
-        version_states.to_failed(
-            version=version,
-            reason="The upload was removed from the object store. Start a new version.",
-            lease=lease,
+    stored = _stored(version)
+    if stored is None:
+        reason = "The upload was removed from the object store. Start a new version."
+        version_states.to_failed(version=version, reason=reason, lease=lease)
+    elif not stored.version_id:
+        # Nothing then says which bytes were uploaded.
+        reason = (
+            "The bucket keeps no object versions. When a platform admin has turned versioning on, "
+            "start a new version."
         )
+        version_states.to_failed(version=version, reason=reason, lease=lease)
     else:
         version_states.to_verifying(
             version=version,
@@ -105,6 +108,13 @@ def _adopt(version: ModelVersion, lease: Lease) -> None:
             size=stored.size_bytes,
         )
     leases.release(ModelVersion, lease, next_check_at=clock.now())
+
+
+def _stored(version: ModelVersion) -> StoredObject | None:
+    try:
+        return artifacts.store().head(version.key)
+    except ObjectMissing:
+        return None
 
 
 def _verify(version: ModelVersion, lease: Lease) -> None:

@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 SEAL_AFTER = timedelta(minutes=3)
 _HOURS_PER_RUN = 100
 _CORRECT_WITHIN = timedelta(hours=1)
+# A lease carries the time of the look that told of it, and is written a little later: an hour may
+# have been sealed between the two. Adjusting what is right already adds nothing.
+_WRITTEN_WITHIN = timedelta(minutes=2)
 
 
 def seal_due() -> list[datetime]:
@@ -51,7 +54,7 @@ def correct_late() -> int:
         hours = SealedHour.objects.filter(
             cluster_id=lease.cluster_id,
             hour__gte=hour_of(lease.started_at),
-            sealed_at__lte=lease.changed_at,
+            sealed_at__lte=lease.changed_at + _WRITTEN_WITHIN,
         )
         late[lease.cluster_id].update(hours.values_list("hour", flat=True))
     clusters = Cluster.objects.in_bulk(list(late))

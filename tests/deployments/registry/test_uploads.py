@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -165,6 +166,25 @@ def test_death_between_the_store_and_the_row_loses_nothing(
     verification.advance(version.pk)
     version.refresh_from_db()
     assert version.state == VersionState.READY
+
+
+def test_a_version_is_never_pinned_without_a_version_id(
+    people: People, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = start(people, size_bytes=4)
+    send_parts(people.member, version, b"body")
+    stored = s3_store.list_parts(version.key, version.upload_id)
+    s3_store.complete_upload(version.key, version.upload_id, stored)
+    head = s3_store.head(version.key)
+    unversioned = dataclasses.replace(head, version_id="")
+    monkeypatch.setattr(S3Store, "head", lambda *_: unversioned)
+    ModelVersion.objects.update(next_check_at=clock.now())
+
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    assert version.state == VersionState.FAILED
+    assert "keeps no object versions" in version.state_reason
 
 
 def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S3Store) -> None:

@@ -105,6 +105,26 @@ def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) ->
 
 
 @pytest.mark.usefixtures("catalogue")
+def test_what_was_seen_before_sealing_and_written_after_it_is_adjusted_too(
+    cluster: Cluster,
+) -> None:
+    see(cluster, START)
+    see(cluster, START + HOUR)
+    sealed_at = START + HOUR + timedelta(minutes=4)
+    with time_machine.travel(sealed_at, tick=False):
+        ledger.seal_due()
+    ended = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
+
+    observation.record(
+        cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=sealed_at - timedelta(seconds=20)
+    )
+    with time_machine.travel(sealed_at + timedelta(seconds=30), tick=False):
+        added = ledger.correct_late(), ledger.correct_late()
+
+    assert added == (2, 0)
+
+
+@pytest.mark.usefixtures("catalogue")
 def test_sealed_rows_cannot_be_changed_or_deleted(cluster: Cluster) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("the triggers are PostgreSQL's")
