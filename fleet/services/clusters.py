@@ -22,8 +22,9 @@ from portal.core.errors import Invalid
 
 REGISTERED = register_action("cluster.registered", "registered cluster")
 CHANGED = register_action("cluster.changed", "changed the connection of cluster")
-_NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
-_URL = re.compile(r"^https?://[^\s/]+(/\S*)?$")
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+# Without "@": it is shown to everyone, so it must not hold a password.
+_URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +146,11 @@ def _capability_checks(found: dict[str, object]) -> list[Check]:
 
 def _validate(draft: ClusterDraft) -> None:
     problems: dict[str, str] = {}
-    if not _NAME.match(draft.name):
+    if not _NAME.fullmatch(draft.name):
         problems["name"] = "at most 40 lower-case letters, digits and '-', beginning with a letter"
     if draft.kind not in ClusterKind.values:
         problems["kind"] = f"one of {', '.join(ClusterKind.values)}"
-    if not _URL.match(draft.gateway_url):
+    if not _URL.fullmatch(draft.gateway_url):
         problems["gateway_url"] = "an address such as https://models.example.com"
     if draft.kind in {ClusterKind.LOCAL, ClusterKind.KUBECONFIG} and not draft.kubeconfig_path:
         problems["kubeconfig_path"] = "the path of a kubeconfig file that the portal can read"

@@ -19,6 +19,10 @@ CREATED = register("team.created", "created team")
 LIMITS_SET = register("team.limits_set", "set quota and budget of")
 MEMBER_SET = register("team.member_set", "set a member of")
 MEMBER_REMOVED = register("team.member_removed", "removed a member of")
+# What runs in these namespaces serves all teams; a team there could replace it.
+_RESERVED = re.compile(
+    r"default|(kube|slipway|istio|knative)-.*|kserve|keda|cert-manager|gpu-operator|monitoring"
+)
 
 
 def create(
@@ -26,11 +30,16 @@ def create(
 ) -> Team:
     """Raises Invalid for a slug Kubernetes would refuse as a namespace, Conflict for a taken one."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
-    if not re.match(SLUG, slug):
+    if not re.fullmatch(SLUG, slug):
         raise Invalid(
             f"{slug!r} cannot name a team: it is also the Kubernetes namespace. Use at most 32 "
             "lower-case letters, digits and '-', beginning with a letter.",
             fields={"slug": "lower-case letters, digits and '-'"},
+        )
+    if _RESERVED.fullmatch(slug):
+        raise Invalid(
+            f"{slug!r} is a namespace of Kubernetes or of the platform; teams do not run there.",
+            fields={"slug": "choose another name"},
         )
     if Team.objects.filter(slug=slug).exists():
         raise Conflict(f"There is already a team {slug}.", code="name_taken")

@@ -31,9 +31,17 @@ def test_an_admin_makes_a_team() -> None:
     assert AuditEvent.objects.get().object_label == "vision"
 
 
-@pytest.mark.parametrize("slug", ["Vision", "9lives", "a_b", "-a", "a-", "", "a" * 33])
+@pytest.mark.parametrize("slug", ["Vision", "9lives", "a_b", "-a", "a-", "", "a" * 33, "vision\n"])
 def test_a_slug_that_is_no_namespace_is_refused(slug: str) -> None:
     with pytest.raises(Invalid, match="Kubernetes namespace"):
+        new_team(slug=slug)
+
+    assert Team.objects.count() == 0
+
+
+@pytest.mark.parametrize("slug", ["default", "kube-system", "slipway-gateway", "kserve"])
+def test_a_namespace_that_serves_everyone_is_no_team(slug: str) -> None:
+    with pytest.raises(Invalid, match="namespace of Kubernetes or of the platform"):
         new_team(slug=slug)
 
     assert Team.objects.count() == 0
