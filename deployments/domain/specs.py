@@ -22,8 +22,9 @@ _MEMORY = re.compile(r"[1-9][0-9]*(Mi|Gi)")
 _GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-# KServe's webhook refuses PYTHONPATH; the AWS names belong to the service account.
-_REFUSED_ENV = ("PYTHONPATH", "AWS_", "STORAGE_")
+# LD_, PYTHON and PATH say whose code the server loads (KServe's webhook refuses PYTHONPATH too);
+# the AWS names belong to the service account.
+_REFUSED_ENV = ("AWS_", "GLIBC_", "LD_", "PATH", "PYTHON", "STORAGE_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

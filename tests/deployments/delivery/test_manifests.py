@@ -194,6 +194,8 @@ def test_a_spec_survives_json(spec: ServingSpec) -> None:
         ({"cpu": "0.5"}, "cpu"),
         ({"memory": "8G"}, "memory"),
         ({"env": {"PYTHONPATH": "/x"}}, "env"),
+        ({"env": {"LD_PRELOAD": "/models/x.so"}}, "env"),
+        ({"env": {"PATH": "/models"}}, "env"),
         ({"env": {"1": "x"}}, "env"),
         ({"instance_type": "../x"}, "instance_type"),
         ({"schema": 2}, "schema"),

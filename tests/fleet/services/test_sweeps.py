@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -99,6 +100,15 @@ def test_kubeconfig_cluster_needs_a_path() -> None:
         clusters.register(actor=SYSTEM, draft=draft)
 
     assert set(caught.value.fields) == {"kubeconfig_path"}
+
+
+@pytest.mark.parametrize("url", ["https://ana:secret@m.example", "https://m.example\n"])
+def test_a_gateway_address_holds_nothing_that_must_not_be_shown(url: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        clusters.register(actor=SYSTEM, draft=replace(DRAFT, gateway_url=url))
+
+    assert set(caught.value.fields) == {"gateway_url"}
+    assert not Cluster.objects.exists()
 
 
 def test_unknown_cluster_is_not_found() -> None:
