@@ -8,8 +8,8 @@ class DeploymentsConfig(AppConfig):
 
     def ready(self) -> None:
         # After the models are loaded; also fills the task registry in the web process.
-        from deployments import tasks  # noqa: F401, PLC0415
-        from deployments.services import hearing  # noqa: PLC0415
-        from fleet.services import observers  # noqa: PLC0415
+        from deployments import tasks  # noqa: F401, PLC0415  models must be loaded
+        from deployments.services import hearing  # noqa: PLC0415  as above
+        from fleet.services import observers  # noqa: PLC0415  as above
 
         observers.register(hearing.on_change)

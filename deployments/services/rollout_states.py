@@ -70,30 +70,47 @@ def move(
     if to != old and to not in ROLLOUT[old]:
         raise Conflict(f"The rollout is {old}, so it cannot become {to}.", code="rollout_phase")
     index = rollout.step_index if step_index is None else step_index
-    at = clock.now()
     rows = Rollout.objects.filter(pk=rollout.pk, phase=old, step_index=rollout.step_index)
     if evidence is not None:
         rows = rows.filter(evidence_hash=evidence)
-    is_restart = index != rollout.step_index or (to, old) == (
-        RolloutPhase.RUNNING,
-        RolloutPhase.PREPARING,
-    )
-    written = rows.update(
-        phase=to,
-        phase_reason=reason or words,
-        step_index=index,
-        step_started_at=None if is_restart else rollout.step_started_at,
-        deadline_at=at + timedelta(seconds=seconds_of(rollout, to)),
-        drain_started_at=None,
-        finished_at=None if ROLLOUT[to] else at,
-        next_check_at=at if ROLLOUT[to] else None,
-    )
+    written = rows.update(**_columns(rollout, to, index, reason or words))
     if written == 0:
         raise Conflict(
             "Someone else moved the rollout a moment ago. Look again.", code="rollout_moved"
         )
     before = {"phase": old, "step": rollout.step_index}
     rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or words, index
+    _tell(actor, rollout, action, before=before, words=words, reason=reason)
+    if ROLLOUT[to]:
+        wake("deployments.advance_rollout", rollout.pk)
+
+
+def _columns(rollout: Rollout, to: RolloutPhase, index: int, words: str) -> dict[str, Any]:
+    """A new step, and the first one, soak from when the route is seen to send their weight."""
+    at = clock.now()
+    is_first = (rollout.phase, to) == (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
+    is_restart = is_first or index != rollout.step_index
+    return {
+        "phase": to,
+        "phase_reason": words,
+        "step_index": index,
+        "step_started_at": None if is_restart else rollout.step_started_at,
+        "deadline_at": at + timedelta(seconds=seconds_of(rollout, to)),
+        "drain_started_at": None,
+        "finished_at": None if ROLLOUT[to] else at,
+        "next_check_at": at if ROLLOUT[to] else None,
+    }
+
+
+def _tell(
+    actor: Actor,
+    rollout: Rollout,
+    action: AuditAction,
+    *,
+    before: Mapping[str, Any],
+    words: str,
+    reason: str,
+) -> None:
     trail.record(
         actor=actor,
         action=action,
@@ -101,13 +118,11 @@ def move(
         label=str(rollout.deployment),
         team_slug=rollout.team.slug,
         before=before,
-        after={"phase": to, "step": index},
+        after={"phase": rollout.phase, "step": rollout.step_index},
         reason=reason,
         evidence=rollout.evidence_hash,
     )
-    timeline.note_rollout(rollout=rollout, kind=to, message=words, actor=actor)
-    if ROLLOUT[to]:
-        wake("deployments.advance_rollout", rollout.pk)
+    timeline.note_rollout(rollout=rollout, kind=rollout.phase, message=words, actor=actor)
 
 
 def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: str) -> None:

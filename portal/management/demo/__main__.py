@@ -97,11 +97,11 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
 
 def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     # The settings read the environment when Django is first imported.
-    import django  # noqa: PLC0415
+    import django  # noqa: PLC0415  after the environment is set
 
     django.setup()
     logging.disable(logging.INFO)
-    from portal.management.demo import seed  # noqa: PLC0415
+    from portal.management.demo import seed  # noqa: PLC0415  after the environment is set
 
     seed.migrate()
     seed.plant(
