@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from deployments.domain import wording
 from deployments.domain.problems import Rejected
 from deployments.domain.states import RolloutPhase
 
@@ -286,7 +287,7 @@ def promotable(
     needed, counted = plan.step.min_requests, candidate_requests
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
-        (left > 0, f"soaks for {left} s more"),
+        (left > 0, f"soaks for {wording.duration_words(left)} more"),
         (needed > 0 and counted is None, "the candidate's requests are not known"),
         (needed > (counted or 0), f"{counted or 0} of {needed} requests so far"),
         (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),

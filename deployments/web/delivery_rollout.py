@@ -128,8 +128,8 @@ def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
         "verdict": rollout_story.verdict_of(view),
         "traffic": rollout_story.traffic_of(found),
         "says": _says(found, view),
-        "rollout_text": text,
-        "rollout_tone": deployment_frame.rollout_tone(found),
+        "board_text": text,
+        "board_tone": deployment_frame.rollout_tone(found),
         "can_pause": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         "can_abort": phase != RolloutPhase.ABORTING,
         "no_promotion": no_promotion,
@@ -148,6 +148,8 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
             words = f"{wording.duration_words(left)} of {soak} left"
         seen = "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
         needs = f"{seen} of {step.min_requests:,} requests" if step.min_requests else ""
+        if step.min_requests and view.candidate_requests is None:
+            needs = f"needs {step.min_requests:,} requests"
         if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
             needs = f"{seen} requests, enough"
     else:
@@ -155,6 +157,8 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
         if step.state == "ahead" and not step.soak_seconds:
             words = "no soak"
         needs = "a person promotes" if step.state == "ahead" else ""
+        if step.state == "ahead" and view.is_final:
+            words, needs = "not reached", ""
     return StepItem(step, _TONES[step.state], words, needs)
 
 

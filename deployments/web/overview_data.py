@@ -20,7 +20,13 @@ from portal.ui.charts import Chart, Mark, Point
 CHARTED = timedelta(hours=1)
 _MOST_MARKS = 6
 # Events that move traffic; a reader looks for them when a line bends.
-_MARKED = ("approved", "rollout")
+_MARKED = (
+    "rollout running",
+    "rollout promoting",
+    "rollout paused",
+    "rollout aborting",
+)
+_MOST_LETTERS = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +137,10 @@ def _with_gaps(
 
 def _marks(deployment: Deployment, since: datetime) -> list[Mark]:
     events = deployments.events_of(deployment).filter(at__gte=since)[:50]
-    moved = [event for event in events if event.kind.startswith(_MARKED)]
-    return [Mark(event.at, event.message[:24]) for event in moved[:_MOST_MARKS]]
+    moved = [event for event in events if event.kind in _MARKED]
+    return [Mark(event.at, _short(event.message)) for event in reversed(moved[:_MOST_MARKS])]
+
+
+def _short(message: str) -> str:
+    words = message.removeprefix("the candidate is ready; it gets ").split(":")[0]
+    return words if len(words) <= _MOST_LETTERS else f"{words[: _MOST_LETTERS - 1]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, zip_longest
 
 from deployments.domain.states import RolloutPhase
 from deployments.models import ChangeRequest, Rollout
@@ -36,6 +36,8 @@ class StoryLine:
 
 
 def verdict_of(view: RolloutView) -> Verdict:
+    if view.rollout.phase == RolloutPhase.PAUSED:
+        return Verdict("paused", "Paused", "Nobody can promote until someone carries on.")
     failing = [guard for guard in view.guards if guard.verdict == "fail"]
     if failing:
         reason = "; ".join(f"{guard.guard}: {guard.words}" for guard in failing)
@@ -70,6 +72,7 @@ def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
         StoryLine(event.row.at, event.row.message, event.row.actor_name, event.tone)
         for event in events
     ]
+    moves = [line for line, before in zip_longest(moves, moves[1:]) if not _is_echo(line, before)]
     lines = chain(moves, _decisions(change) if change else ())
     return sorted(lines, key=lambda line: line.at, reverse=True)
 
@@ -89,6 +92,10 @@ def traffic_of(found: Rollout) -> TrafficCharts:
         for role, revision in named.items()
     }
     return overview_data.traffic_charts(points, marks=[])
+
+
+def _is_echo(line: StoryLine, before: StoryLine | None) -> bool:
+    return before is not None and (line.message, line.who) == (before.message, before.who)
 
 
 def _sentence(text: str) -> str:

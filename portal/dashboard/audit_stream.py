@@ -107,5 +107,12 @@ def _line(event: AuditEvent) -> AuditLine:
 def _words(side: dict[str, Any], name: str) -> str | None:
     value = side.get(name)
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
+        return ", ".join(map(_part, value)) or "none"
     return None if value is None else str(value)
+
+
+def _part(value: Any) -> str:
+    """A step of a rollout or the like without its braces: "weight 25; soak seconds 60"."""
+    if not isinstance(value, dict):
+        return str(value)
+    return "; ".join(f"{name.replace('_', ' ')} {part}" for name, part in value.items())

@@ -14,6 +14,8 @@ from typing import Any
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
 IDLE = "idle"
+# Rows for the words of marks, one above the other.
+_MARK_ROWS = 3
 # A line through so few points may be too short to see without dots.
 _FEW_POINTS = 6
 
@@ -227,6 +229,7 @@ def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
 
 
 def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    """Neighbours write their words in rows of their own, so that they do not cover each other."""
     data = {"values": [{"at": _iso(mark.at), "text": mark.text} for mark in marks]}
     x = {"field": "at", "type": "temporal"}
     rule = {"type": "rule", "color": "var(--text-3)", "strokeDash": [2, 3]}
@@ -236,11 +239,14 @@ def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
         "align": "left",
         "dx": 4,
         "y": "height",
-        "dy": -6,
     }
-    return [
-        {"data": data, "mark": rule, "encoding": {"x": x}},
-        {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "text"}}},
+    return [{"data": data, "mark": rule, "encoding": {"x": x}}] + [
+        {
+            "data": {"values": data["values"][row::_MARK_ROWS]},
+            "mark": words | {"dy": -6 - 13 * row},
+            "encoding": {"x": x, "text": {"field": "text"}},
+        }
+        for row in range(min(_MARK_ROWS, len(marks)))
     ]
 
 
