@@ -126,3 +126,12 @@ def visible_teams(actor: Actor) -> QuerySet[Team]:
     if isinstance(actor, System) or actor.is_platform_admin:
         return Team.objects.all()
     return Team.objects.filter(memberships__user=actor)
+
+
+def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:
+    """By team, as `role_in` says it, in two queries for any number of teams."""
+    found = visible_teams(actor)
+    if actor.is_platform_admin:
+        return [(team, _ADMIN) for team in found]
+    roles = dict(Membership.objects.filter(user=actor).values_list("team_id", "role"))
+    return [(team, roles[team.pk]) for team in found if team.pk in roles]

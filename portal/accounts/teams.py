@@ -25,6 +25,9 @@ _RESERVED = re.compile(
 )
 
 
+MOST_GPUS = 100_000
+
+
 def create(
     *, actor: Actor, slug: str, name: str, quota_gpus: int, monthly_budget_amount: Decimal
 ) -> Team:
@@ -41,6 +44,7 @@ def create(
             f"{slug!r} is a namespace of Kubernetes or of the platform; teams do not run there.",
             fields={"slug": "choose another name"},
         )
+    _check_quota(quota_gpus)
     if Team.objects.filter(slug=slug).exists():
         raise Conflict(f"There is already a team {slug}.", code="name_taken")
     with transaction.atomic():
@@ -59,6 +63,7 @@ def set_limits(
     *, actor: Actor, team: Team, quota_gpus: int, monthly_budget_amount: Decimal
 ) -> None:
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
+    _check_quota(quota_gpus)
     before = {
         "quota_gpus": team.quota_gpus,
         "monthly_budget_amount": str(team.monthly_budget_amount),
@@ -76,6 +81,14 @@ def set_limits(
             team_slug=team.slug,
             before=before,
             after=after,
+        )
+
+
+def _check_quota(quota_gpus: int) -> None:
+    if not 0 <= quota_gpus <= MOST_GPUS:
+        raise Invalid(
+            f"A quota is between 0 and {MOST_GPUS} GPUs.",
+            fields={"quota_gpus": f"0 to {MOST_GPUS}"},
         )
 
 

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api import problems
 from portal.api.models import IdempotencyRecord
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
@@ -38,7 +39,12 @@ class IdempotentMixin:
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, _Replay):
-            return Response(exc.record.body, status=exc.record.status)
+            is_problem = (exc.record.status or 0) >= 400
+            return Response(
+                exc.record.body,
+                status=exc.record.status,
+                content_type=problems.CONTENT_TYPE if is_problem else None,
+            )
         response: Response = super().handle_exception(exc)  # type: ignore[misc]  # mixed into APIView
         return response
 

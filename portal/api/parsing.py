@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -19,6 +20,11 @@ class BoundedJSONParser(JSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         try:
-            return super().parse(stream, media_type, parser_context)
+            parsed = super().parse(stream, media_type, parser_context)
+            # An escaped lone surrogate is JSON, but no text: it can be neither stored nor answered.
+            json.dumps(parsed, ensure_ascii=False).encode()
         except RecursionError as error:
             raise ParseError("The JSON is nested too deeply.") from error
+        except UnicodeEncodeError as error:
+            raise ParseError("The JSON holds half a character: a lone surrogate.") from error
+        return parsed

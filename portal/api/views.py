@@ -31,8 +31,8 @@ class MeView(APIView):
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
         mine = [
-            {"slug": team.slug, "name": team.name, "role": policy.role_in(actor, team)}
-            for team in policy.visible_teams(actor)
+            {"slug": team.slug, "name": team.name, "role": role}
+            for team, role in policy.roles_in_visible_teams(actor)
         ]
         body = {
             "username": actor.username,

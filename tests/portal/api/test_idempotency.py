@@ -4,7 +4,7 @@ import pytest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.test import APIRequestFactory, force_authenticate
+from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
 from portal.accounts.models import User
@@ -49,6 +49,21 @@ def test_a_repeat_gets_the_first_answer_and_no_second_effect() -> None:
 
     assert (first.status_code, first.data) == (again.status_code, again.data)
     assert Counter.calls == 1
+
+
+def test_a_refusal_is_repeated_as_the_problem_it_was() -> None:
+    user, client = UserFactory(), APIClient()
+    client.force_authenticate(user)
+
+    answers = [
+        client.post(
+            "/api/v1/me/tokens", {"name": ""}, format="json", headers={"Idempotency-Key": "k"}
+        )
+        for _ in range(2)
+    ]
+
+    assert answers[0].json() == answers[1].json()
+    assert {answer["Content-Type"] for answer in answers} == {"application/problem+json"}
 
 
 def test_without_a_key_each_request_counts() -> None:

@@ -1,0 +1,179 @@
+"""Every operation that the OpenAPI document names, as nobody and as a stranger.
+
+An address that is new is walked too: what is not listed here as shared has to be hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+
+from portal.api.problems import CONTENT_TYPE
+from tests.portal.api.conftest import STEPS, FullWorld
+
+pytestmark = pytest.mark.django_db
+METHODS = ("get", "post", "put", "patch", "delete")
+# Everyone who is signed in may read these; they name nobody's things.
+SHARED = {
+    "get clusters",
+    "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/shares",
+    "get prices",
+}
+# About the caller.
+OWN = {"get me", "get me/tokens", "post me/tokens"}
+# Of these a stranger sees what is there, but neither names nor numbers of another team.
+ANONYMOUS = {"get nodes"}
+# Only a platform admin may, whatever the team: told so, because it hides nothing.
+ADMINS = {"post teams", "post clusters", "post clusters/{cluster_id}/test"}
+# Reading these is part of changing something.
+UPLOADERS = {"get versions/{version_id}/parts"}
+SPEC = {"engine": "triton", "instance_type": "g5.xlarge"}
+DRAFT = {"version_id": "version_id", "cluster_id": "cluster_id", "name": "other", "spec": SPEC}
+# What a member could send, so that a refusal is about who asks and not about the body.
+BODIES: dict[str, dict[str, Any]] = {
+    "post teams": {"slug": "audio", "name": "Audio"},
+    "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
+    "put teams/{slug}/members/{username}": {"role": "viewer"},
+    "post models": {"team": "vision", "name": "other"},
+    "post models/{team}/{name}/versions": {"filename": "m.onnx", "size_bytes": 10},
+    "put models/{team}/{name}/aliases/{alias}": {"version": 2},
+    "patch versions/{version_id}": {"metadata": {"accuracy": 0.1}},
+    "post versions/{version_id}/parts": {"numbers": [1]},
+    "post versions/{version_id}/release": {"reason": "tried", "days": 1},
+    "post clusters": {
+        "name": "other",
+        "kind": "kubeconfig",
+        "gateway_url": "http://gateway.example",
+        "kubeconfig_path": "/etc/kubeconfig",
+    },
+    "post deployments": DRAFT,
+    "post deployments/preflight": DRAFT,
+    "post deployments/{deployment_id}/changes": {
+        "kind": "canary",
+        "version_id": "version_id",
+        "steps": STEPS,
+    },
+    "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
+    "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},
+}
+
+
+def operations() -> Iterator[str]:
+    """ "get teams/{slug}" and so on, as in the document."""
+    document = SchemaGenerator(api_version="v1").get_schema(request=None, public=True)
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield f"{method} {path.removeprefix('/api/v1/')}"
+
+
+def ask(client: APIClient, operation: str, names: dict[str, Any]) -> Any:
+    method, path = operation.split()
+    body = {
+        key: names[value] if isinstance(value, str) and value in names else value
+        for key, value in BODIES.get(operation, {}).items()
+    }
+    address = f"/api/v1/{path.format(**names)}"
+    return getattr(client, method)(address, None if method == "get" else body, format="json")
+
+
+def signed_in(user: Any) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def rows() -> dict[str, list[Any]]:
+    """All that is stored, so that a refusal can be seen to have changed nothing."""
+    found = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
+    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in found}
+
+
+def mentions(content: bytes) -> list[str]:
+    words = ("vision", "detector", "member", "champion", "lead2")
+    return [word for word in words if re.search(rf"\b{word}\b".encode(), content)]
+
+
+def content_of(answer: Any) -> bytes:
+    return b"".join(answer.streaming_content) if answer.streaming else answer.content
+
+
+def test_nobody_gets_anything_anywhere(full_world: FullWorld) -> None:
+    before = rows()
+
+    answers = {one: ask(APIClient(), one, full_world.names) for one in operations()}
+
+    assert len(answers) > 50
+    assert {one: a.status_code for one, a in answers.items() if a.status_code != 401} == {}
+    assert {one for one, a in answers.items() if a["Content-Type"] != CONTENT_TYPE} == set()
+    assert rows() == before
+
+
+def test_a_stranger_meets_nothing_of_another_team(full_world: FullWorld) -> None:
+    client, before = signed_in(full_world.world.stranger), rows()
+    calls = list(full_world.world.cluster.calls)
+    hidden = [one for one in operations() if one not in SHARED | OWN | ANONYMOUS | ADMINS]
+
+    answers = {one: ask(client, one, full_world.names) for one in hidden}
+
+    assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 404}} == {}
+    assert {o for o, a in answers.items() if a.status_code == 200 and "{" in o} == set()
+    told = {one: mentions(content_of(a)) for one, a in answers.items() if a.status_code == 200}
+    assert {one: words for one, words in told.items() if words} == {}
+    assert rows() == before
+    assert full_world.world.cluster.calls == calls
+
+
+@pytest.mark.parametrize("operation", sorted(SHARED | OWN | ANONYMOUS))
+def test_what_is_shared_names_no_other_team(full_world: FullWorld, operation: str) -> None:
+    client = signed_in(full_world.world.stranger)
+    body = {"name": "notebook"} if operation == "post me/tokens" else None
+    method, path = operation.split()
+
+    answer = getattr(client, method)(
+        f"/api/v1/{path.format(**full_world.names)}", body, format="json"
+    )
+
+    assert answer.status_code in {200, 201}
+    assert mentions(answer.content) == []
+
+
+@pytest.mark.parametrize("operation", sorted(ADMINS))
+@pytest.mark.parametrize("who", ["stranger", "viewer", "member", "lead"])
+def test_what_only_admins_may_is_refused_by_name(
+    full_world: FullWorld, operation: str, who: str
+) -> None:
+    before = rows()
+
+    answer = ask(signed_in(getattr(full_world.world, who)), operation, full_world.names)
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "role_required")
+    assert rows() == before
+
+
+def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
+    client, before = signed_in(full_world.world.viewer), rows()
+    mine = [o for o in operations() if o not in OWN | ADMINS | {"delete me/tokens/{token_id}"}]
+
+    answers = {one: ask(client, one, full_world.names) for one in mine}
+
+    statuses = {one: answer.status_code for one, answer in answers.items()}
+    reads = {one for one in statuses if one.startswith("get ")} - UPLOADERS
+    writes = {one: status for one, status in statuses.items() if one not in reads}
+    assert {one: statuses[one] for one in reads if statuses[one] != 200} == {}
+    # A preflight writes nothing; that he may not ask for the deployment is one of its checks.
+    assert writes.pop("post deployments/preflight") in {200, 403}
+    assert {one: status for one, status in writes.items() if status != 403} == {}
+    assert rows() == before
+
+
+def test_the_lists_of_exceptions_name_what_there_is() -> None:
+    assert SHARED | OWN | ANONYMOUS | ADMINS | BODIES.keys() <= set(operations())
