@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
@@ -30,6 +31,8 @@ _COLUMNS = (
     "ended_at",
 )
 _Names = Mapping[tuple[str, str], int]
+# Every life of a node of that name, the oldest first.
+_Lives = Mapping[str, Sequence[Node]]
 
 
 def write(cluster: Cluster, seen: Sequence[ObservedPod], *, at: datetime) -> set[int]:
@@ -113,14 +116,30 @@ def _workloads(cluster: Cluster, seen: Collection[ObservedPod]) -> _Names:
     return {(row.namespace, row.name): row.pk for row in rows}
 
 
-def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> dict[str, int]:
+def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> _Lives:
     names = {pod.node_name for pod in seen if pod.node_name}
     rows = Node.objects.filter(cluster=cluster, name__in=names).order_by("first_seen_at")
-    return {row.name: row.pk for row in rows}
+    lives: dict[str, list[Node]] = defaultdict(list)
+    for row in rows:
+        lives[row.name].append(row)
+    return lives
+
+
+def _node_of(pod: ObservedPod, nodes: _Lives) -> int | None:
+    """A pod that began after a node went is on the next node of that name, perhaps not told yet."""
+    began = pod.scheduled_at or pod.created_at
+    alive = [
+        node
+        for node in nodes.get(pod.node_name, ())
+        if node.gone_at is None or node.gone_at > began
+    ]
+    begun = [node for node in alive if node.first_seen_at <= began]
+    chosen = begun[-1] if begun else next(iter(alive), None)
+    return chosen.pk if chosen else None
 
 
 def _values(
-    pod: ObservedPod, workloads: _Names, nodes: Mapping[str, int], row: Pod | None, at: datetime
+    pod: ObservedPod, workloads: _Names, nodes: _Lives, row: Pod | None, at: datetime
 ) -> dict[str, object]:
     """A node or workload once found is kept: the pod cannot move to another."""
     ended = row.ended_at if row else None
@@ -131,7 +150,7 @@ def _values(
         "name": pod.name,
         "namespace": pod.namespace,
         "workload_id": (row.workload_id if row else None) or workload,
-        "node_id": (row.node_id if row else None) or nodes.get(pod.node_name),
+        "node_id": (row.node_id if row else None) or _node_of(pod, nodes),
         "node_name": pod.node_name,
         "labels": pod.labels,
         "phase": pod.phase,

@@ -46,6 +46,23 @@ def test_pending_pod_holds_nothing_and_tells_why(cluster: Cluster, detector: int
     assert row.message == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
+def test_a_pod_on_a_node_that_came_back_waits_for_the_new_node(
+    cluster: Cluster, detector: int
+) -> None:
+    back = START + HOUR
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
+    gone = Seen(deleted_nodes=[node(uid="first", version=2)])
+    observation.record(cluster_id=cluster.pk, seen=gone, at=START + HOUR / 2)
+
+    placed = pod(version=3, created=back, scheduled=back)
+    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[placed]), at=back)
+    assert GpuLease.objects.count() == 0
+    second = node(uid="second", version=4, created=back)
+    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[second]), at=back)
+
+    assert GpuLease.objects.get().node.uid == "second"
+
+
 def test_every_order_of_the_same_events_gives_the_same_lease(
     cluster: Cluster, detector: int
 ) -> None:
