@@ -209,9 +209,9 @@ class SpanSerializer(Shape):
 
 
 class PodFilterSerializer(Shape):
-    cluster = serializers.IntegerField(required=False)
+    cluster = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     team = serializers.CharField(required=False)
 
 
 class NodeFilterSerializer(Shape):
-    cluster = serializers.IntegerField(required=False)
+    cluster = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
