@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_GET
 from deployments.selectors import pages_home, pages_rows
 from deployments.web import tab_data
 from deployments.web.fragments import respond
+from deployments.web.tab_data import EventRow
 from fleet.selectors import serving_now
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -21,7 +23,7 @@ from portal.ui import teams
 from portal.ui.access import people_only
 
 _DEPLOYMENTS = 8
-_EVENTS = 10
+_EVENTS = 8
 
 
 @require_GET
@@ -39,7 +41,7 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
     held = serving_now.held_by_team(team_slug=team.slug)
     spend = home_tiles.spend_of(team, held, now)
     newest = pages_home.newest_deployments(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
-    events = pages_home.recent_events(actor=user, team_slug=team.slug, limit=_EVENTS)
+    events = pages_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
     return {
         "team": team,
         "person": user.display_name,
@@ -48,7 +50,17 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
         "gpus": home_tiles.gpus_of(team, held),
         "spend": spend,
         "rows": pages_rows.rows_of(newest),
-        "events": tab_data.event_rows(events),
+        "events": _without_echoes(tab_data.event_rows(events))[:_EVENTS],
         "is_new": not newest and not pages_home.has_versions(actor=user, team_slug=team.slug),
         "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
     }
+
+
+def _without_echoes(rows: list[EventRow]) -> list[EventRow]:
+    """One line where the same was told of the same deployment twice in a row."""
+    pairs = zip_longest(rows, rows[1:])
+    return [row for row, older in pairs if older is None or _told(row) != _told(older)]
+
+
+def _told(event: EventRow) -> tuple[object, str, str]:
+    return getattr(event.row, "deployment_id", None), event.row.message, event.row.actor_name

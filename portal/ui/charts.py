@@ -141,7 +141,7 @@ def _line_layer(
     mark["invalid"] = "break-paths-show-domains"
     if len(points) <= _FEW_POINTS:
         mark["point"] = {"size": 30}
-    axis = {"format": "%H:%M", "title": None, "tickCount": 6}
+    axis: dict[str, Any] = {"format": "%H:%M", "title": None, "tickCount": _ticks(points)}
     axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
     value = {"field": "value", "type": "quantitative"}
     return {
@@ -160,6 +160,13 @@ def _line_layer(
             ],
         },
     }
+
+
+def _ticks(points: Sequence[Point]) -> int:
+    """Never two ticks in one minute, which would read the same."""
+    times = [point.at for point in points]
+    minutes = int((max(times) - min(times)).total_seconds()) // 60 if times else 0
+    return max(1, min(6, minutes))
 
 
 def _value_scale(points: Sequence[Point]) -> dict[str, Any]:

@@ -134,6 +134,20 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     all("[data-live]", event.detail.target).forEach((element) => before.set(element.dataset.live, element.textContent));
   });
+  // htmx gives the focus back to what has an id; here links and buttons without one keep it too.
+  let focused;
+  const twins = (element, from) => all(element.tagName, from).filter((other) =>
+    other.getAttribute("href") === element.getAttribute("href") && other.textContent === element.textContent);
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const element = document.activeElement;
+    const isLost = event.detail.target.contains(element) && !element.id && element.matches("a, button, summary");
+    focused = isLost ? { element, index: twins(element, event.detail.target).indexOf(element) } : undefined;
+  });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (!focused || document.activeElement !== document.body) return;
+    twins(focused.element, event.detail.elt.parentElement ?? document)[focused.index]?.focus({ preventScroll: true });
+    focused = undefined;
+  });
   document.addEventListener("htmx:load", (event) => {
     all("[data-live]", event.detail.elt).forEach((element) => {
       const old = before.get(element.dataset.live);

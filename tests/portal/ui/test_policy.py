@@ -40,6 +40,9 @@ def admin_browser() -> Client:
     return client
 
 
+_OPEN = {"/sign-in", "/api/docs", "/healthz", "/readyz"}
+
+
 @pytest.mark.parametrize("path", _plain_pages())
 def test_every_page_sends_the_strict_policy(path: str, admin_browser: Client) -> None:
     answer = admin_browser.get(path)
@@ -57,6 +60,6 @@ def test_every_page_sends_strangers_to_the_sign_in(path: str, client: Client) ->
     answer = client.get(path)
 
     is_post_only = answer.status_code == 405
-    if not is_post_only and path not in {"/sign-in", "/api/docs"}:
+    if not is_post_only and path not in _OPEN:
         assert answer.status_code == 302
         assert answer["Location"].startswith("/sign-in")
