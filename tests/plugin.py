@@ -81,7 +81,16 @@ def _start_parts() -> None:
         os.environ["SLIPWAY_DATABASE_URL"] = _parts.enter_context(_postgres())
 
 
-if not _is_worker():
+def _take_own_valkey_database() -> None:
+    """Workers share the server but no keys: a test that empties the cache empties its own only."""
+    number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) + 1
+    server = os.environ["SLIPWAY_REDIS_URL"].rpartition("/")[0]
+    os.environ["SLIPWAY_REDIS_URL"] = f"{server}/{number}"
+
+
+if _is_worker():
+    _take_own_valkey_database()
+else:
     _start_parts()
 environment.apply()
 

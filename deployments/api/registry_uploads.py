@@ -63,7 +63,8 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         )
 
 
-class PartsView(IdempotentMixin, APIView):
+# Not repeatable under an Idempotency-Key: signing has no effect, and its answer is not to be kept.
+class PartsView(APIView):
     @extend_schema(
         operation_id="list_parts",
         tags=TAGS,

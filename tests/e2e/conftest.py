@@ -15,6 +15,7 @@ from tests.e2e.rest import Classifier, Person
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs them all, so that there is one demo; starting it may be part of any test."""
     for item in items:

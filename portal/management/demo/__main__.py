@@ -85,7 +85,8 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     run = launcher.Launcher(folder=folder, parts=wanted, supervisor=supervisor)
     try:
         run.bring_up(prepare=lambda: _prepare(folder, secrets, chosen))
-        samples.wait()
+        if samples.wait():
+            print("  The sample models could not be written; what went wrong stands above.", flush=True)
         web_url = f"http://127.0.0.1:{chosen.web}"
         print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
         run.watch()

@@ -25,7 +25,9 @@ def write(folder: Path) -> None:
     source = _file_of_wheel("model.onnx")
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, folder / MODEL)
-    _quantise(source, folder / QUANTISED)
+    # Of the copy: the library writes a helper file beside what it reads, and the wheel's folder may
+    # be read-only, or be read by another demo at the same moment.
+    _quantise(folder / MODEL, folder / QUANTISED)
     configuration = json.loads(_file_of_wheel("config.min.json").read_text())
     kept = {name: configuration[name] for name in _KEPT}
     beside = folder / "filetype.tmp"
