@@ -86,7 +86,10 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     try:
         run.bring_up(prepare=lambda: _prepare(folder, secrets, chosen))
         if samples.wait():
-            print("  The sample models could not be written; what went wrong stands above.", flush=True)
+            print(
+                "  The sample models could not be written; what went wrong stands above.",
+                flush=True,
+            )
         web_url = f"http://127.0.0.1:{chosen.web}"
         print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
         run.watch()
