@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fleet.domain.capabilities import FEATURES, Capabilities, Feature, GpuOffer, Offer
+from fleet.domain.capability_words import ENGINE_NEEDS
+
+ALL = {name: Feature(True, "v1") for name in FEATURES}
+MIG = GpuOffer("nvidia.com/mig-1g.10gb", "NVIDIA-H100", 10240, nodes=2, units=14, sharing="mig")
+
+
+def with_(**changed: Feature) -> Capabilities:
+    named = {name.replace("_", "-"): feature for name, feature in changed.items()}
+    return Capabilities(features=ALL | named, gpu_offers=(MIG,))
+
+
+def test_what_was_found_survives_the_database() -> None:
+    found = with_(keda=Feature(None, why="It is forbidden to look."))
+
+    assert Capabilities.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_json_keeps_engines_and_notes_for_those_who_read_only_them() -> None:
+    raw = with_(kserve=Feature(False)).to_json()
+
+    assert raw["engines"] == ["triton", "triton-vllm", "llm-inference-service"]
+    assert raw["notes"] == [
+        "KServe is not installed: no kserve engine; only the triton engines work."
+    ]
+
+
+def test_a_cluster_that_was_never_asked_offers_nothing_for_sure() -> None:
+    found = Capabilities.from_json({})
+
+    assert found.offers_engine("triton") == Offer(None, _not_known("Kubernetes"))
+    assert found.offers("keda") == Offer(None, _not_known("KEDA"))
+    assert found.offers("nvidia.com/gpu") == Offer(None, "The cluster has not been asked yet.")
+    assert found.engines is None
+
+
+def _not_known(title: str) -> str:
+    return f"Whether {title} works is not known. The cluster has not been asked yet."
+
+
+def test_rows_of_the_older_probe_still_tell_their_engines() -> None:
+    found = Capabilities.from_json({"engines": ["triton"], "notes": ["KServe is missing."]})
+
+    assert found.offers_engine("triton") == Offer(True)
+    assert found.offers_engine("kserve-triton") == Offer(False, "KServe is missing.")
+    assert found.notes == ["KServe is missing."]
+
+
+@pytest.mark.parametrize("engine", ENGINE_NEEDS)
+def test_every_engine_is_offered_where_everything_is_there(engine: str) -> None:
+    assert with_().offers_engine(engine) == Offer(True)
+
+
+def test_an_engine_that_nobody_described_is_not_known() -> None:
+    assert with_().offers_engine("onnx-next").ok is None
+
+
+def test_not_there_beats_not_known() -> None:
+    found = with_(kubernetes=Feature(None, why="?"), kserve=Feature(False))
+
+    assert found.offers_engine("kserve-vllm").ok is False
+
+
+def test_scaling_to_zero_works_in_either_way() -> None:
+    neither = with_(keda=Feature(False), kserve_knative=Feature(None, why="Forbidden."))
+
+    assert with_(keda=Feature(False)).offers("scale-to-zero") == Offer(True)
+    assert neither.offers("scale-to-zero") == Offer(
+        None, "Whether KServe in Knative mode works is not known. Forbidden."
+    )
+
+
+def test_a_gpu_share_is_offered_only_where_nodes_have_it() -> None:
+    fixed = with_(karpenter=Feature(False))
+
+    assert fixed.offers("nvidia.com/mig-1g.10gb") == Offer(True)
+    assert fixed.offers("nvidia.com/gpu") == Offer(False, "No node offers nvidia.com/gpu.")
+    assert with_().offers("nvidia.com/gpu").ok is None
+
+
+def test_no_gpus_and_gpus_not_known_are_told_apart() -> None:
+    assert Capabilities(features=ALL, gpu_offers=()).notes == ["No node offers GPUs now."]
+    unknown = Capabilities(features=ALL, gpu_offers=None, gpus_why="Nodes may not be listed.")
+    assert unknown.notes == ["Nodes may not be listed."]
