@@ -15,12 +15,15 @@ class ClusterKind(models.TextChoices):
 
 
 class Cluster(Leased):
-    """Credentials are never stored: a kubeconfig is a path, EKS uses the portal's own AWS role."""
+    """Credentials are never stored: a kubeconfig is a path, EKS uses the portal's own AWS role, or
+    the role that it assumes.
+    """
 
     name = models.CharField(max_length=40, unique=True)
     kind = models.CharField(max_length=12, choices=ClusterKind.choices)
     kubeconfig_path = models.CharField(max_length=400, blank=True, default="")
     eks_name = models.CharField(max_length=100, blank=True, default="")
+    role_arn = models.CharField(max_length=200, blank=True, default="")
     region = models.CharField(max_length=30, default="us-east-1")
     # Where clients reach the gateway, without a trailing slash: http://127.0.0.1:8090
     gateway_url = models.CharField(max_length=200)
