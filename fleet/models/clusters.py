@@ -90,6 +90,8 @@ class Workload(models.Model):
     labels = models.JSONField(default=dict)
     # The Triton model whose counters are this workload's.
     triton_model = models.CharField(max_length=100, blank=True, default="")
+    # The most memory that one GPU held while a pod of it had that GPU alone; null is not measured.
+    gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True, blank=True)
 
