@@ -34,7 +34,16 @@ class ChangeKind(StrEnum):
     PROMOTE = "promote"
     SCALE = "scale"
     ROLL_BACK = "roll_back"
+    START = "start"
     RETIRE = "retire"
+
+
+class Environment(StrEnum):
+    """Where a deployment counts. Rules of approval differ by it."""
+
+    DEVELOPMENT = "development"
+    STAGING = "staging"
+    PRODUCTION = "production"
 
 
 class DeploymentState(StrEnum):

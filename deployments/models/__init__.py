@@ -5,15 +5,18 @@ from deployments.models.delivery import (
     DeploymentEvent,
     Revision,
 )
+from deployments.models.policies import ApprovalRule, EmergencyReview
 from deployments.models.registry import Alias, Model, ModelVersion
 from deployments.models.rollouts import Rollout, RolloutEvent
 
 __all__ = [
     "Alias",
     "Approval",
+    "ApprovalRule",
     "ChangeRequest",
     "Deployment",
     "DeploymentEvent",
+    "EmergencyReview",
     "Model",
     "ModelVersion",
     "Revision",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
+from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, Environment
 from deployments.models.registry import ModelVersion
 from portal.accounts.models import Team
 from portal.core.leases import Leased
@@ -18,6 +18,10 @@ class Deployment(Leased):
     cluster = models.ForeignKey("fleet.Cluster", on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=30)
     namespace = models.CharField(max_length=63)
+    # Chosen once: rules of approval depend on it, so it never changes afterwards.
+    environment = models.CharField(
+        max_length=11, choices=[(e, e) for e in Environment], default=Environment.PRODUCTION
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
 
@@ -31,6 +35,9 @@ class Deployment(Leased):
     # Percent of requests that the route shall send to the candidate.
     candidate_weight = models.PositiveSmallIntegerField(default=0)
     is_stopped = models.BooleanField(default=False)
+    # Replicas that differ from the revision's spec: {"revision": 3, "min_replicas", "max_replicas"};
+    # without effect on any other revision.
+    scale = models.JSONField(default=dict)
     # Wanted: everything removed. `is_retired` follows when the cluster shows nothing of it any more.
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
@@ -114,6 +121,12 @@ class ChangeRequest(Leased):
     checks = models.JSONField(default=list)
     # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
     cost = models.JSONField(default=dict)
+    # For a scale change: {"revision", "min_replicas", "max_replicas"}
+    scale = models.JSONField(default=dict)
+    # As the cluster named the GPU when it was asked for; rules of approval match on it.
+    gpu_name = models.CharField(max_length=80, blank=True, default="")
+    # deployments.domain.approvals.Requirement as JSON: what the rules asked for when last looked at.
+    required = models.JSONField(default=list)
     # SHA-256 over manifests + version identity + steps; an approval is void when it no longer matches.
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
@@ -144,6 +157,15 @@ class Approval(models.Model):
     change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     is_approved = models.BooleanField()
+    # In which capacity: lead, admin, delegate, or named by a rule.
+    as_role = models.CharField(max_length=10, default="lead")
+    # The lead on whose authority a delegate decided.
+    stands_for = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # Past the rules, with a review to follow.
+    is_emergency = models.BooleanField(default=False)
+    expires_at = models.DateTimeField(null=True)
     comment = models.TextField(blank=True, default="")
     evidence_hash = models.CharField(max_length=64)
     at = models.DateTimeField()
@@ -152,6 +174,13 @@ class Approval(models.Model):
 
     class Meta:
         ordering = ["at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["change", "user"],
+                condition=models.Q(is_approved=True, void_reason=""),
+                name="one_live_approval_per_person",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"

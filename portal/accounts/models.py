@@ -77,6 +77,33 @@ class Membership(models.Model):
         return f"{self.user_id} {self.role} of {self.team_id}"
 
 
+class Delegation(models.Model):
+    """For a while someone may approve for a lead of the team; it ends with the lead's own role."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="delegations")
+    lead = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    delegate = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    reason = models.CharField(max_length=300)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ends_at__gt=models.F("starts_at")), name="delegation_has_length"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(lead=models.F("delegate")), name="delegate_is_another"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delegate_id} for {self.lead_id} in {self.team_id}"
+
+
 class ApiToken(models.Model):
     """A personal token for notebooks and scripts. Only its SHA-256 is kept; it is shown once."""
 
