@@ -60,6 +60,10 @@ class Guard:
     n: int | None
     verdict: str
     words: str
+    # What measured it: "Triton counters, mean".
+    source: str = ""
+    # What the test says: "worse: always-valid p 0.0003", "e-value 12 of 800".
+    statistic: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

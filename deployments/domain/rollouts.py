@@ -18,7 +18,7 @@ moved onto a copy that is not known to work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -44,13 +44,13 @@ class Step:
     weight: int
     soak_seconds: int
     min_requests: int
+    # Approved with the plan: when all guards pass, this step is promoted without asking again.
+    auto_promote: bool = False
+    # From entering the step; a step that is not promoted by then is aborted.
+    deadline_seconds: int | None = None
 
-    def to_json(self) -> dict[str, int]:
-        return {
-            "weight": self.weight,
-            "soak_seconds": self.soak_seconds,
-            "min_requests": self.min_requests,
-        }
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

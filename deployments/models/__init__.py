@@ -7,7 +7,7 @@ from deployments.models.delivery import (
 )
 from deployments.models.policies import ApprovalRule, EmergencyReview
 from deployments.models.registry import Alias, Model, ModelVersion
-from deployments.models.rollouts import Rollout, RolloutEvent
+from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 
 __all__ = [
     "Alias",
@@ -22,4 +22,5 @@ __all__ = [
     "Revision",
     "Rollout",
     "RolloutEvent",
+    "RolloutVerdict",
 ]

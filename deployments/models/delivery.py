@@ -117,6 +117,8 @@ class ChangeRequest(Leased):
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
     # For a canary: [{"weight": 5, "soak_seconds": 600, "min_requests": 100}, …]
     steps = models.JSONField(default=list)
+    # What is approved beside the steps: {"kind", "guards", "analysis", …}, as domain/rollout_plans.py
+    plan = models.JSONField(default=dict)
     # [{"name", "ok": true|false|null, "detail", "fix"}]
     checks = models.JSONField(default=list)
     # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings

@@ -19,14 +19,17 @@ class Rollout(Leased):
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
-    # Frozen copy of the approved plan: [{"weight", "soak_seconds", "min_requests"}, …]
+    # Frozen copies of what was approved: [{"weight", "soak_seconds", "min_requests", …}, …]
     steps = models.JSONField()
+    plan = models.JSONField(default=dict)
     phase = models.CharField(max_length=10, choices=[(p, p) for p in RolloutPhase])
     phase_reason = models.TextField(blank=True, default="")
     step_index = models.PositiveSmallIntegerField(default=0)
     step_started_at = models.DateTimeField(null=True)
     # {"weight", "stable_requests", "candidate_requests", …} as last seen at this step
     observed = models.JSONField(default=dict)
+    # What the sequential tests of this step know: up to which reading, sums, and their wealth.
+    tests = models.JSONField(default=dict)
     # Last analysis: [{"guard", "stable", "candidate", "limit", "n", "verdict", "words"}]
     evidence = models.JSONField(default=list)
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
@@ -54,6 +57,24 @@ class Rollout(Leased):
     @property
     def team(self) -> Team:
         return self.deployment.team
+
+
+class RolloutVerdict(models.Model):
+    """The whole evidence each time that a verdict turned: what a person saw, and decided on."""
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="verdicts")
+    at = models.DateTimeField()
+    phase = models.CharField(max_length=10)
+    step_index = models.PositiveSmallIntegerField()
+    evidence_hash = models.CharField(max_length=64)
+    guards = models.JSONField()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["rollout", "evidence_hash"])]
+
+    def __str__(self) -> str:
+        return f"evidence of rollout {self.rollout_id} at {self.at:%H:%M:%S}"
 
 
 class RolloutEvent(models.Model):
