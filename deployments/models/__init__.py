@@ -5,7 +5,15 @@ from deployments.models.delivery import (
     DeploymentEvent,
     Revision,
 )
+from deployments.models.git_delivery import GitDelivery, GitExport
 from deployments.models.policies import ApprovalRule, EmergencyReview
+from deployments.models.quality import (
+    EmbeddingReference,
+    GoldenRequest,
+    GoldenResult,
+    GoldenRun,
+    QualityObservation,
+)
 from deployments.models.registry import Alias, Model, ModelVersion
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 
@@ -16,9 +24,16 @@ __all__ = [
     "ChangeRequest",
     "Deployment",
     "DeploymentEvent",
+    "EmbeddingReference",
     "EmergencyReview",
+    "GitDelivery",
+    "GitExport",
+    "GoldenRequest",
+    "GoldenResult",
+    "GoldenRun",
     "Model",
     "ModelVersion",
+    "QualityObservation",
     "Revision",
     "Rollout",
     "RolloutEvent",
