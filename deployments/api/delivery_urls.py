@@ -1,10 +1,11 @@
 from django.urls import URLPattern, path
 
-from deployments.api import delivery, delivery_changes, serving
+from deployments.api import delivery, delivery_changes, serving, sizing
 
 urlpatterns: list[URLPattern] = [
     path("deployments", delivery.DeploymentsView.as_view(), name="deployments"),
     path("deployments/preflight", delivery.PreflightView.as_view(), name="preflight"),
+    path("sizing", sizing.SizingView.as_view(), name="sizing"),
     path("deployments/<int:deployment_id>", delivery.DeploymentView.as_view(), name="deployment"),
     path(
         "deployments/<int:deployment_id>/stats",

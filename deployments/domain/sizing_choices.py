@@ -59,9 +59,9 @@ class Offer:
     @property
     def title(self) -> str:
         if self.kind is ShareKind.MIG:
-            return f"{self.gpu_resource.removeprefix('nvidia.com/mig-')} of a {self.gpu_name}"
+            return f"{self.gpu_name}, slice {self.gpu_resource.removeprefix('nvidia.com/mig-')}"
         slices = ", time-sliced" if self.kind is ShareKind.SHARED else ""
-        return f"{self.gpus} x {self.gpu_name}{slices}"
+        return f"{self.gpus} \N{MULTIPLICATION SIGN} {self.gpu_name}{slices}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

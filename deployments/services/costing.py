@@ -61,20 +61,31 @@ def _month(each: Decimal | None, replicas: int) -> Decimal | None:
     return None if each is None else (each * replicas * HOURS_PER_MONTH).quantize(_CENT)
 
 
+def running_per_hour(team: Team) -> Decimal | None:
+    """Of everything the team wants now, at its fewest replicas.
+
+    None as soon as one price is missing: a sum without it would look like the whole.
+    """
+    total = Decimal(0)
+    shares: dict[int, list[GpuShare]] = {}
+    for cluster_id, other in quotas.least_revisions_of(team):
+        if cluster_id not in shares:
+            shares[cluster_id] = capacity.list_shares(cluster_id=cluster_id)
+        found = share_for(shares[cluster_id], other)
+        if found is None or found.usd_per_hour_amount is None:
+            return None
+        total += found.usd_per_hour_amount * other.min_replicas
+    return total
+
+
 def _forecast(
     team: Team, spent: Decimal, each: Decimal | None, spec: ServingSpec
 ) -> Decimal | None:
-    """None as soon as one price is missing: a sum without it would look like the whole."""
-    rates: list[Decimal | None] = [None if each is None else each * spec.min_replicas]
-    shares: dict[int, list[GpuShare]] = {}
-    for cluster_id, other in quotas.least_revisions_of(team):
-        offered = shares.setdefault(cluster_id, capacity.list_shares(cluster_id=cluster_id))
-        found = share_for(offered, other)
-        known = found.usd_per_hour_amount if found else None
-        rates.append(None if known is None else known * other.min_replicas)
-    hourly = [rate for rate in rates if rate is not None]
-    if len(hourly) < len(rates):
+    running = running_per_hour(team)
+    if each is None or running is None:
         return None
     return month_end_amount(
-        spent_amount=spent, usd_per_hour_amount=sum(hourly, Decimal(0)), at=clock.now()
+        spent_amount=spent,
+        usd_per_hour_amount=running + each * spec.min_replicas,
+        at=clock.now(),
     )

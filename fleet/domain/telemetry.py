@@ -64,6 +64,7 @@ class Reading:
     gpu_utilisation: float | None = None
     pending_requests: int | None = None
     request_p95_us: float | None = None
+    gpu_memory_used_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

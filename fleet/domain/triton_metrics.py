@@ -23,6 +23,8 @@ _COUNTERS = {
 _PENDING = "nv_inference_pending_request_count"
 _P95 = "nv_inference_request_summary_us"
 _GPU = "nv_gpu_utilization"
+_GPU_MEMORY = "nv_gpu_memory_used_bytes"
+_MIB = 2**20
 
 
 class NotTritonMetrics(Exception):
@@ -36,6 +38,7 @@ class TritonPage:
         """Raises NotTritonMetrics. An empty `model` takes every model of the server."""
         self._sums: dict[str, float] = defaultdict(float)
         self._gpus: list[float] = []
+        self._gpu_memory: list[float] = []
         self._p95: list[float] = []
         try:
             for family in text_string_to_metric_families(text):
@@ -60,6 +63,11 @@ class TritonPage:
         return sum(self._gpus) / len(self._gpus) if self._gpus else None
 
     @property
+    def gpu_memory_used_mib(self) -> int | None:
+        """Of the fullest GPU that the server sees, by all processes on it."""
+        return -(-int(max(self._gpu_memory)) // _MIB) if self._gpu_memory else None
+
+    @property
     def request_p95_us(self) -> float | None:
         return max(self._p95, default=None)
 
@@ -68,6 +76,8 @@ class TritonPage:
         name = name.removesuffix("_total")
         if name == _GPU:
             self._gpus.append(value)
+        elif name == _GPU_MEMORY:
+            self._gpu_memory.append(value)
         elif model and labels.get("model") != model:
             return
         elif name in _COUNTERS or name == _PENDING:

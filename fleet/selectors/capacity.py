@@ -37,6 +37,8 @@ class GpuShare:
     free_now: int
     nodes: int
     is_simulated: bool
+    # "whole", "mig" or "shared"; neighbours of a shared one hold the same memory, without a wall.
+    sharing: str = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,14 @@ def _share(spaces: list[_NodeSpace], resource: str, units: int, book: PriceBook)
         free_now=_replicas(offering, resource, units),
         nodes=len(offering),
         is_simulated=node.is_simulated,
+        sharing=_sharing(resource, gpus),
     )
+
+
+def _sharing(resource: str, gpus: shares.NodeGpus) -> str:
+    if resource.startswith(shares.MIG_PREFIX) or gpus.single_profile:
+        return "mig"
+    return "shared" if resource == shares.SHARED or gpus.replicas > 1 else "whole"
 
 
 def _replicas(spaces: list[_NodeSpace], resource: str, units: int) -> int:

@@ -6,11 +6,14 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
+from django.db.models import Q
+
+from fleet.domain import shares
 from fleet.domain.cluster_errors import ClusterError
 from fleet.domain.telemetry import Reading
 from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
 from fleet.gateways.kube import KubeClient
-from fleet.models import MetricSample, Pod
+from fleet.models import MetricSample, Pod, Workload
 from fleet.services import clients, rollups
 from portal.core import clock
 
@@ -28,6 +31,7 @@ class _Target:
     namespace: str
     name: str
     model: str
+    has_whole_gpus: bool
     client: KubeClient
 
 
@@ -47,6 +51,7 @@ def poll() -> int:
     MetricSample.objects.bulk_create(
         [_sample(target.pod_id, reading) for target, reading in answered]
     )
+    _keep_peaks(answered)
     rollups.roll_up(workload_ids={target.workload_id for target, _ in answered}, at=clock.now())
     return len(answered)
 
@@ -54,7 +59,7 @@ def poll() -> int:
 def _targets() -> list[_Target]:
     pods = Pod.objects.filter(
         phase="Running", gone_at=None, ended_at=None, workload__isnull=False
-    ).select_related("workload", "cluster")
+    ).select_related("workload", "cluster", "node")
     reachable = pods.exclude(cluster__is_reachable=False)
     targets = []
     by_cluster: dict[int, KubeClient | None] = {}
@@ -70,10 +75,30 @@ def _targets() -> list[_Target]:
                     namespace=pod.namespace,
                     name=pod.name,
                     model=pod.workload.triton_model,
+                    has_whole_gpus=_has_whole_gpus(pod),
                     client=client,
                 )
             )
     return targets
+
+
+def _has_whole_gpus(pod: Pod) -> bool:
+    """Only then is all memory that is used on its GPUs its own."""
+    if pod.node is None or pod.gpu_resource != shares.WHOLE or not pod.gpu_units:
+        return False
+    gpus = shares.gpus_of(pod.node.labels, pod.node.allocatable)
+    return gpus.replicas == 1 and not gpus.single_profile
+
+
+def _keep_peaks(answered: list[tuple[_Target, Reading]]) -> None:
+    peaks: dict[int, int] = {}
+    for target, reading in answered:
+        if target.has_whole_gpus and reading.gpu_memory_used_mib:
+            known = peaks.get(target.workload_id, 0)
+            peaks[target.workload_id] = max(known, reading.gpu_memory_used_mib)
+    for workload_id, mib in peaks.items():
+        is_more = Q(gpu_memory_peak_mib=None) | Q(gpu_memory_peak_mib__lt=mib)
+        Workload.objects.filter(is_more, pk=workload_id).update(gpu_memory_peak_mib=mib)
 
 
 def _client(pod: Pod) -> KubeClient | None:
@@ -99,6 +124,7 @@ def _read(target: _Target) -> Reading | None:
         gpu_utilisation=page.gpu_utilisation,
         pending_requests=page.pending_requests,
         request_p95_us=page.request_p95_us,
+        gpu_memory_used_mib=page.gpu_memory_used_mib,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 
 from fleet.domain.cluster_errors import Unreachable
-from fleet.models import Cluster, MetricSample, WorkloadHour, WorkloadMinute
+from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, WorkloadMinute
 from fleet.selectors import telemetry as selected
 from fleet.services import observation, rollups, telemetry
 from fleet.services.observation import Seen
@@ -156,3 +156,30 @@ def test_series_has_no_point_for_a_minute_nobody_saw(kube: FakeKube, cluster: Cl
         )
 
     assert [point.at.minute for point in points] == [0, 3]
+
+
+def with_memory(*gibibytes: int) -> str:
+    lines = [
+        f'nv_gpu_memory_used_bytes{{gpu_uuid="GPU-{index}"}} {amount * 2**30}\n'
+        for index, amount in enumerate(gibibytes)
+    ]
+    return page(1) + "".join(lines)
+
+
+def test_the_most_memory_that_one_gpu_held_is_kept(
+    kube: FakeKube, cluster: Cluster, detector: int
+) -> None:
+    poll_at(kube, 0, {PODS[0]: with_memory(2, 3), PODS[1]: with_memory(1)})
+    poll_at(kube, 10, {PODS[0]: with_memory(1), PODS[1]: page(2)})
+
+    assert Workload.objects.get(pk=detector).gpu_memory_peak_mib == 3072
+
+
+def test_memory_of_a_gpu_that_others_use_too_is_not_taken_for_its_own(
+    kube: FakeKube, cluster: Cluster, detector: int
+) -> None:
+    Node.objects.update(labels={"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"})
+
+    poll_at(kube, 0, {PODS[0]: with_memory(2)})
+
+    assert Workload.objects.get(pk=detector).gpu_memory_peak_mib is None

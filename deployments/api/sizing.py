@@ -1,0 +1,138 @@
+"""What to run a version on: memory term by term, ranked choices, and why others are rejected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api.delivery import read
+from deployments.api.delivery_serializers import Shape
+from deployments.domain.problems import Rejected
+from deployments.domain.sizing_choices import Advice, Choice
+from deployments.domain.sizing_needs import BITS, Attention, LanguageModel
+from deployments.services import sizing
+from deployments.services.sizing import Load
+from portal.api.views import PROBLEM, actor_of
+from portal.core.errors import Invalid
+
+_MOST = 2**31 - 1
+
+
+class AttentionSerializer(Shape):
+    layers = serializers.IntegerField(min_value=1, max_value=10_000)
+    kv_heads = serializers.IntegerField(min_value=1, max_value=10_000)
+    head_size = serializers.IntegerField(min_value=1, max_value=100_000)
+
+
+class LanguageModelSerializer(Shape):
+    """For vLLM. Without `attention` the KV cache goes by a stated rule."""
+
+    parameters_millions = serializers.IntegerField(min_value=1, max_value=100_000_000)
+    precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
+    kv_precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
+    context_tokens = serializers.IntegerField(default=4096, min_value=1, max_value=_MOST)
+    concurrency = serializers.IntegerField(default=8, min_value=1, max_value=100_000)
+    memory_percent = serializers.IntegerField(default=90, help_text="of each GPU, for vLLM")
+    attention = AttentionSerializer(required=False)
+
+
+class SizingRequestSerializer(Shape):
+    version_id = serializers.IntegerField()
+    cluster_id = serializers.IntegerField()
+    requests_per_second = serializers.IntegerField(required=False, min_value=1, max_value=_MOST)
+    instances = serializers.IntegerField(
+        default=1, min_value=1, max_value=64, help_text="copies of the model on each GPU"
+    )
+    most_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
+    language_model = LanguageModelSerializer(required=False)
+
+
+class TermSerializer(Shape):
+    name = serializers.CharField()
+    mib = serializers.IntegerField()
+    words = serializers.CharField()
+
+
+class RefusalSerializer(Shape):
+    why = serializers.CharField(help_text="one of the codes of domain Why, for example quota")
+    words = serializers.CharField()
+    is_final = serializers.BooleanField(help_text="false: it may be asked for all the same")
+
+
+class ChoiceSerializer(Shape):
+    instance_type = serializers.CharField(source="offer.instance_type")
+    gpu_name = serializers.CharField(source="offer.gpu_name")
+    gpu_resource = serializers.CharField(source="offer.gpu_resource")
+    gpus = serializers.IntegerField(source="offer.gpus", help_text="for each replica")
+    share = serializers.CharField(source="offer.kind", help_text="whole, mig or time-slice")
+    memory_mib = serializers.IntegerField(source="offer.memory_mib", help_text="of each GPU")
+    needed_mib = serializers.IntegerField(help_text="on each GPU")
+    headroom_percent = serializers.IntegerField()
+    replicas = serializers.IntegerField()
+    usd_per_month = serializers.SerializerMethodField(help_text="null: not known")
+    free_replicas = serializers.IntegerField(source="offer.free_replicas", allow_null=True)
+    is_recommended = serializers.BooleanField()
+    words = serializers.CharField()
+    refusals = RefusalSerializer(many=True)
+
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_usd_per_month(self, choice: Choice) -> str | None:
+        return None if choice.month_amount is None else str(choice.month_amount)
+
+
+class SizingSerializer(Shape):
+    needed_mib = serializers.SerializerMethodField(help_text="on one GPU")
+    is_measured = serializers.BooleanField(source="need.is_measured")
+    words = serializers.CharField(source="need.words")
+    terms = TermSerializer(source="need.terms", many=True)
+    ranked = ChoiceSerializer(many=True)
+    rejected = ChoiceSerializer(many=True)
+
+    def get_needed_mib(self, advice: Advice) -> int:
+        return advice.need.mib_on(1)
+
+
+class SizingView(APIView):
+    @extend_schema(
+        operation_id="advise_sizing",
+        tags=["deployments"],
+        request=SizingRequestSerializer,
+        responses={200: SizingSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+        description=(
+            "How much GPU memory the version needs, term by term, and what to run it on: a ranked "
+            "list with price and headroom, and every other choice with the reason against it. "
+            "Nothing is written."
+        ),
+    )
+    def post(self, request: Request) -> Response:
+        body = read(SizingRequestSerializer, request)
+        load = Load(
+            requests_per_second=body.get("requests_per_second"),
+            instances=body["instances"],
+            most_replicas=body["most_replicas"],
+            language=_language(body.get("language_model")),
+        )
+        found = sizing.advise(
+            actor=actor_of(request),
+            version_id=body["version_id"],
+            cluster_id=body["cluster_id"],
+            load=load,
+        )
+        return Response(SizingSerializer(found).data)
+
+
+def _language(data: dict[str, Any] | None) -> LanguageModel | None:
+    if data is None:
+        return None
+    shape = data.get("attention")
+    values = {name: value for name, value in data.items() if name != "attention"}
+    try:
+        return LanguageModel(**values, attention=Attention(**shape) if shape else None)
+    except Rejected as error:
+        fields = {f"language_model.{name}": words for name, words in error.fields.items()}
+        raise Invalid(error.message, fields=fields) from error

@@ -1,0 +1,47 @@
+"""What was measured of a version, or of the versions before it: GPU memory and GPU time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployments.domain.sizing_needs import Measured
+from deployments.models import ModelVersion, Revision
+from fleet.selectors import measured
+
+
+def of_version(version: ModelVersion) -> Measured | None:
+    """Its own measurement where there is one, else that of the latest version before it."""
+    revisions = {revision.workload_name: revision for revision in _revisions(version)}
+    peaks = measured.memory_peaks(namespace=version.team.slug, names=list(revisions))
+    found = [(revisions[peak.workload_name], peak.mib) for peak in peaks]
+    if not found:
+        return None
+    latest = max(revision.version.number for revision, _ in found)
+    revision, mib = max(
+        ((revision, mib) for revision, mib in found if revision.version.number == latest),
+        key=lambda pair: pair[1],
+    )
+    return Measured(
+        label=revision.version.label,
+        mib=mib,
+        instances=int(revision.spec.get("instances_per_gpu", 1)),
+        weights_mib=_weights_of(revision.version.signature),
+    )
+
+
+def busy_us_of(version: ModelVersion) -> int | None:
+    """GPU time of one inference, over all versions up to this one."""
+    names = [revision.workload_name for revision in _revisions(version)]
+    return measured.busy_us_per_inference(namespace=version.team.slug, names=names)
+
+
+def _revisions(version: ModelVersion) -> list[Revision]:
+    rows = Revision.objects.filter(
+        version__model_id=version.model_id, version__number__lte=version.number
+    )
+    return list(rows.select_related("version__model", "deployment"))
+
+
+def _weights_of(signature: dict[str, Any]) -> int | None:
+    parts = signature.get("vram_parts_mib")
+    return int(parts["weights"]) if parts else None

@@ -1,0 +1,47 @@
+"""What was measured of workloads: the memory they held, and the GPU time of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Sum
+
+from fleet.models import Workload, WorkloadHour
+from portal.core import clock
+
+_SPEED_DAYS = 30
+# Fewer say nothing: the first requests of a process are slow.
+_ENOUGH_INFERENCES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """The most that one GPU held while a pod of the workload had that GPU alone."""
+
+    workload_name: str
+    mib: int
+
+
+def memory_peaks(*, namespace: str, names: Collection[str]) -> list[MemoryPeak]:
+    """On any cluster. Workloads that nothing has measured are left out."""
+    rows = Workload.objects.filter(
+        namespace=namespace, name__in=names, gpu_memory_peak_mib__isnull=False
+    )
+    pairs = rows.values_list("name", "gpu_memory_peak_mib")
+    return [MemoryPeak(name, mib) for name, mib in pairs if mib is not None]
+
+
+def busy_us_per_inference(*, namespace: str, names: Collection[str]) -> int | None:
+    """GPU time of one inference over the last 30 days; None when too little was observed."""
+    rows = WorkloadHour.objects.filter(
+        workload__namespace=namespace,
+        workload__name__in=names,
+        start__gte=clock.now() - timedelta(days=_SPEED_DAYS),
+        is_demo=False,
+    )
+    sums = rows.aggregate(busy=Sum("gpu_busy_ms"), inferences=Sum("inference_count"))
+    if (sums["inferences"] or 0) < _ENOUGH_INFERENCES or not sums["busy"]:
+        return None
+    return int(sums["busy"]) * 1000 // int(sums["inferences"])
