@@ -1,4 +1,4 @@
-"""The Celery application: three queues, periodic sweeps, every message only a hint."""
+"""The Celery application: four queues, periodic sweeps, every message only a hint."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 app = Celery("slipway")
 app.config_from_object("portal.celery_config")
-app.autodiscover_tasks(["deployments", "fleet"])
+app.autodiscover_tasks(["deployments", "fleet", "portal.notifications"])

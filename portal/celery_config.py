@@ -24,6 +24,8 @@ task_time_limit = 600
 task_default_queue = "delivery"
 task_routes = {
     "fleet.*": {"queue": "telemetry"},
+    # Other people's servers may be slow; nothing of ours waits for them.
+    "notifications.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},
 }
@@ -38,6 +40,7 @@ beat_schedule = {
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
+    "sweep notifications": _every("notifications.sweep", 5),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),

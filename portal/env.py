@@ -36,6 +36,13 @@ def secret(name: str) -> str:
     return value
 
 
+def optional_secret(name: str) -> str:
+    """Empty when neither NAME nor NAME_FILE is set."""
+    if os.environ.get(name) or os.environ.get(f"{name}_FILE"):
+        return secret(name)
+    return ""
+
+
 def flag(name: str, *, default: bool) -> bool:
     value = os.environ.get(name)
     if value is None:

@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "portal.audit.apps.AuditConfig",
     "portal.api.apps.ApiConfig",
     "portal.ui.apps.UiConfig",
+    "portal.notifications.apps.NotificationsConfig",
     "fleet.apps.FleetConfig",
     "deployments.apps.DeploymentsConfig",
 ]
@@ -118,6 +119,12 @@ SLIPWAY_LOCAL_S3_KEYS = (
     env.text("AWS_SECRET_ACCESS_KEY", ""),
 )
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
+# Messages lead back to the portal by this address; empty leaves the host out.
+SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0])
+SLIPWAY_SMTP_URL = env.optional_secret("SLIPWAY_SMTP_URL")
+SLIPWAY_SMTP_FROM = env.text("SLIPWAY_SMTP_FROM", "slipway@localhost")
+# Hosts inside the network that webhooks may go to, though the portal refuses such by itself.
+SLIPWAY_NOTIFY_PRIVATE_HOSTS = env.names("SLIPWAY_NOTIFY_PRIVATE_HOSTS")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -204,6 +211,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "nowhere": {"class": "logging.NullHandler"},
+    },
+    # Apprise names addresses of channels, which are secrets, in what it logs.
+    "loggers": {"apprise": {"handlers": ["nowhere"], "propagate": False}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }

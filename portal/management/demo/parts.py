@@ -66,7 +66,7 @@ def _product(folder: Folder, ports: Ports) -> list[Part]:
     beat = ("beat", "--schedule", str(folder.root / "beat" / "schedule"), "--pidfile=")
     worker = (
         *("worker", "--pool", "threads", "--concurrency", "8"),
-        *("--queues", "delivery,telemetry,artifacts"),
+        *("--queues", "delivery,telemetry,artifacts,notifications"),
         *("--without-gossip", "--without-mingle", "--hostname", "demo@localhost"),
     )
     return [
@@ -77,7 +77,7 @@ def _product(folder: Folder, ports: Ports) -> list[Part]:
             "worker",
             (*_CELERY, *worker),
             probes.celery,
-            "queues delivery, telemetry, artifacts",
+            "queues delivery, telemetry, artifacts, notifications",
             ("valkey",),
             stop_seconds=15,
         ),

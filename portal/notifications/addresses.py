@@ -1,0 +1,166 @@
+"""Which addresses the portal may send to, and how Apprise is told of them.
+
+The portal stands inside the network, so an address that people type could make it call what they
+cannot reach. Only four kinds are accepted, each built here field by field from what was typed; a
+webhook must be HTTPS to a public host, or to a host that the operator named.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from portal.core.errors import Invalid
+from portal.notifications.models import ChannelKind
+
+_SLACK: Final = re.compile(
+    r"https://hooks\.slack(-gov)?\.com/(services|workflows|triggers)/[A-Za-z0-9/_-]+"
+)
+_TEAMS: Final = re.compile(
+    r"https://[a-z0-9.-]+\.(logic\.azure\.com|powerplatform\.com)(:443)?/[A-Za-z0-9/_-]*"
+    r"workflows/[A-Za-z0-9-]+/triggers/manual/paths/invoke/?\?[\x21-\x7e]+"
+)
+_PORTS: Final = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
+_MODES: Final = {"smtps": "ssl", "smtp": "starttls", "smtp+plain": "insecure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`plain` is kept sealed; `hint` may be shown."""
+
+    plain: str
+    hint: str
+
+
+def check(kind: str, typed: str) -> Address:
+    """Raises Invalid, saying what the kind needs. A webhook's host is looked up."""
+    text = typed.strip()
+    if kind not in _CHECKS:
+        raise Invalid("Choose a kind of channel.", fields={"kind": "unknown"})
+    return Address(plain=text, hint=_CHECKS[ChannelKind(kind)](text))
+
+
+def check_reachable(kind: str, plain: str) -> None:
+    """Again before each message: names can come to mean another host. Raises Invalid, or OSError."""
+    if kind == ChannelKind.WEBHOOK:
+        _check_host(urlsplit(plain))
+
+
+def apprise_url(kind: str, plain: str, *, extras: Mapping[str, str]) -> str:
+    """`extras` become fields of a webhook's body, beside title, message and type."""
+    if kind == ChannelKind.EMAIL:
+        return _mail(plain)
+    if kind == ChannelKind.WEBHOOK:
+        return _webhook(urlsplit(plain), extras)
+    return plain
+
+
+def _slack(text: str) -> str:
+    if not _SLACK.fullmatch(text):
+        raise _bad("Paste Slack's webhook address: https://hooks.slack.com/services/…")
+    return "hooks.slack.com"
+
+
+def _teams(text: str) -> str:
+    if not _TEAMS.fullmatch(text):
+        raise _bad("Paste the address of a Teams workflow (Post to a channel when a webhook …).")
+    return urlsplit(text).hostname or ""
+
+
+def _email(text: str) -> str:
+    if not settings.SLIPWAY_SMTP_URL:
+        raise _bad("This portal has no mail server yet; a platform admin sets SLIPWAY_SMTP_URL.")
+    try:
+        validate_email(text)
+    except ValidationError as error:
+        raise _bad("Type one e-mail address, such as ana@example.org.") from error
+    return text
+
+
+def _hook(text: str) -> str:
+    url = urlsplit(text)
+    is_plain = url.scheme == "http" and url.hostname in settings.SLIPWAY_NOTIFY_PRIVATE_HOSTS
+    if not re.fullmatch(r"[\x21-\x7e]+", text) or not url.hostname:
+        raise _bad("Type the whole address: https://hooks.example.org/slipway")
+    if url.scheme != "https" and not is_plain:
+        raise _bad("A webhook must begin with https://.")
+    if url.username or url.password:
+        raise _bad("Leave user and password out; put a secret into the path instead.")
+    try:
+        _check_host(url)
+    except OSError as error:
+        raise _bad(f"The host {url.hostname} is not known.") from error
+    return url.hostname
+
+
+def _check_host(url: SplitResult) -> None:
+    host = url.hostname or ""
+    if host in settings.SLIPWAY_NOTIFY_PRIVATE_HOSTS:
+        return
+    found = {str(info[4][0]) for info in socket.getaddrinfo(host, url.port or 443)}
+    if not all(_is_public(address) for address in found):
+        raise _bad(
+            f"{host} is inside the portal's own network. A platform admin can allow it in "
+            "SLIPWAY_NOTIFY_PRIVATE_HOSTS."
+        )
+
+
+def _is_public(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        # An IPv4 host can hide inside: ::ffff:10.0.0.1, 64:ff9b::10.0.0.1 and 2002:0a00:0001::.
+        inner = found.ipv4_mapped or found.sixtofour
+        if inner is not None:
+            return inner.is_global
+    return found.is_global and not found.is_multicast
+
+
+def _mail(to: str) -> str:
+    server = urlsplit(settings.SLIPWAY_SMTP_URL)
+    host = server.hostname or ""
+    who = ""
+    if server.username:
+        who = f"{server.username}:{server.password or ''}@"
+    options = urlencode(
+        {
+            "smtp": host,
+            "mode": _MODES.get(server.scheme, "starttls"),
+            "from": settings.SLIPWAY_SMTP_FROM,
+            "to": to,
+            "format": "text",
+        },
+        quote_via=quote,
+    )
+    port = server.port or _PORTS.get(server.scheme, 587)
+    scheme = "mailto" if server.scheme == "smtp+plain" else "mailtos"
+    return f"{scheme}://{who}{host}:{port}/?{options}"
+
+
+def _webhook(url: SplitResult, extras: Mapping[str, str]) -> str:
+    scheme = "jsons" if url.scheme == "https" else "json"
+    port = f":{url.port}" if url.port else ""
+    host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+    options = [(f"-{name}", value) for name, value in parse_qsl(url.query)]
+    options += [(f":{name}", value) for name, value in extras.items()]
+    return f"{scheme}://{host}{port}{url.path or '/'}?{urlencode(options, quote_via=quote)}"
+
+
+def _bad(words: str) -> Invalid:
+    return Invalid(words, fields={"address": words})
+
+
+_CHECKS: Final[Mapping[ChannelKind, Callable[[str], str]]] = {
+    ChannelKind.SLACK: _slack,
+    ChannelKind.TEAMS: _teams,
+    ChannelKind.EMAIL: _email,
+    ChannelKind.WEBHOOK: _hook,
+}

@@ -1,0 +1,141 @@
+"""Channels of teams (their leads keep them) and of people (each keeps their own)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from django.db import transaction
+
+from portal.accounts import policy
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import AuditAction, register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound
+from portal.notifications import addresses, events, services, vault
+from portal.notifications.models import Channel, Notice
+
+ADDED = register("channel.added", "added a channel of")
+CHANGED = register("channel.changed", "changed a channel of")
+REMOVED = register("channel.removed", "removed a channel of")
+_MOST: Final = 20
+
+
+def list_of_team(*, actor: User, team: Team) -> list[Channel]:
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    return list(Channel.objects.filter(team=team))
+
+
+def list_of_person(actor: User) -> list[Channel]:
+    return list(Channel.objects.filter(user=actor))
+
+
+def add(
+    *,
+    actor: User,
+    team: Team | None,
+    name: str,
+    kind: str,
+    address: str,
+    wanted: Sequence[str] = (),
+) -> Channel:
+    """For a team, or with `team=None` for oneself. The address is never shown again."""
+    if team is not None:
+        policy.require(actor, Action.MANAGE_MEMBERS, team)
+    _check_events(wanted)
+    if not name.strip():
+        raise Invalid("Give the channel a name.", fields={"name": "required"})
+    mine = Channel.objects.filter(team=team) if team else Channel.objects.filter(user=actor)
+    if mine.count() >= _MOST:
+        raise Conflict(f"{_MOST} channels are the most; remove one first.", code="too_many")
+    # Looks up a host name, so before the transaction.
+    checked = addresses.check(kind, address)
+    with transaction.atomic():
+        channel = Channel.objects.create(
+            team=team,
+            user=None if team else actor,
+            name=name.strip(),
+            kind=kind,
+            sealed_address=vault.seal(checked.plain),
+            hint=checked.hint,
+            events=sorted(wanted),
+            created_by=actor,
+            created_at=clock.now(),
+        )
+        _record(actor, channel, ADDED, after={"name": channel.name, "kind": kind})
+    return channel
+
+
+def set_wanted(*, actor: User, channel_id: int, wanted: Sequence[str], is_on: bool) -> None:
+    channel = get_own(actor=actor, channel_id=channel_id)
+    _check_events(wanted)
+    before = {"events": channel.events, "is_on": channel.is_on}
+    after = {"events": sorted(wanted), "is_on": is_on}
+    with transaction.atomic():
+        Channel.objects.filter(pk=channel.pk).update(**after)
+        _record(actor, channel, CHANGED, before=before, after=after)
+
+
+def remove(*, actor: User, channel_id: int) -> None:
+    channel = get_own(actor=actor, channel_id=channel_id)
+    with transaction.atomic():
+        _record(actor, channel, REMOVED, before={"name": channel.name, "kind": channel.kind})
+        channel.delete()
+
+
+def try_out(*, actor: User, channel_id: int, path: str) -> None:
+    """Send a message by the same way as all others; its outcome shows beside the channel."""
+    channel = get_own(actor=actor, channel_id=channel_id)
+    team = channel.team or policy.visible_teams(actor).first()
+    if team is None:
+        raise Conflict("You are in no team yet, so nothing would ever be told.", code="no_team")
+    with transaction.atomic():
+        notice = Notice.objects.create(
+            team=team,
+            event=events.CHANNEL_TEST.code,
+            subject=f"Slipway can reach “{channel.name}”",
+            words=f"{actor.display_name} tried this channel. Nothing else happened.",
+            path=path,
+            at=clock.now(),
+            digest="",
+        )
+        services.send_to(notice=notice, channels=[channel])
+
+
+def get_own(*, actor: User, channel_id: int) -> Channel:
+    """One's own, or one of a team that one leads. Raises NotFound, and Forbidden for members."""
+    rows = Channel.objects.select_related("team", "user")
+    channel = rows.filter(pk=channel_id).first()
+    if channel is None or (channel.user_id is not None and channel.user_id != actor.pk):
+        raise NotFound("There is no such channel, or it is not yours.")
+    if channel.team is not None:
+        policy.require(actor, Action.MANAGE_MEMBERS, channel.team)
+    return channel
+
+
+def _check_events(wanted: Sequence[str]) -> None:
+    unknown = events.unknown(wanted)
+    if unknown:
+        raise Invalid(f"There is no event {unknown[0]!r}.", fields={"events": "unknown"})
+
+
+def _record(
+    actor: User,
+    channel: Channel,
+    action: AuditAction,
+    *,
+    before: dict[str, object] | None = None,
+    after: dict[str, object] | None = None,
+) -> None:
+    team_slug = channel.team.slug if channel.team else ""
+    trail.record(
+        actor=actor,
+        action=action,
+        obj=channel,
+        label=team_slug or actor.username,
+        team_slug=team_slug,
+        before=before,
+        after=after,
+    )

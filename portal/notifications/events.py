@@ -1,0 +1,55 @@
+"""What people can be told of. Each event has a stable code; nothing else can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`code` is stable ("rollout.waits"); `phrase` names it in a list of choices."""
+
+    code: str
+    phrase: str
+
+
+APPROVAL_WANTED: Final = Event("approval.wanted", "a change request waits for approval")
+APPROVAL_DECIDED: Final = Event("approval.decided", "a request is approved, rejected or expired")
+CHANGE_FINISHED: Final = Event("change.finished", "a change is done or has failed")
+ROLLOUT_STARTED: Final = Event("rollout.started", "a rollout begins")
+ROLLOUT_WAITS: Final = Event("rollout.waits", "a step has passed and waits for a person")
+ROLLOUT_MOVED: Final = Event("rollout.moved", "a rollout is promoted, paused or carried on")
+ROLLOUT_ABORTED: Final = Event("rollout.aborted", "a rollout is aborted, by a person or by itself")
+ROLLOUT_FINISHED: Final = Event("rollout.finished", "a rollout has ended")
+ROLLOUT_ALARM: Final = Event("rollout.alarm", "a rollout needs a look: numbers disagree or vanish")
+DEPLOYMENT_FAILING: Final = Event("deployment.failing", "a deployment fails or has drifted")
+# Sent to one channel only, by the button that tries it.
+CHANNEL_TEST: Final = Event("channel.test", "a test of the channel")
+
+CATALOGUE: Final = (
+    APPROVAL_WANTED,
+    APPROVAL_DECIDED,
+    CHANGE_FINISHED,
+    ROLLOUT_STARTED,
+    ROLLOUT_WAITS,
+    ROLLOUT_MOVED,
+    ROLLOUT_ABORTED,
+    ROLLOUT_FINISHED,
+    ROLLOUT_ALARM,
+    DEPLOYMENT_FAILING,
+)
+_KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
+
+
+def find(code: str) -> Event:
+    """Raises ValueError for a code that is not in the catalogue: a mistake of the caller."""
+    if code not in _KNOWN:
+        raise ValueError(f"{code!r} is no event; add it to portal.notifications.events")
+    return _KNOWN[code]
+
+
+def unknown(codes: Collection[str]) -> list[str]:
+    offered = {event.code for event in CATALOGUE}
+    return sorted(code for code in codes if code not in offered)

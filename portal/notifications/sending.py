@@ -1,0 +1,126 @@
+"""Send what is due: claimed by lease, tried again with back-off, given up at the deadline."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from django.conf import settings
+from django.db.models import F
+
+from portal.accounts import policy
+from portal.accounts.policy import Action
+from portal.core import clock, leases
+from portal.core.errors import Invalid
+from portal.core.leases import Lease
+from portal.notifications import addresses, events, gateway, links, vault
+from portal.notifications.gateway import Message
+from portal.notifications.models import Channel, DecisionLink, Delivery, DeliveryState
+
+logger = logging.getLogger(__name__)
+
+_LEASE_SECONDS: Final = 60
+_FIRST_WAIT_SECONDS: Final = 5
+_LONGEST_WAIT_SECONDS: Final = 600
+
+
+def sweep(*, limit: int = 50) -> int:
+    due = leases.due(Delivery, limit=limit)
+    for delivery_id in due:
+        send(delivery_id=delivery_id)
+    return len(due)
+
+
+def send(*, delivery_id: int) -> None:
+    """Nothing when it is sent already, or another worker holds it."""
+    lease = leases.claim(Delivery, delivery_id, seconds=_LEASE_SECONDS)
+    if lease is None:
+        return
+    rows = Delivery.objects.select_related("notice__team", "channel__user", "channel__team")
+    delivery = rows.get(pk=delivery_id)
+    if delivery.state != DeliveryState.WAITING:
+        leases.release(Delivery, lease, next_check_at=None)
+        return
+    unwanted = _why_unwanted(delivery)
+    if unwanted:
+        _finish(delivery, lease, DeliveryState.DROPPED, unwanted)
+        return
+    _try(delivery, lease)
+
+
+def _try(delivery: Delivery, lease: Lease) -> None:
+    Delivery.objects.filter(pk=delivery.pk).update(attempts=F("attempts") + 1)
+    channel = delivery.channel
+    try:
+        plain = vault.unseal(channel.sealed_address)
+        addresses.check_reachable(channel.kind, plain)
+        extras = {
+            "event": delivery.notice.event,
+            "team": delivery.notice.team.slug,
+            "url": _absolute(delivery.notice.path),
+        }
+        gateway.send(
+            addresses.apprise_url(channel.kind, plain, extras=extras), message_of(delivery)
+        )
+    except (vault.Unreadable, gateway.Refused) as error:
+        _finish(delivery, lease, DeliveryState.FAILED, str(error))
+    except Invalid as error:
+        _finish(delivery, lease, DeliveryState.FAILED, error.message)
+    except (gateway.NotSent, OSError) as error:
+        _again(delivery, lease, _words_of(error))
+    else:
+        _finish(delivery, lease, DeliveryState.SENT, "sent")
+
+
+def message_of(delivery: Delivery) -> Message:
+    notice = delivery.notice
+    lines = [notice.words, f"{notice.team.slug}: {_absolute(notice.path)}"]
+    link = DecisionLink.objects.filter(delivery=delivery).first()
+    if link is not None:
+        lines.append(f"Decide (for you, once, 24 hours): {_absolute(links.path_of(link))}")
+    return Message(title=notice.subject, body="\n\n".join(line for line in lines if line))
+
+
+def _absolute(path: str) -> str:
+    return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}{path}"
+
+
+def _why_unwanted(delivery: Delivery) -> str:
+    channel = delivery.channel
+    if not channel.is_on and delivery.notice.event != events.CHANNEL_TEST.code:
+        return "the channel is off"
+    user = channel.user
+    is_test = delivery.notice.event == events.CHANNEL_TEST.code
+    if user and not is_test and not policy.is_allowed(user, Action.VIEW, delivery.notice.team):
+        return f"{user.username} is no longer in {delivery.notice.team.slug}"
+    return ""
+
+
+def _words_of(error: Exception) -> str:
+    return str(error) if isinstance(error, gateway.NotSent) else "the host is not known"
+
+
+def _again(delivery: Delivery, lease: Lease, words: str) -> None:
+    if clock.now() >= delivery.deadline_at:
+        _finish(delivery, lease, DeliveryState.FAILED, f"given up: {words}")
+        return
+    Delivery.objects.filter(pk=delivery.pk).update(words=words)
+    logger.info("notice=%s delivery=%s will be tried again", delivery.notice_id, delivery.pk)
+    leases.back_off(
+        Delivery, lease, base_seconds=_FIRST_WAIT_SECONDS, cap_seconds=_LONGEST_WAIT_SECONDS
+    )
+
+
+def _finish(delivery: Delivery, lease: Lease, state: DeliveryState, words: str) -> None:
+    at = clock.now()
+    written = Delivery.objects.filter(pk=delivery.pk, lease_token=lease.token).update(
+        state=state, words=words, finished_at=at
+    )
+    leases.release(Delivery, lease, next_check_at=None)
+    if written == 0:
+        return
+    logger.info("notice=%s delivery=%s %s", delivery.notice_id, delivery.pk, state.value)
+    if state != DeliveryState.DROPPED:
+        Channel.objects.filter(pk=delivery.channel_id).update(
+            last_at=at, is_last_sent=state == DeliveryState.SENT, last_words=words
+        )

@@ -1,0 +1,17 @@
+"""Sending what the outbox holds."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from portal.notifications import sending
+
+
+@shared_task(name="notifications.sweep", time_limit=120)
+def sweep() -> None:
+    sending.sweep()
+
+
+@shared_task(name="notifications.send", time_limit=60)
+def send(delivery_id: int) -> None:
+    sending.send(delivery_id=delivery_id)
