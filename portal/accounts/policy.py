@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
-from portal.accounts.models import Membership, Role, Team, User
+from portal.accounts.models import Delegation, Membership, Role, Team, User
+from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
 
@@ -23,6 +24,7 @@ class Action(StrEnum):
     STOP = "abort or pause"
     MOVE_ALIAS = "move aliases"
     APPROVE = "approve change requests"
+    BREAK_GLASS = "approve in an emergency or review that"
     PROMOTE = "promote a rollout"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
@@ -39,6 +41,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.STOP: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
     Action.MOVE_ALIAS: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
     Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
+    Action.BREAK_GLASS: frozenset({Role.LEAD, _ADMIN}),
     Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
@@ -48,6 +51,8 @@ _RULES: dict[Action, frozenset[str]] = {
 }
 # Four eyes: whoever asked for it does not decide on it.
 _NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.PROMOTE})
+# What a lead's delegate may do in the lead's place.
+_DELEGABLE = frozenset({Action.APPROVE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def require(
     role = role_in(actor, team)
     if role is None:
         raise NotFound("There is no such object, or you are not in the team that owns it.")
-    if role not in _RULES[action]:
+    if role not in _RULES[action] and not _stands_in(actor, action, team, requester_id):
         allowed = " or ".join(sorted(_RULES[action]))
         raise Forbidden(
             f"You are {role} of {team.slug}; to {action} you must be {allowed}.",
@@ -104,6 +109,34 @@ def require(
             f"You asked for this change, so someone else of {team.slug} must {action} (four eyes).",
             code="four_eyes",
         )
+
+
+def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
+    """Ids of the team's leads for whom the actor may approve now; the longest-standing first.
+
+    A lead who is no lead any more has nothing to hand over.
+    """
+    if isinstance(actor, System):
+        return []
+    return list(
+        running_delegations().filter(delegate=actor, team=team).values_list("lead", flat=True)
+    )
+
+
+def running_delegations() -> QuerySet[Delegation]:
+    at = clock.now()
+    rows = Delegation.objects.filter(starts_at__lte=at, ends_at__gt=at, ended_at=None)
+    still_leads = Membership.objects.filter(
+        user=OuterRef("lead"), team=OuterRef("team"), role=Role.LEAD
+    )
+    return rows.filter(Exists(still_leads), lead__is_active=True).order_by("id")
+
+
+def _stands_in(actor: Actor, action: Action, team: Team, requester_id: int | None) -> bool:
+    """Not for a request of the very lead whose place it is: that would be the lead's own approval."""
+    if action not in _DELEGABLE:
+        return False
+    return any(lead_id != requester_id for lead_id in leads_delegating_to(actor, team))
 
 
 def is_allowed(

@@ -1,0 +1,157 @@
+"""Rules of approval as rows, what they ask of one change, and how far that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Q, QuerySet
+
+from deployments.domain import approvals
+from deployments.domain.approvals import Capacity, Given, Progress, Requirement, Rule
+from deployments.models import Approval, ApprovalRule, ChangeRequest
+from portal.accounts import policy
+from portal.accounts.models import Role, User
+from portal.accounts.policy import Actor
+from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a change needs, and what of it was given."""
+
+    rows: tuple[Progress, ...]
+    is_emergency: bool
+
+    @property
+    def missing(self) -> int:
+        return 0 if self.is_emergency else max((row.missing for row in self.rows), default=0)
+
+    @property
+    def is_satisfied(self) -> bool:
+        return self.is_emergency or (bool(self.rows) and self.missing == 0)
+
+    @property
+    def words(self) -> str:
+        """For example "1 of 2 approvals by a lead or platform admin"."""
+        if self.is_emergency:
+            return "approved in an emergency, without the rules"
+        wanted = [row.words for row in self.rows if row.missing]
+        return "; ".join(wanted) or "; ".join(row.words for row in self.rows)
+
+
+def list_rules(actor: Actor) -> QuerySet[ApprovalRule]:
+    """Those of the actor's teams and those of all teams, disabled ones too."""
+    rows = ApprovalRule.objects.select_related("team").prefetch_related("people")
+    return rows.filter(Q(team=None) | Q(team__in=policy.visible_teams(actor)))
+
+
+def enabled_rules() -> tuple[Rule, ...]:
+    rows = ApprovalRule.objects.filter(is_enabled=True).prefetch_related("people")
+    return tuple(as_rule(row) for row in rows)
+
+
+def as_rule(row: ApprovalRule) -> Rule:
+    people = sorted(row.people.all(), key=lambda one: one.username)
+    return Rule(
+        id=row.pk,
+        name=row.name,
+        team_id=row.team_id,
+        environments=tuple(row.environments),
+        kinds=tuple(row.kinds),
+        above_month_amount=row.above_month_amount,
+        gpus=tuple(row.gpus),
+        role=approvals.ApproverRole(row.role),
+        people=tuple(approvals.Person(one.pk, one.username) for one in people),
+        needed=row.needed,
+    )
+
+
+def required_now(change: ChangeRequest) -> tuple[Requirement, ...]:
+    """What the rules ask for as they are at this moment."""
+    return approvals.requirements(enabled_rules(), subject_of(change))
+
+
+def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
+    return tuple(approvals.requirement_from_json(one) for one in change.required)
+
+
+def subject_of(change: ChangeRequest) -> approvals.Subject:
+    """A change that only removes is looked at by the GPUs of what serves, and has no cost."""
+    deployment = change.deployment
+    revision = change.revision or deployment.stable_revision
+    amount = change.cost.get("month_max")
+    return approvals.Subject(
+        team_id=deployment.team_id,
+        environment=deployment.environment,
+        kind=change.kind,
+        instance_type=revision.spec["instance_type"] if revision else "",
+        gpu_name=change.gpu_name,
+        has_cost=change.revision is not None,
+        month_amount=None if amount is None else Decimal(amount),
+    )
+
+
+def live_approvals(change: ChangeRequest) -> list[Approval]:
+    """Neither void nor expired; from what was prefetched where that was done."""
+    at = clock.now()
+    return [
+        one
+        for one in change.approvals.all()
+        if one.is_approved
+        and not one.void_reason
+        and (one.expires_at is None or one.expires_at > at)
+    ]
+
+
+def standing_of(change: ChangeRequest) -> Standing:
+    """By the rules as they were last looked at; what is decided looks at them anew."""
+    live = live_approvals(change)
+    rows = approvals.progress_of(
+        required_as_stored(change), map(as_given, live), requester_id=change.requester_id
+    )
+    return Standing(rows, is_emergency=any(one.is_emergency for one in live))
+
+
+def as_given(approval: Approval) -> Given:
+    return Given(
+        person_id=approval.user_id,
+        capacity=Capacity(approval.as_role),
+        stands_for_id=approval.stands_for_id,
+    )
+
+
+def capacity_of(actor: User, change: ChangeRequest, *, given: Iterable[Given] = ()) -> Given | None:
+    """As what the actor may approve now; None when no rule lets them."""
+    role = policy.role_in(actor, change.team)
+    if role is None:
+        return None
+    if role == Role.LEAD or actor.is_platform_admin:
+        return Given(
+            person_id=actor.pk,
+            capacity=Capacity.ADMIN if actor.is_platform_admin else Capacity.LEAD,
+        )
+    lead_id = _free_place(actor, change, given)
+    if lead_id is not None:
+        return Given(person_id=actor.pk, capacity=Capacity.DELEGATE, stands_for_id=lead_id)
+    named = {person.id for one in required_as_stored(change) for person in one.people}
+    return Given(person_id=actor.pk, capacity=Capacity.NAMED) if actor.pk in named else None
+
+
+def _free_place(actor: User, change: ChangeRequest, given: Iterable[Given]) -> int | None:
+    """A lead's place that did not ask for the change; better one that has not approved yet."""
+    leads = [
+        lead_id
+        for lead_id in policy.leads_delegating_to(actor, change.team)
+        if lead_id != change.requester_id
+    ]
+    used = {one.stands_for_id or one.person_id for one in given}
+    return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
+
+
+def whose_turn(change: ChangeRequest, by: Given) -> bool:
+    """Whether this approval would bring the change further."""
+    given = [as_given(one) for one in live_approvals(change)]
+    rows = standing_of(change).rows
+    return approvals.would_help(rows, given, by, requester_id=change.requester_id)

@@ -1,0 +1,59 @@
+"""Reviews that emergency approvals left behind."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from deployments.models import EmergencyReview
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action, Actor
+from portal.accounts.roles import led_teams
+from portal.core.errors import Forbidden, NotFound
+
+_RELATED = (
+    "change__deployment__team",
+    "change__deployment__cluster",
+    "change__revision__version__model__team",
+    "change__requester",
+    "opened_by",
+    "closed_by",
+)
+
+
+def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[EmergencyReview]:
+    """The oldest first."""
+    rows = EmergencyReview.objects.filter(
+        change__deployment__team__in=policy.visible_teams(actor)
+    ).select_related(*_RELATED)
+    return rows if is_open is None else rows.filter(closed_at__isnull=is_open)
+
+
+def waiting_for(actor: User) -> QuerySet[EmergencyReview]:
+    """Open reviews that this person may close."""
+    rows = list_visible_to(actor, is_open=True).filter(
+        change__deployment__team__in=led_teams(actor)
+    )
+    return rows.exclude(Q(opened_by=actor) | Q(change__requester=actor))
+
+
+def get_visible(*, actor: Actor, review_id: int) -> EmergencyReview:
+    found = list_visible_to(actor).filter(pk=review_id).first()
+    if found is None:
+        raise NotFound(f"There is no review {review_id}, or you are not in its team.")
+    return found
+
+
+def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
+    """Whether the actor may close it, and the rule in words when not."""
+    if review.closed_at is not None:
+        return False, "This review is closed."
+    try:
+        policy.require(actor, Action.BREAK_GLASS, review)
+    except (Forbidden, NotFound) as refusal:
+        return False, refusal.message
+    if actor.pk == review.opened_by_id:
+        return False, "You approved it, so another lead or admin must review it (four eyes)."
+    if actor.pk == review.change.requester_id:
+        return False, "You asked for it, so another lead or admin must review it (four eyes)."
+    return True, ""

@@ -1,0 +1,229 @@
+"""Counting approvals on a change: who may give one, what it binds to, and when it is void."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Min
+
+from deployments.domain.approvals import Capacity, Given
+from deployments.domain.states import ChangeState
+from deployments.models import Approval, ChangeRequest
+from deployments.selectors import approvals, plans
+from deployments.services import actions, timeline
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import SYSTEM, Action
+from portal.audit import trail
+from portal.core import clock
+from portal.core.errors import Conflict, Forbidden, Invalid
+
+LONGEST_COMMENT: Final = 2000
+# How long an approval waits for the others that the rules ask for.
+VALID_SECONDS: Final = 7 * 24 * 3600
+CHANGED: Final = "What was approved has changed since, so the approval is void. Decide again."
+_EXPIRED: Final = "The other approvals did not come in time, so this one has expired."
+_NO_LONGER: Final = "Whoever gave it may not approve here any more."
+
+
+def require_may_approve(actor: User, change: ChangeRequest) -> Given:
+    """As what they approve. NotFound for strangers, Forbidden with the rule for the rest."""
+    policy.require(actor, Action.VIEW, change)
+    given = [approvals.as_given(one) for one in approvals.live_approvals(change)]
+    by = approvals.capacity_of(actor, change, given=given)
+    if by is None or by.capacity != Capacity.NAMED:
+        policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
+    if by is None or actor.pk == change.requester_id:
+        raise Forbidden(
+            f"You asked for this change, so someone else of {change.team.slug} must approve it "
+            "(four eyes).",
+            code="four_eyes",
+        )
+    return by
+
+
+def require_helps(change: ChangeRequest, by: Given) -> None:
+    """An approval that counts for nothing is refused, so that nobody believes it did."""
+    if any(one.user_id == by.person_id for one in approvals.live_approvals(change)):
+        words = approvals.standing_of(change).words
+        raise Conflict(f"You have approved it already: {words}.", code="approved_already")
+    if not approvals.whose_turn(change, by):
+        words = approvals.standing_of(change).words
+        raise Forbidden(f"Your approval does not count here: {words}.", code="role_required")
+
+
+def refresh(change: ChangeRequest) -> bool:
+    """Bring evidence and rules up to date; approvals of what was before become void.
+
+    Only while the change waits for a decision. Returns whether anything had changed.
+    """
+    fresh, required = _as_of_now(change)
+    old = change.evidence_hash
+    if fresh == old:
+        return False
+    with transaction.atomic():
+        rows = ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED)
+        if rows.filter(evidence_hash=old).update(evidence_hash=fresh, required=required):
+            change.evidence_hash, change.required = fresh, required
+            void(change, CHANGED)
+    return True
+
+
+def bind(change: ChangeRequest) -> None:
+    """Before it is saved for the first time, and when it goes back to its approvers."""
+    change.evidence_hash, change.required = _as_of_now(change)
+
+
+def _as_of_now(change: ChangeRequest) -> tuple[str, list[dict[str, object]]]:
+    required = [one.to_json() for one in approvals.required_now(change)]
+    return plans.evidence_of(change, rules=required), required
+
+
+def lock(change: ChangeRequest) -> None:
+    """Inside a transaction: the row is still what was looked at, and nobody else decides now."""
+    rows = ChangeRequest.objects.select_for_update(no_key=True, of=("self",))
+    same = rows.filter(
+        pk=change.pk, state=ChangeState.SUBMITTED, evidence_hash=change.evidence_hash
+    )
+    if not same.exists():
+        raise Conflict(
+            f"Someone else decided on {change} a moment ago. Look again.", code="change_state"
+        )
+    forget_loaded(change)
+
+
+def forget_loaded(change: ChangeRequest) -> None:
+    """So that approvals are read again, not taken from what was prefetched."""
+    getattr(change, "_prefetched_objects_cache", {}).pop("approvals", None)
+
+
+def give(
+    *, actor: User, change: ChangeRequest, by: Given, comment: str, is_emergency: bool = False
+) -> Approval:
+    """Inside the transaction of the decision."""
+    at = clock.now()
+    expires_at = at + timedelta(seconds=VALID_SECONDS)
+    made = Approval.objects.create(
+        change=change,
+        user=actor,
+        is_approved=True,
+        as_role=by.capacity,
+        stands_for_id=by.stands_for_id,
+        is_emergency=is_emergency,
+        comment=comment,
+        evidence_hash=change.evidence_hash,
+        at=at,
+        expires_at=expires_at,
+    )
+    forget_loaded(change)
+    return made
+
+
+def note_partial(*, actor: User, change: ChangeRequest, comment: str) -> None:
+    """Inside the transaction of an approval that is not the last one."""
+    words = approvals.standing_of(change).words
+    trail.record(
+        actor=actor,
+        action=actions.APPROVAL_GIVEN,
+        obj=change,
+        label=str(change),
+        team_slug=change.team.slug,
+        after={"state": change.state, "approvals": words},
+        reason=comment,
+        evidence=change.evidence_hash,
+    )
+    _note(change, "approval", f"approved; {words}", actor)
+    schedule(change)
+
+
+def schedule(change: ChangeRequest) -> None:
+    """The sweeper looks when the request or the first approval ends, whatever is sooner."""
+    ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED).update(
+        next_check_at=next_look(change.pk, change.deadline_at)
+    )
+
+
+def next_look(change_id: int, deadline_at: datetime | None) -> datetime | None:
+    rows = Approval.objects.filter(change=change_id, is_approved=True, void_reason="")
+    first = rows.aggregate(first=Min("expires_at"))["first"]
+    return min((at for at in (deadline_at, first) if at is not None), default=None)
+
+
+def is_approved_now(change: ChangeRequest) -> bool:
+    """Looked at anew before anything runs: the same evidence, and enough valid approvals."""
+    fresh, _ = _as_of_now(change)
+    if fresh != change.evidence_hash:
+        return False
+    forget_loaded(change)
+    live = [one for one in approvals.live_approvals(change) if one.evidence_hash == fresh]
+    if any(one.is_emergency for one in live):
+        return True
+    return approvals.standing_of(change).is_satisfied and all(map(_may_still, live))
+
+
+def void(change: ChangeRequest, reason: str) -> int:
+    """Inside a transaction. Returns how many approvals are void now that were not before."""
+    return _void(change, [one.pk for one in _open(change)], reason)
+
+
+def void_lapsed(change: ChangeRequest) -> int:
+    """Approvals whose time is over, and those of people who may not approve any more."""
+    at = clock.now()
+    late = [one.pk for one in _open(change) if one.expires_at is not None and one.expires_at <= at]
+    gone = [one.pk for one in _open(change) if one.pk not in late and not _may_still(one)]
+    with transaction.atomic():
+        return _void(change, late, _EXPIRED) + _void(change, gone, _NO_LONGER)
+
+
+def _open(change: ChangeRequest) -> list[Approval]:
+    rows = Approval.objects.filter(change=change, is_approved=True, void_reason="")
+    return list(rows.select_related("user", "change__deployment__team"))
+
+
+def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
+    rows = Approval.objects.filter(pk__in=ids, void_reason="")
+    voided = rows.update(void_reason=reason)
+    forget_loaded(change)
+    if voided:
+        trail.record(
+            actor=SYSTEM,
+            action=actions.APPROVAL_VOIDED,
+            obj=change,
+            label=str(change),
+            team_slug=change.team.slug,
+            before={"approvals": voided},
+            after={"approvals": 0},
+            reason=reason,
+            evidence=change.evidence_hash,
+        )
+        _note(change, "approval void", reason, SYSTEM)
+    return voided
+
+
+def _may_still(one: Approval) -> bool:
+    """A lead's or admin's approval lasts as long as they are one; others' while in the team."""
+    role = policy.role_in(one.user, one.change.team)
+    if one.as_role in (Capacity.LEAD, Capacity.ADMIN):
+        return policy.is_allowed(one.user, Action.BREAK_GLASS, one.change)
+    return role is not None
+
+
+def clean(comment: str, *, field: str = "comment") -> str:
+    text = comment.strip()
+    if len(text) > LONGEST_COMMENT:
+        raise Invalid(
+            f"The {field} is longer than {LONGEST_COMMENT} characters.", fields={field: "too long"}
+        )
+    return text
+
+
+def _note(change: ChangeRequest, kind: str, message: str, actor: policy.Actor) -> None:
+    timeline.note(
+        deployment=change.deployment,
+        kind=kind,
+        message=message,
+        actor=actor,
+        revision_number=change.revision.number if change.revision else None,
+    )

@@ -1,0 +1,150 @@
+"""A lead who is away names someone who approves in their place for a while."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from portal.accounts import policy
+from portal.accounts.models import Delegation, Membership, Role, Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+
+DELEGATED = register("delegation.made", "named a delegate in")
+ENDED = register("delegation.ended", "ended a delegation in")
+MOST_DAYS = 60
+_LONGEST_REASON = 300
+
+
+def name_delegate(
+    *, actor: User, team: Team, username: str, starts_at: datetime, ends_at: datetime, reason: str
+) -> Delegation:
+    """For the actor's own place. Raises Forbidden for who is no lead of the team, Invalid for a
+    period or a person that cannot be.
+    """
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    if not Membership.objects.filter(user=actor, team=team, role=Role.LEAD).exists():
+        raise Forbidden(
+            f"You are no lead of {team.slug}, so there is no place of yours to hand over.",
+            code="role_required",
+        )
+    delegate = _delegate(team, actor, username)
+    why = _check_period(starts_at, ends_at, reason)
+    overlapping = Delegation.objects.filter(
+        team=team,
+        lead=actor,
+        delegate=delegate,
+        ended_at=None,
+        starts_at__lt=ends_at,
+        ends_at__gt=starts_at,
+    )
+    with transaction.atomic():
+        Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+        if overlapping.exists():
+            raise Conflict(
+                f"{username} is your delegate then already; end that delegation first.",
+                code="delegated_already",
+            )
+        made = Delegation.objects.create(
+            team=team,
+            lead=actor,
+            delegate=delegate,
+            reason=why,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            created_at=clock.now(),
+        )
+        trail.record(
+            actor=actor,
+            action=DELEGATED,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            after=_told(made),
+            reason=why,
+        )
+    return made
+
+
+def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
+    """By whoever manages the team's members: taking approval rights away is always safe."""
+    policy.require(actor, Action.MANAGE_MEMBERS, team)
+    row = _rows(team).filter(pk=delegation_id, ended_at=None).first()
+    if row is None:
+        raise NotFound(f"{team.slug} has no open delegation {delegation_id}.")
+    with transaction.atomic():
+        at = clock.now()
+        if Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=at) == 0:
+            raise Conflict("Someone else ended it a moment ago.", code="delegation_ended")
+        trail.record(
+            actor=actor,
+            action=ENDED,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before=_told(row),
+        )
+    row.ended_at = at
+    return row
+
+
+def list_open(*, actor: User, team: Team) -> QuerySet[Delegation]:
+    """Running or to come; everyone of the team may know who decides."""
+    policy.require(actor, Action.VIEW, team)
+    return _rows(team).filter(ended_at=None, ends_at__gt=clock.now()).order_by("starts_at", "id")
+
+
+def _rows(team: Team) -> QuerySet[Delegation]:
+    return Delegation.objects.filter(team=team).select_related("lead", "delegate")
+
+
+def _delegate(team: Team, actor: User, username: str) -> User:
+    found = Membership.objects.filter(team=team, user__username=username).select_related("user")
+    membership = found.first()
+    if membership is None:
+        raise Invalid(
+            f"{username!r} is not in {team.slug}; add them to the team first.",
+            fields={"username": "must be in the team"},
+        )
+    if membership.user_id == actor.pk:
+        raise Invalid("You cannot stand in for yourself.", fields={"username": "someone else"})
+    if membership.role == Role.LEAD:
+        raise Invalid(
+            f"{username} is a lead already and may approve without you.",
+            fields={"username": "is a lead already"},
+        )
+    return membership.user
+
+
+def _check_period(starts_at: datetime, ends_at: datetime, reason: str) -> str:
+    if ends_at <= clock.now() or ends_at <= starts_at:
+        raise Invalid(
+            "The period must end in the future and after it begins.",
+            fields={"ends_at": "later than now and than its beginning"},
+        )
+    if ends_at - starts_at > timedelta(days=MOST_DAYS):
+        raise Invalid(
+            f"A delegation lasts {MOST_DAYS} days at most; make them a lead instead.",
+            fields={"ends_at": f"at most {MOST_DAYS} days"},
+        )
+    text = reason.strip()
+    if not text or len(text) > _LONGEST_REASON:
+        raise Invalid(
+            f"Say why, in at most {_LONGEST_REASON} characters.",
+            fields={"reason": "say why" if not text else "too long"},
+        )
+    return text
+
+
+def _told(row: Delegation) -> dict[str, str]:
+    return {
+        "lead": row.lead.username,
+        "delegate": row.delegate.username,
+        "from": row.starts_at.isoformat(),
+        "until": row.ends_at.isoformat(),
+    }
