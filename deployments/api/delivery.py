@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from deployments.api import delivery_serializers as shapes
 from deployments.domain import specs
 from deployments.domain.problems import Rejected
+from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest
@@ -186,10 +187,18 @@ def _request(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeReq
         actor=actor,
         deployment_id=deployment_id,
         version_id=_needed(body, "version_id"),
-        steps=[dict(step) for step in _needed(body, "steps")],
+        steps=[dict(step) for step in _steps_of(body)],
+        plan=body.get("plan"),
         comment=comment,
         spec=spec_of(body["spec"]) if "spec" in body else None,
     )
+
+
+def _steps_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Only blue/green may come without steps."""
+    is_dark = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
+    steps: list[dict[str, Any]] = body.get("steps", []) if is_dark else _needed(body, "steps")
+    return steps
 
 
 def _needed(body: dict[str, Any], name: str) -> Any:

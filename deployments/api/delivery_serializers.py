@@ -7,26 +7,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from deployments.domain import specs
+from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
+from deployments.api.spec_serializers import ServingSpecSerializer
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, RolloutPhase
 from deployments.models import Approval, ChangeRequest, Deployment, Revision, Rollout
 from deployments.selectors import deployments as deployment_selectors
 
 Shape = serializers.Serializer[Any]
-
-
-class ServingSpecSerializer(Shape):
-    engine = serializers.ChoiceField(choices=specs.ENGINES)
-    instance_type = serializers.CharField(max_length=40)
-    gpu_resource = serializers.CharField(default=specs.WHOLE_GPU, max_length=60)
-    gpus = serializers.IntegerField(default=1)
-    min_replicas = serializers.IntegerField(default=1)
-    max_replicas = serializers.IntegerField(default=1)
-    cpu = serializers.CharField(default="2", max_length=10)
-    memory = serializers.CharField(default="8Gi", max_length=10)
-    env = serializers.DictField(child=serializers.CharField(), default=dict)
-    image = serializers.CharField(read_only=True, help_text="pinned when the revision is asked for")
-    schema = serializers.IntegerField(read_only=True)
 
 
 class DraftSerializer(Shape):
@@ -40,14 +27,8 @@ class NewDeploymentSerializer(DraftSerializer):
     comment = serializers.CharField(default="", allow_blank=True)
 
 
-class RolloutStepSerializer(Shape):
-    weight = serializers.IntegerField(help_text="percent of requests that go to the candidate")
-    soak_seconds = serializers.IntegerField()
-    min_requests = serializers.IntegerField()
-
-
 class NewChangeSerializer(Shape):
-    """One of canary (version_id, steps, spec), roll_back (revision_number), retire."""
+    """One of canary (version_id, steps, plan, spec), roll_back (revision_number), retire."""
 
     kind = serializers.ChoiceField(
         choices=[ChangeKind.CANARY, ChangeKind.ROLL_BACK, ChangeKind.RETIRE]
@@ -55,6 +36,7 @@ class NewChangeSerializer(Shape):
     comment = serializers.CharField(default="", allow_blank=True)
     version_id = serializers.IntegerField(required=False)
     steps = RolloutStepSerializer(many=True, required=False)
+    plan = PlanSerializer(required=False, help_text="left out: a canary with the default guards")
     spec = ServingSpecSerializer(required=False, help_text="left out: as the stable revision")
     revision_number = serializers.IntegerField(required=False)
 
@@ -202,6 +184,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     requester = serializers.CharField(source="requester.username")
     revision = RevisionSerializer(allow_null=True)
     steps = RolloutStepSerializer(many=True)
+    plan = PlanSerializer()
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.DictField(child=serializers.CharField(allow_null=True))
     approvals = ApprovalSerializer(many=True)
@@ -220,6 +203,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "comment",
             "revision",
             "steps",
+            "plan",
             "checks",
             "cost",
             "evidence_hash",
@@ -239,6 +223,9 @@ class GuardSerializer(Shape):
     n = serializers.IntegerField(allow_null=True)
     verdict = serializers.CharField(help_text="pass, fail, not enough data")
     words = serializers.CharField()
+    # DRF takes declared fields off the class, so this one does not hide Field.source.
+    source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]
+    statistic = serializers.CharField(help_text="what the sequential test says")
 
 
 class StepStateSerializer(RolloutStepSerializer):
@@ -258,6 +245,7 @@ class RolloutSerializer(Shape):
     candidate = serializers.CharField(source="rollout.candidate_revision.version.label")
     step_index = serializers.IntegerField(source="rollout.step_index")
     steps = StepStateSerializer(many=True)
+    plan = PlanSerializer(source="rollout.plan")
     requested_weight = serializers.IntegerField()
     observed_weight = serializers.IntegerField(allow_null=True)
     observed_share = serializers.FloatField(allow_null=True)

@@ -109,6 +109,8 @@ def evidence_of(change: ChangeRequest) -> str:
             "manifests": [] if revision is None else manifests_of(revision),
             "version": [] if revision is None else _identity_of(revision.version),
             "steps": change.steps,
+            # Not in requests from before there were plans: what was approved then still holds.
+            **({"plan": change.plan} if change.plan else {}),
         }
     )
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from deployments.domain import evidence
+from deployments.domain.rollouts import Step
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, Rollout, RolloutEvent
 from deployments.selectors.deployments import OPEN_PHASES
@@ -31,6 +32,8 @@ class StepView:
     weight: int
     soak_seconds: int
     min_requests: int
+    auto_promote: bool
+    deadline_seconds: int | None
     # "done", "current" or "ahead"
     state: str
 
@@ -143,7 +146,7 @@ def _steps_of(rollout: Rollout) -> tuple[StepView, ...]:
         return "current" if is_running and index == rollout.step_index else "ahead"
 
     return tuple(
-        StepView(index=index, state=state(index), **step)
+        StepView(index=index, state=state(index), **Step(**step).to_json())
         for index, step in enumerate(rollout.steps)
     )
 

@@ -123,6 +123,7 @@ def _start_rollout(change: ChangeRequest) -> None:
         candidate_revision=change.revision,
         requested_by=change.requester,
         steps=change.steps,
+        plan=change.plan,
         phase=RolloutPhase.PREPARING,
         created_at=at,
         deadline_at=at + timedelta(seconds=rollouts.PREPARE_SECONDS),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from deployments.domain import names, rollouts, specs
+from deployments.domain import names, rollout_plans, rollouts, specs
 from deployments.domain.preflight import DeployDraft, Preflight
 from deployments.domain.problems import Rejected
+from deployments.domain.rollout_plans import PlanSettings
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
@@ -38,6 +39,7 @@ class _Asked:
     version: ModelVersion | None = None
     spec: ServingSpec | None = None
     steps: tuple[rollouts.Step, ...] = ()
+    plan: PlanSettings | None = None
     preflight: Preflight | None = None
 
 
@@ -77,12 +79,17 @@ def request_canary(
     steps: Sequence[dict[str, Any]],
     comment: str = "",
     spec: ServingSpec | None = None,
+    plan: Mapping[str, Any] | None = None,
 ) -> ChangeRequest:
-    """Ask to move traffic to another version in steps. `spec` None keeps the stable revision's."""
+    """Ask to move traffic to another version in steps. `spec` None keeps the stable revision's.
+
+    `plan` says its kind, guards and analysis as in domain/rollout_plans.py; None: the defaults.
+    """
     deployment = _changeable(actor, deployment_id)
     version = preflight.visible_version(actor, version_id)
     try:
-        plan = rollouts.check_steps(list(steps))
+        settings = rollout_plans.check(plan or {})
+        checked = rollouts.check_steps(list(steps), kind=settings.kind)
     except Rejected as error:
         raise preflight.as_invalid(error) from error
     stable = _stable_of(deployment)
@@ -92,7 +99,8 @@ def request_canary(
         _clean(comment),
         version=version,
         spec=preflight.with_image(spec or specs.from_json(stable.spec)),
-        steps=plan,
+        steps=checked,
+        plan=settings,
     )
     return _check_and_submit(actor, deployment, asked)
 
@@ -173,8 +181,7 @@ def _check_and_submit(actor: User, deployment: Deployment, asked: _Asked) -> Cha
         number=_next_number(deployment),
     )
     preflight.require_ok(checked)
-    with_checks = _Asked(asked.kind, asked.comment, asked.version, asked.spec, asked.steps, checked)
-    return _submit_alone(actor, deployment, with_checks)
+    return _submit_alone(actor, deployment, replace(asked, preflight=checked))
 
 
 def _submit_alone(actor: User, deployment: Deployment, asked: _Asked) -> ChangeRequest:
@@ -228,6 +235,7 @@ def _submit(actor: User, deployment: Deployment, asked: _Asked) -> ChangeRequest
         comment=asked.comment,
         revision=revision,
         steps=[step.to_json() for step in asked.steps],
+        plan=asked.plan.to_json() if asked.plan else {},
         checks=[check.to_json() for check in checked.checks] if checked else [],
         cost=checked.cost.to_json() if checked else {},
         created_at=at,
