@@ -38,8 +38,16 @@ class Refused(ClusterError):
     """401 or 403: the portal's credentials are not accepted or lack the permission."""
 
 
+class NotAllowed(Refused):
+    """403: the portal is signed in, but its role lacks this permission."""
+
+
 class Unreachable(ClusterError):
     """No answer, or a 5xx one. It can heal."""
+
+
+class NotTried(ClusterError):
+    """Not sent at all, because the cluster had just given up on others."""
 
 
 class Throttled(ClusterError):

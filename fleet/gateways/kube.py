@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from fleet.domain.cluster_errors import ObjectInvalid, ObjectNotFound, WatchExpired
 from fleet.domain.connections import Connection
 from fleet.domain.kinds import Manifest, ResourceType, find
+from fleet.gateways.kube_reach import Reached
 from fleet.gateways.kube_transport import Transport, error_of
 
 FIELD_MANAGER = "slipway"
@@ -22,6 +23,8 @@ _WATCH_GRACE_SECONDS = 15
 _APPLY_SECONDS = 30.0
 
 Json = dict[str, Any]
+# A label's value, or several of which one must be it.
+Labels = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class KubeClient(Protocol):
         kind: ResourceType,
         *,
         namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> Listing: ...
 
     def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None: ...
@@ -78,6 +81,12 @@ class KubeClient(Protocol):
     def version(self) -> str: ...
 
     def groups(self) -> dict[str, list[str]]: ...
+
+    def resources(self, api_version: str) -> frozenset[str]: ...
+
+    def may(self, attributes: Mapping[str, str]) -> bool: ...
+
+    def reach(self) -> list[Reached]: ...
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType: ...
 
@@ -118,7 +127,7 @@ class HttpKubeClient:
         kind: ResourceType,
         *,
         namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
     ) -> Listing:
         """All pages. The resource version is that of the first page: a watch goes on from there."""
         items: list[Json] = []
@@ -199,6 +208,25 @@ class HttpKubeClient:
         found = self._transport.json("GET", "/apis")
         return {group["name"]: _preferred_first(group) for group in found.get("groups") or []}
 
+    def resources(self, api_version: str) -> frozenset[str]:
+        """Plurals that a group and version serves now."""
+        served = self._transport.json("GET", f"/apis/{api_version}").get("resources") or []
+        return frozenset(item["name"] for item in served if "/" not in item["name"])
+
+    def may(self, attributes: Mapping[str, str]) -> bool:
+        """What the cluster says of a verb, group, resource, subresource and namespace."""
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": dict(attributes)},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = self._transport.json("POST", path, body=body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    def reach(self) -> list[Reached]:
+        return self._transport.reach()
+
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         """From the static table; other kinds are discovered once and remembered."""
         known = find(api_version, kind) or self._discovered.get((api_version, kind))
@@ -235,10 +263,14 @@ class HttpKubeClient:
         return {"apiVersion": kind.api_version, "kind": kind.kind} | item
 
 
-def _selector(labels: Mapping[str, str] | None) -> list[tuple[str, str]]:
+def _selector(labels: Labels | None) -> list[tuple[str, str]]:
     if not labels:
         return []
-    return [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items()))]
+    terms = [
+        f"{key}={value}" if isinstance(value, str) else f"{key} in ({','.join(value)})"
+        for key, value in labels.items()
+    ]
+    return [("labelSelector", ",".join(terms))]
 
 
 def _preferred_first(group: Json) -> list[str]:

@@ -14,6 +14,7 @@ from kubernetes.config import ConfigException
 from fleet.domain import cluster_errors as errors
 from fleet.domain.connections import Connection
 from fleet.gateways.kube_credentials import configuration_of
+from fleet.gateways.kube_reach import Reached, reach
 
 Query = Sequence[tuple[str, str]]
 
@@ -22,7 +23,7 @@ READ_SECONDS = 15.0
 _DEFAULT_RETRY_AFTER = 5.0
 _BY_STATUS: dict[int, type[errors.ClusterError]] = {
     401: errors.Refused,
-    403: errors.Refused,
+    403: errors.NotAllowed,
     404: errors.ObjectNotFound,
     409: errors.ObjectConflict,
     410: errors.WatchExpired,
@@ -94,6 +95,16 @@ class Transport:
         finally:
             response.close()
             response.release_conn()
+
+    def reach(self) -> list[Reached]:
+        """The way to the server, step by step, on a connection of its own."""
+        settings = self._configuration
+        return reach(
+            settings.host,
+            ca_file=settings.ssl_ca_cert,
+            is_verified=settings.verify_ssl,
+            proxy=settings.proxy or "",
+        )
 
     def close(self) -> None:
         self._pool.clear()

@@ -1,0 +1,68 @@
+"""The way to an API server, one step at a time, so that a test can say which one fails."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_SECONDS = 3.0
+_PORTS = {"https": 443, "http": 80}
+
+ADDRESS = "Address resolves"
+TCP = "Port answers"
+TLS = "TLS"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """`ok` None: the step does not apply here, and `detail` says why."""
+
+    step: str
+    ok: bool | None
+    detail: str
+
+
+def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> list[Reached]:
+    """Stops at the first step that fails."""
+    if proxy:
+        return [Reached(ADDRESS, None, "The proxy of the kubeconfig resolves it, not the portal.")]
+    parts = urlsplit(host)
+    name, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 443)
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return [Reached(ADDRESS, ok=False, detail=f"{name} has no address: {error}")]
+    addresses = sorted({str(one[4][0]) for one in found})
+    reached = [Reached(ADDRESS, ok=True, detail=f"{name} is {', '.join(addresses)}")]
+    try:
+        opened = socket.create_connection((name, port), timeout=_SECONDS)
+    except OSError as error:
+        words = f"{name} port {port} does not take connections: {error}"
+        return [*reached, Reached(TCP, ok=False, detail=words)]
+    with opened:
+        reached.append(Reached(TCP, ok=True, detail=f"port {port} takes connections"))
+        if parts.scheme == "https":
+            reached.append(_shake_hands(opened, name, ca_file, is_verified=is_verified))
+    return reached
+
+
+def _shake_hands(
+    opened: socket.socket, name: str, ca_file: str | None, *, is_verified: bool
+) -> Reached:
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        if not is_verified:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        with context.wrap_socket(opened, server_hostname=name) as secured:
+            version = secured.version()
+    except ssl.SSLCertVerificationError as error:
+        words = f"the certificate of {name} is not trusted: {error.verify_message}"
+        return Reached(TLS, ok=False, detail=words)
+    except OSError as error:
+        return Reached(TLS, ok=False, detail=f"no TLS with {name}: {error}")
+    if is_verified:
+        return Reached(TLS, ok=True, detail=f"{version}, certificate trusted")
+    return Reached(TLS, ok=None, detail=f"{version}, but the certificate is not checked")
