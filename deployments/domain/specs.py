@@ -1,35 +1,94 @@
-"""The serving spec of a revision: what runs, on which share of a GPU, how many times."""
+"""The serving spec of a revision: what runs, on which share of a GPU, how many times, and how."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
+from deployments.domain import spec_reading, spec_rules
 from deployments.domain.problems import Rejected
+from deployments.domain.spec_engines import (
+    ENGINES,
+    KSERVE_ENGINES,
+    KSERVE_TRITON,
+    KSERVE_VLLM,
+    LLM_ENGINES,
+    LLM_SERVICE,
+    ONNX_ENGINES,
+    PLAIN_ENGINES,
+    TRITON,
+    TRITON_VLLM,
+)
+from deployments.domain.spec_parts import (
+    FIXED,
+    HPA,
+    KEDA,
+    KNATIVE,
+    USUAL_TARGETS,
+    Batching,
+    Components,
+    Llm,
+    Network,
+    OfficeHours,
+    Placement,
+    Scaling,
+    Storage,
+)
+from deployments.domain.spec_rules import WHOLE_GPU
 
-SCHEMA: Final = 1
-KSERVE_TRITON: Final = "kserve-triton"
-TRITON: Final = "triton"
-ENGINES: Final = (KSERVE_TRITON, TRITON)
-WHOLE_GPU: Final = "nvidia.com/gpu"
+__all__ = [
+    "ENGINES",
+    "FIXED",
+    "HPA",
+    "KEDA",
+    "KNATIVE",
+    "KSERVE_ENGINES",
+    "KSERVE_TRITON",
+    "KSERVE_VLLM",
+    "LLM_ENGINES",
+    "LLM_SERVICE",
+    "ONNX_ENGINES",
+    "PLAIN_ENGINES",
+    "SCHEMA",
+    "TRITON",
+    "TRITON_VLLM",
+    "WHOLE_GPU",
+    "Batching",
+    "Components",
+    "Llm",
+    "Network",
+    "OfficeHours",
+    "Placement",
+    "Scaling",
+    "ServingSpec",
+    "Storage",
+    "from_json",
+]
 
-_MOST_GPUS = 16
-_MOST_REPLICAS = 100
-_CPU = re.compile(r"[1-9][0-9]*m?")
-_MEMORY = re.compile(r"[1-9][0-9]*(Mi|Gi)")
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)")
-_INSTANCE_TYPE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-# LD_, PYTHON and PATH say whose code the server loads (KServe's webhook refuses PYTHONPATH too);
-# the AWS names belong to the service account.
-_REFUSED_ENV = ("AWS_", "GLIBC_", "LD_", "PATH", "PYTHON", "STORAGE_")
+SCHEMA: Final = 2
+_FIRST_SCHEMA: Final = 1
+# What the first schema had no words for, and what was written for it then.
+_FIRST: Final[Mapping[str, Any]] = {
+    "batching": Batching(),
+    "instances_per_gpu": 1,
+    "warm_up": False,
+    "precision": "original",
+    "placement": Placement(capacity="any", spread_zones=False),
+    "storage": Storage(shm_size=""),
+    "network": Network(network_policy=False),
+    "llm": None,
+    "components": Components(),
+}
+_USUAL_HPA: Final = Scaling(kind=HPA, metric="cpu", target=USUAL_TARGETS[HPA, "cpu"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSpec:
-    """Raises Rejected for what no cluster would run. `env` is sorted by name."""
+    """Raises Rejected for what no cluster would run. `env` is sorted by name.
+
+    Scaling without a kind becomes hpa where max_replicas is above min_replicas, and fixed elsewhere.
+    """
 
     engine: str
     instance_type: str
@@ -44,96 +103,114 @@ class ServingSpec:
     # image never restarts what was approved with another one.
     image: str = ""
     schema: int = SCHEMA
+    batching: Batching = field(default_factory=Batching)
+    instances_per_gpu: int = 1
+    warm_up: bool = False
+    precision: str = "original"
+    scaling: Scaling = field(default_factory=Scaling)
+    placement: Placement = field(default_factory=Placement)
+    storage: Storage = field(default_factory=Storage)
+    network: Network = field(default_factory=Network)
+    llm: Llm | None = None
+    components: Components = field(default_factory=Components)
 
     def __post_init__(self) -> None:
-        found = {**_wrong_kinds(self)} or {**_wrong_values(self), **_wrong_env(self.env)}
+        found = spec_reading.wrong_kinds(self)
+        if not found:
+            object.__setattr__(self, "env", tuple(sorted(self.env)))
+            object.__setattr__(self, "scaling", _completed(self))
+            if self.llm is None and self.engine in LLM_ENGINES:
+                object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
+            found = spec_rules.wrong_values(self) | _wrong_schema(self)
         if found:
             raise Rejected("Check " + ", ".join(sorted(found)) + ".", found)
-        object.__setattr__(self, "env", tuple(sorted(self.env)))
+
+    @property
+    def is_first_schema(self) -> bool:
+        """Its manifests stay byte for byte as they were, so that nothing that runs is restarted."""
+        return self.schema == _FIRST_SCHEMA
+
+    @property
+    def floor_replicas(self) -> int:
+        """How few may run while all is well."""
+        return 0 if self.scaling.can_scale_to_zero else self.min_replicas
+
+    @property
+    def nodes(self) -> int:
+        """Pods that together are one replica."""
+        return 1 if self.llm is None else self.llm.nodes
 
     @property
     def most_gpus(self) -> int:
         """GPUs (or shares) taken when scaled out fully; quotas count these."""
-        return self.gpus * self.max_replicas
+        return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "env": dict(self.env)}
+        made = {**asdict(self), "env": dict(self.env)}
+        if self.is_first_schema:
+            return {name: made[name] for name in made if name not in _FIRST and name != "scaling"}
+        return made
+
+
+_PARTS: Final = {
+    "batching": Batching,
+    "scaling": Scaling,
+    "placement": Placement,
+    "storage": Storage,
+    "network": Network,
+    "llm": Llm,
+    "components": Components,
+}
 
 
 def from_json(data: Mapping[str, Any]) -> ServingSpec:
     """Raises Rejected for unknown or missing fields and for a schema of a later portal."""
-    known = {field.name for field in fields(ServingSpec)}
-    unknown = {
+    known = {one.name for one in fields(ServingSpec)}
+    found = {
         name: f"There is no field {name!r}; leave it out." for name in data if name not in known
     }
-    missing = {name: f"State {name}." for name in ("engine", "instance_type") if not data.get(name)}
-    if unknown or missing:
-        found = unknown | missing
-        raise Rejected("Check " + ", ".join(sorted(found)) + " of the spec.", found)
+    found |= {name: f"State {name}." for name in ("engine", "instance_type") if not data.get(name)}
+    values = dict(data)
     env = data.get("env", {})
-    if not isinstance(env, Mapping):
-        raise Rejected("env must map names to values.", {"env": 'for example {"NAME": "value"}'})
-    return ServingSpec(**{**data, "env": tuple((str(k), str(v)) for k, v in env.items())})
+    if isinstance(env, Mapping):
+        values["env"] = tuple((str(name), str(value)) for name, value in env.items())
+    else:
+        found["env"] = 'must map names to values, for example {"NAME": "value"}'
+    for name, kind in _PARTS.items():
+        if name in data and not (name == "llm" and data[name] is None):
+            values[name] = spec_reading.read(kind, data[name], name, found)
+    if found:
+        raise Rejected("Check " + ", ".join(sorted(found)) + " of the spec.", found)
+    if data.get("schema") == _FIRST_SCHEMA:
+        values = {**_FIRST, **values}
+    return ServingSpec(**values)
 
 
-def _wrong_kinds(spec: ServingSpec) -> dict[str, str]:
-    numbers = ("gpus", "min_replicas", "max_replicas", "schema")
-    texts = ("engine", "instance_type", "gpu_resource", "cpu", "memory", "image")
-    found = {}
-    for name in numbers:
-        value = getattr(spec, name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            found[name] = f"{value!r} is not a whole number; Kubernetes takes whole numbers only."
-    for name in texts:
-        if not isinstance(getattr(spec, name), str):
-            found[name] = "must be text"
-    return found
+def _completed(spec: ServingSpec) -> Scaling:
+    """The scaling with what is usual in place of what was left out."""
+    scaling = spec.scaling
+    if not scaling.kind:
+        kind = FIXED if spec.min_replicas >= spec.max_replicas else HPA
+        scaling = replace(scaling, kind=kind)
+    if not scaling.metric:
+        metric = {HPA: "cpu", KNATIVE: "concurrency"}.get(scaling.kind, "")
+        if scaling.kind == KEDA and not scaling.office_hours:
+            metric = "sqs" if scaling.sqs_queue_url else "queue"
+        scaling = replace(scaling, metric=metric)
+    if not scaling.target:
+        usual = USUAL_TARGETS.get((scaling.kind, scaling.metric), 0)
+        scaling = replace(scaling, target=usual)
+    return scaling
 
 
-def _wrong_values(spec: ServingSpec) -> dict[str, str]:
-    rules = (
-        ("schema", spec.schema == SCHEMA, f"This portal writes spec schema {SCHEMA}."),
-        ("engine", spec.engine in ENGINES, f"Use one of {', '.join(ENGINES)}."),
-        (
-            "instance_type",
-            bool(_INSTANCE_TYPE.fullmatch(spec.instance_type)),
-            "Name an instance type of the cluster, for example g5.xlarge.",
-        ),
-        (
-            "gpu_resource",
-            bool(_GPU_RESOURCE.fullmatch(spec.gpu_resource)),
-            "Use nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb.",
-        ),
-        ("cpu", bool(_CPU.fullmatch(spec.cpu)), "Use whole cores or millicores: 2 or 1500m."),
-        ("memory", bool(_MEMORY.fullmatch(spec.memory)), "Use Mi or Gi: 8Gi or 512Mi."),
-    )
-    found = {name: fix for name, is_right, fix in rules if not is_right}
-    return found | _wrong_counts(spec)
-
-
-def _wrong_counts(spec: ServingSpec) -> dict[str, str]:
-    found = {}
-    most = _MOST_GPUS if spec.gpu_resource == WHOLE_GPU else 1
-    if not 1 <= spec.gpus <= most:
-        found["gpus"] = f"Use 1 to {most} of {spec.gpu_resource} per replica."
-    if not 1 <= spec.min_replicas <= _MOST_REPLICAS:
-        found["min_replicas"] = f"Use 1 to {_MOST_REPLICAS} replicas."
-    if not spec.min_replicas <= spec.max_replicas <= _MOST_REPLICAS:
-        found["max_replicas"] = (
-            f"Use at least min_replicas ({spec.min_replicas}) and at most {_MOST_REPLICAS}."
-        )
-    elif spec.engine == TRITON and spec.min_replicas != spec.max_replicas:
-        found["max_replicas"] = (
-            "Plain Triton runs a fixed number of replicas: set max_replicas equal to min_replicas, "
-            f"or choose {KSERVE_TRITON} for autoscaling."
-        )
-    return found
-
-
-def _wrong_env(env: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    for name, _ in env:
-        if _ENV_NAME.fullmatch(name) is None:
-            return {"env": f"{name!r} cannot name a variable; use letters, digits and '_'."}
-        if name.startswith(_REFUSED_ENV):
-            return {"env": f"{name} is set by the platform; leave it out."}
-    return {}
+def _wrong_schema(spec: ServingSpec) -> dict[str, str]:
+    if spec.schema not in (_FIRST_SCHEMA, SCHEMA):
+        return {"schema": f"This portal writes spec schema {SCHEMA}."}
+    if not spec.is_first_schema:
+        return {}
+    if spec.engine not in ONNX_ENGINES:
+        return {"engine": f"Spec schema 1 knows {' and '.join(ONNX_ENGINES)} only."}
+    later = [name for name, value in _FIRST.items() if getattr(spec, name) != value]
+    if spec.scaling != Scaling(kind=FIXED) and spec.scaling != _USUAL_HPA:
+        later.append("scaling")
+    return dict.fromkeys(later, f"Use schema {SCHEMA} for this setting.")

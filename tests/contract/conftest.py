@@ -37,7 +37,7 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
         kind="kubeconfig",
         kubeconfig_path=str(kubeconfig),
         gateway_url="http://gateway.example",
-        capabilities={"engines": list(specs.ENGINES), "notes": []},
+        capabilities={"engines": list(specs.ONNX_ENGINES), "notes": []},
         created_at=clock.now(),
     )
     yield cluster.pk

@@ -28,7 +28,7 @@ def _version_of(item) -> str:
     return item["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize("engine", specs.ENGINES)
+@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_all_manifests_are_accepted_strictly(cluster_id: int, place: Place, engine: str) -> None:
     made = objects.apply(cluster_id=cluster_id, manifests=_everything(place, engine))
 
@@ -36,7 +36,7 @@ def test_all_manifests_are_accepted_strictly(cluster_id: int, place: Place, engi
     assert {"ServiceAccount", "HTTPRoute"} < kinds
 
 
-@pytest.mark.parametrize("engine", specs.ENGINES)
+@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_applying_again_changes_nothing(cluster_id: int, place: Place, engine: str) -> None:
     manifests = [m for m in _everything(place, engine) if m["kind"] in _QUIET]
     first = objects.apply(cluster_id=cluster_id, manifests=manifests)
@@ -58,7 +58,7 @@ def test_a_secret_can_be_written(cluster_id: int, place: Place) -> None:
     assert set(made[0]["data"]) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
-@pytest.mark.parametrize("engine", specs.ENGINES)
+@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_a_dry_run_writes_nothing(cluster_id: int, place: Place, engine: str) -> None:
     manifests = revision.own(place, served(engine))
 
@@ -78,7 +78,7 @@ def _get(cluster_id: int, manifest):
     )
 
 
-@pytest.mark.parametrize("engine", specs.ENGINES)
+@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engine: str) -> None:
     is_real = "SLIPWAY_TEST_KUBECONFIG" in os.environ
     if engine == specs.KSERVE_TRITON and not is_real and "SLIPWAY_CRD_DIR" not in os.environ:
@@ -146,7 +146,7 @@ def _has_other_manager(item) -> bool:
     return any(one["manager"] != "slipway" or one["operation"] != "Apply" for one in owners)
 
 
-@pytest.mark.parametrize("engine", specs.ENGINES)
+@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_everything_of_a_deployment_is_found_by_its_label(
     cluster_id: int, place: Place, engine: str
 ) -> None:

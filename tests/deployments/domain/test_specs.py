@@ -1,0 +1,127 @@
+"""A spec refuses at its field what no cluster or engine could use, and says what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.problems import Rejected
+from deployments.domain.specs import Scaling
+
+_GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
+_VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}
+_HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
+
+
+def test_what_is_left_out_becomes_what_is_usual() -> None:
+    fixed = specs.from_json(_GOOD)
+    scaled = specs.from_json({**_GOOD, "max_replicas": 3})
+    queue = specs.from_json({**_GOOD, "max_replicas": 3, "scaling": {"kind": "keda"}})
+
+    assert fixed.scaling == Scaling(kind="fixed")
+    assert scaled.scaling == Scaling(kind="hpa", metric="cpu", target=80)
+    assert queue.scaling == Scaling(kind="keda", metric="queue", target=5)
+    assert (fixed.schema, fixed.placement.capacity, fixed.precision) == (2, "on-demand", "original")
+
+
+def test_a_row_of_the_first_schema_keeps_its_shape() -> None:
+    row = {
+        "engine": "triton",
+        "instance_type": "g5.xlarge",
+        "gpu_resource": "nvidia.com/gpu",
+        "gpus": 2,
+        "min_replicas": 2,
+        "max_replicas": 2,
+        "cpu": "4",
+        "memory": "16Gi",
+        "env": {"A": "1"},
+        "image": "triton:1",
+        "schema": 1,
+    }
+
+    spec = specs.from_json(row)
+
+    assert spec.to_json() == row
+    assert (spec.placement.capacity, spec.network.network_policy) == ("any", False)
+
+
+def test_the_first_schema_takes_no_later_setting() -> None:
+    with pytest.raises(Rejected) as refusal:
+        specs.from_json({**_GOOD, "schema": 1, "warm_up": True})
+
+    assert refusal.value.fields == {"warm_up": "Use schema 2 for this setting."}
+
+
+def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
+    llm = {"hugging_face_id": "org/model", "tensor_parallel": 8, "nodes": 2}
+    spec = specs.from_json(
+        {"engine": "llm-inference-service", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
+    )
+
+    assert (spec.nodes, spec.most_gpus) == (2, 16)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"batching": {"max_queue_delay_us": -1}}, "batching.max_queue_delay_us"),
+        ({"batching": {"max_queue_delay_us": "5"}}, "batching.max_queue_delay_us"),
+        ({"batching": {"is_dynamic": False, "max_queue_delay_us": 9}}, "batching.is_dynamic"),
+        ({"batching": {"preferred_batch_sizes": [8, "16"]}}, "batching.preferred_batch_sizes"),
+        ({"batching": {"delay": 1}}, "batching.delay"),
+        ({"batching": 3}, "batching"),
+        ({"instances_per_gpu": 0}, "instances_per_gpu"),
+        ({"warm_up": "yes"}, "warm_up"),
+        ({"precision": "int8"}, "precision"),
+        ({"scaling": {"kind": "vpa"}}, "scaling.kind"),
+        ({"scaling": {"kind": "fixed"}, "max_replicas": 2}, "max_replicas"),
+        ({"scaling": {"kind": "hpa", "metric": "queue"}}, "scaling.metric"),
+        ({"scaling": {"kind": "hpa", "target": 101}}, "scaling.target"),
+        ({"scaling": {"kind": "hpa", "can_scale_to_zero": True}}, "scaling.can_scale_to_zero"),
+        ({"scaling": {"kind": "hpa", "office_hours": _HOURS}}, "scaling.office_hours"),
+        ({"scaling": {"kind": "keda", "metric": "sqs"}}, "scaling.sqs_queue_url"),
+        ({"scaling": {"kind": "keda", "sqs_queue_url": "http://q"}}, "scaling.sqs_queue_url"),
+        (
+            {"scaling": {"kind": "keda", "office_hours": {**_HOURS, "timezone": "Mars"}}},
+            "scaling.office_hours.timezone",
+        ),
+        (
+            {"scaling": {"kind": "keda", "office_hours": {**_HOURS, "replicas": 2}}},
+            "scaling.office_hours.replicas",
+        ),
+        ({"engine": "triton", "scaling": {"kind": "knative"}}, "scaling.kind"),
+        ({"placement": {"capacity": "reserved"}}, "placement.capacity"),
+        ({"placement": {"priority_class": "High!"}}, "placement.priority_class"),
+        ({"storage": {"shm_size": "1G"}}, "storage.shm_size"),
+        ({"storage": {"model_cache": "node"}}, "storage.model_cache"),
+        ({"engine": "triton", "storage": {"model_cache": "cluster"}}, "storage.model_cache"),
+        ({"llm": {}}, "llm"),
+        ({**_VLLM, "batching": {"max_queue_delay_us": 5}}, "batching"),
+        ({**_VLLM, "instances_per_gpu": 2}, "instances_per_gpu"),
+        ({**_VLLM, "llm": {"tensor_parallel": 2}}, "gpus"),
+        ({**_VLLM, "llm": {"hugging_face_id": "model"}}, "llm.hugging_face_id"),
+        ({**_VLLM, "llm": {"nodes": 2, "hugging_face_id": "a/b"}}, "llm.artifact"),
+        ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
+        ({**_VLLM, "engine": "triton-vllm"}, "llm.hugging_face_id"),
+        (
+            {
+                "engine": "llm-inference-service",
+                "max_replicas": 2,
+                "llm": {"hugging_face_id": "a/b"},
+            },
+            "scaling.kind",
+        ),
+        ({"engine": "triton", "components": {"transformer_image": "a/b:1"}}, "components"),
+        ({"components": {"transformer_image": "a b"}}, "components.transformer_image"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_at_its_field(
+    changed: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Rejected) as refusal:
+        specs.from_json({**_GOOD, **changed})
+
+    assert field in refusal.value.fields
+    assert refusal.value.fields[field]
