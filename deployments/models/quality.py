@@ -81,7 +81,9 @@ class GoldenRun(Leased):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["rollout", "purpose"], name="one_golden_run_per_purpose")
+            models.UniqueConstraint(
+                fields=["rollout", "purpose"], name="one_golden_run_per_purpose"
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,115 @@
+"""What is known of a candidate's answers: before it gets traffic, and at each analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.golden import ProbePurpose, ProbeVerdict
+from deployments.domain.states import ChangeKind
+from deployments.models import GoldenRequest, GoldenResult, GoldenRun, Model, Rollout
+
+_VERDICTS: Final[Mapping[str, Verdict]] = {
+    ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
+    ProbeVerdict.PASSED: Verdict.PASSED,
+    ProbeVerdict.FAILED: Verdict.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeTrafficRow:
+    """One golden request as the candidate answered it. The lists are `outputs.Difference` as JSON;
+    `against_stable` is empty while the stable revision has not answered, and `stable_words` says why.
+    """
+
+    name: str
+    number: int
+    verdict: Verdict
+    words: str
+    against_expected: list[dict[str, Any]]
+    against_stable: list[dict[str, Any]]
+    stable_words: str
+    checked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeTraffic:
+    """NOT_ENOUGH waits: the candidate could not be asked yet. FAILED stops the rollout."""
+
+    verdict: Verdict
+    words: str
+    rows: tuple[BeforeTrafficRow, ...] = ()
+    signature_verdict: Verdict = Verdict.NOT_ENOUGH
+    signature_words: str = ""
+    checked_at: datetime | None = None
+
+
+def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
+    """Those that count now, by name."""
+    rows = GoldenRequest.objects.filter(model=model, retired_at=None)
+    return rows.select_related("model__team", "version", "created_by").order_by("name")
+
+
+def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
+    """Whether the candidate may get requests of users, as far as its answers tell."""
+    run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.BEFORE_TRAFFIC).first()
+    if run is not None:
+        return BeforeTraffic(
+            verdict=_VERDICTS[run.verdict],
+            words=run.words or "the golden requests are being sent to the candidate",
+            rows=_rows_of(run),
+            signature_verdict=_VERDICTS[run.signature_verdict],
+            signature_words=run.signature_words,
+            checked_at=run.checked_at,
+        )
+    if rollout.change.kind == ChangeKind.ROLL_BACK:
+        # It served before; going back must not wait for answers of what is being left.
+        return BeforeTraffic(Verdict.PASSED, "a roll back does not wait for golden requests")
+    model = rollout.candidate_revision.version.model
+    if not golden_requests_of(model).exists():
+        return BeforeTraffic(Verdict.PASSED, f"no golden requests are saved for {model}")
+    return BeforeTraffic(
+        Verdict.NOT_ENOUGH, "the golden requests are sent as soon as the candidate is ready"
+    )
+
+
+def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
+    """Lines to append to the evidence of a running step; none where there is nothing to tell."""
+    run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
+    return () if run is None else (_golden_guard(run),)
+
+
+def _golden_guard(run: GoldenRun) -> Guard:
+    verdicts = list(run.results.values_list("verdict", flat=True))
+    good = verdicts.count(ProbeVerdict.PASSED)
+    return Guard(
+        guard="Golden answers",
+        stable="",
+        candidate=f"{good} of {len(verdicts)} within tolerance",
+        limit="all",
+        n=len(verdicts) * run.rounds,
+        verdict=_VERDICTS[run.verdict],
+        words=run.words or "the golden requests were not sent at this step yet",
+    )
+
+
+def _rows_of(run: GoldenRun) -> tuple[BeforeTrafficRow, ...]:
+    rows = GoldenResult.objects.filter(run=run).select_related("golden").order_by("golden__name")
+    return tuple(
+        BeforeTrafficRow(
+            name=row.golden.name,
+            number=row.golden.number,
+            verdict=_VERDICTS[row.verdict],
+            words=row.words,
+            against_expected=row.against_expected,
+            against_stable=row.against_stable,
+            stable_words=row.stable_words,
+            checked_at=row.checked_at,
+        )
+        for row in rows
+    )
