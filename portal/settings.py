@@ -216,6 +216,9 @@ LOGGING = {
         "nowhere": {"class": "logging.NullHandler"},
     },
     # Apprise names addresses of channels, which are secrets, in what it logs.
-    "loggers": {"apprise": {"handlers": ["nowhere"], "propagate": False}},
+    "loggers": {
+        "apprise": {"handlers": ["nowhere"], "propagate": False},
+        "urllib3": {"level": "INFO"},
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }
