@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from deployments.domain import specs
-
 Json = Mapping[str, Any]
 
 # In the order in which a workload passes them.
@@ -40,15 +38,13 @@ class Progress:
 MISSING: Final = Progress("missing", "missing", "the cluster has no such workload")
 
 
-def of_workload(
-    *, engine: str, workload: Json | None, pods: Sequence[Json], wanted_pods: int
-) -> Progress:
+def of_workload(*, workload: Json | None, pods: Sequence[Json], wanted_pods: int) -> Progress:
     if workload is None:
         return MISSING
     alive = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     seen = [of_pod(pod) for pod in alive]
     ready = sum(one.is_ready for one in seen)
-    owner = _of_kserve(workload) if engine == specs.KSERVE_TRITON else _of_deployment(workload)
+    owner = _of_owner(workload)
     if owner.is_ready and ready >= wanted_pods:
         return Progress("ready")
     waiting = [one for one in seen if not one.is_ready]
@@ -154,6 +150,21 @@ def _words_of_end(last: Json) -> str:
 
 def _last_end(container: Json) -> Json:
     return (container.get("lastState") or {}).get("terminated") or {}
+
+
+def _of_owner(workload: Json) -> Progress:
+    by_kind = {"InferenceService": _of_kserve, "Deployment": _of_deployment}
+    return by_kind.get(workload.get("kind", ""), _of_conditions)(workload)
+
+
+def _of_conditions(workload: Json) -> Progress:
+    """LLMInferenceService and LeaderWorkerSet: one condition says it all."""
+    conditions = _conditions(workload.get("status", {}))
+    told = conditions.get("Ready") or conditions.get("Available") or {}
+    if told.get("status") == "True":
+        return Progress("ready")
+    words = told.get("message") or "the cluster prepares it"
+    return Progress("accepted", told.get("reason") or "preparing", words)
 
 
 def _of_kserve(service: Json) -> Progress:

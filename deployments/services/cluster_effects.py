@@ -2,23 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from django.conf import settings
 
-from deployments.domain import specs
-from deployments.domain.manifests import kserve, parts, routes, team, triton
+from deployments.domain.manifests import parts, routes, team
 from deployments.domain.manifests.parts import Manifest
 from deployments.models import Deployment, Revision
 from deployments.selectors import plans
+from deployments.services import observing
 from deployments.services.observing import Workload
+from fleet.domain.cluster_errors import ClusterError
 from fleet.services import objects, workloads
+from fleet.services.objects import Group
+from fleet.services.workloads import Registration
+
+Result = list[dict[str, Any]] | ClusterError
 
 
-def push_revision(revision: Revision) -> None:
-    """Registered with fleet first: a pod that is never metered would be a cost without an owner."""
-    deployment = revision.deployment
-    version = revision.version
-    workloads.register(
-        cluster_id=deployment.cluster_id,
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A revision to be written. `is_known`: the cluster has it already, so it is the portal's own
+    and what others changed in it is taken back.
+    """
+
+    revision: Revision
+    manifests: Sequence[Manifest]
+    is_known: bool = False
+
+
+def push_revisions(pushes: Sequence[Push]) -> list[Result]:
+    """All of one cluster, each with its own result: the objects as the cluster holds them now.
+
+    Registered with fleet first: a pod that is never metered would be a cost without an owner.
+    """
+    cluster_id = pushes[0].revision.deployment.cluster_id
+    registrations = [_registration(push.revision) for push in pushes]
+    workloads.register_many(cluster_id=cluster_id, registrations=registrations)
+    refused = _push_shared(cluster_id, pushes)
+    own = [
+        Group([one for one in push.manifests if _is_own(one)], force=push.is_known)
+        for push in pushes
+        if push.revision.deployment.namespace not in refused
+    ]
+    done = iter(objects.apply_groups(cluster_id=cluster_id, groups=own))
+    return [refused.get(push.revision.deployment.namespace) or next(done) for push in pushes]
+
+
+def _push_shared(cluster_id: int, pushes: Sequence[Push]) -> dict[str, ClusterError]:
+    """What a namespace holds once, once however many revisions need it. Returns the refusals."""
+    wanted: dict[str, list[Manifest]] = {}
+    known: set[str] = set()
+    for push in pushes:
+        namespace = push.revision.deployment.namespace
+        found = wanted.setdefault(namespace, [])
+        found += [one for one in _shared(push) if one not in found]
+        if push.is_known:
+            known.add(namespace)
+    groups = [Group(manifests, force=name in known) for name, manifests in wanted.items()]
+    done = objects.apply_groups(cluster_id=cluster_id, groups=groups)
+    return {
+        namespace: result
+        for namespace, result in zip(wanted, done, strict=True)
+        if isinstance(result, ClusterError)
+    }
+
+
+def _shared(push: Push) -> list[Manifest]:
+    return [one for one in _with_credentials(push) if not _is_own(one)]
+
+
+def _is_own(manifest: Manifest) -> bool:
+    return parts.REVISION_LABEL in manifest["metadata"].get("labels", {})
+
+
+def _registration(revision: Revision) -> Registration:
+    deployment, version = revision.deployment, revision.version
+    return Registration(
         team=deployment.team,
         namespace=deployment.namespace,
         name=revision.workload_name,
@@ -30,14 +92,14 @@ def push_revision(revision: Revision) -> None:
         },
         triton_model=version.model.name,
     )
-    objects.apply(cluster_id=deployment.cluster_id, manifests=_with_credentials(revision))
 
 
-def push_route(deployment: Deployment) -> None:
-    """Forced: the route is the portal's, and an abort must win over whoever edited it."""
-    objects.apply(
-        cluster_id=deployment.cluster_id, manifests=[plans.route_of(deployment)], force=True
-    )
+def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
+    """All of one cluster. Forced: the route is the portal's, and an abort must win over whoever
+    edited it.
+    """
+    groups = [Group([plans.route_of(deployment)], force=True) for deployment in deployments]
+    return objects.apply_groups(cluster_id=deployments[0].cluster_id, groups=groups)
 
 
 def delete_route(deployment: Deployment) -> None:
@@ -52,13 +114,21 @@ def delete_route(deployment: Deployment) -> None:
 
 def delete_revision(deployment: Deployment, workload: Workload) -> None:
     """The workload last: while it is there, a look finds that something is left to remove."""
-    if workload.engine == specs.TRITON:
-        for api_version, kind in (("policy/v1", "PodDisruptionBudget"), ("v1", "Service")):
-            _delete(deployment, api_version, kind, workload.name)
-        _delete(deployment, triton.API_VERSION, triton.KIND, workload.name)
-    else:
-        _delete(deployment, kserve.API_VERSION, kserve.KIND, workload.name)
+    for item in observing.list_of_revision(deployment, workload.number):
+        delete(deployment, item)
+    delete(deployment, workload.object)
     _retire(deployment, workload.name)
+
+
+def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
+    """Only what carries the deployment's label may come here."""
+    objects.delete(
+        cluster_id=deployment.cluster_id,
+        api_version=item["apiVersion"],
+        kind=item["kind"],
+        namespace=deployment.namespace,
+        name=item["metadata"]["name"],
+    )
 
 
 def forget_revision(deployment: Deployment, revision: Revision) -> None:
@@ -70,20 +140,10 @@ def _retire(deployment: Deployment, name: str) -> None:
     workloads.retire(cluster_id=deployment.cluster_id, namespace=deployment.namespace, name=name)
 
 
-def _delete(deployment: Deployment, api_version: str, kind: str, name: str) -> None:
-    objects.delete(
-        cluster_id=deployment.cluster_id,
-        api_version=api_version,
-        kind=kind,
-        namespace=deployment.namespace,
-        name=name,
-    )
-
-
-def _with_credentials(revision: Revision) -> list[Manifest]:
+def _with_credentials(push: Push) -> list[Manifest]:
     """On a local cluster pods read the bucket with the portal's own keys; elsewhere as their role."""
-    manifests = plans.manifests_of(revision)
-    place = plans.place_of(revision.deployment)
+    manifests = list(push.manifests)
+    place = plans.place_of(push.revision.deployment)
     if not place.is_local_cluster:
         return manifests
     access_key_id, secret_access_key = settings.SLIPWAY_LOCAL_S3_KEYS
@@ -93,7 +153,9 @@ def _with_credentials(revision: Revision) -> list[Manifest]:
     return [*manifests[:after], secret, *manifests[after:]]
 
 
-def main_digest(revision: Revision) -> str:
+def main_digest(manifests: Sequence[Manifest]) -> str:
     """The digest annotation of the revision's workload as it should be."""
-    own = [m for m in plans.manifests_of(revision) if m["kind"] in (kserve.KIND, triton.KIND)]
-    return str(own[0]["metadata"]["annotations"][parts.DIGEST_ANNOTATION])
+    found = (one["metadata"].get("annotations", {}) for one in manifests)
+    return next(
+        str(one[parts.DIGEST_ANNOTATION]) for one in found if parts.DIGEST_ANNOTATION in one
+    )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from deployments.domain import progress, specs
-from deployments.domain.manifests import kserve, parts, routes, triton
+from deployments.domain import progress, written_kinds
+from deployments.domain.manifests import parts, routes
 from deployments.domain.progress import Progress
 from deployments.domain.specs import ServingSpec
+from deployments.domain.written_kinds import Kind
 from deployments.models import Deployment, Revision
-from fleet.domain.cluster_errors import ObjectNotFound
 from fleet.services import objects
 
 Json = dict[str, Any]
@@ -22,7 +23,6 @@ class Workload:
     """A live object of one revision that the portal made."""
 
     number: int
-    engine: str
     name: str
     object: Json
 
@@ -51,6 +51,17 @@ class Observation:
     def route_problem(self) -> str | None:
         return None if self.route is None else routes.problem_with(self.route)
 
+    def after_push(self, answers: Sequence[Json]) -> Observation:
+        """With what the cluster answered to a push: the objects as it holds them now."""
+        workloads, route = dict(self.workloads), self.route
+        for item in answers:
+            if (item["apiVersion"], item["kind"]) in written_kinds.WORKLOADS:
+                made = workload_of(item)
+                workloads[made.number] = made
+            elif item["kind"] == routes.KIND:
+                route = item
+        return replace(self, workloads=workloads, route=route)
+
     def weight_of(self, deployment: Deployment, revision: Revision) -> int | None:
         """What the gateway sends it; None while the gateway does not follow the route as it is."""
         if self.weights is None or self.route_problem != "":
@@ -61,66 +72,79 @@ class Observation:
     def progress_of(self, revision: Revision, spec: ServingSpec) -> Progress:
         workload = self.workloads.get(revision.number)
         return progress.of_workload(
-            engine=spec.engine,
             workload=workload.object if workload else None,
             pods=self.pods.get(revision.number, []),
             wanted_pods=spec.min_replicas,
         )
 
 
-def observe(deployment: Deployment) -> Observation:
-    """Raises ClusterError when the cluster cannot be asked: that is "not known", not "gone"."""
-    labels = {parts.DEPLOYMENT_ID_LABEL: str(deployment.pk)}
-    found = [
-        *_workloads(deployment, labels, specs.KSERVE_TRITON, kserve.API_VERSION, kserve.KIND),
-        *_workloads(deployment, labels, specs.TRITON, triton.API_VERSION, triton.KIND),
-    ]
-    pods: dict[int, list[Json]] = {}
-    for pod in _list(deployment, "v1", "Pod", labels):
-        pods.setdefault(_number_of(pod), []).append(pod)
-    route = objects.get(
-        cluster_id=deployment.cluster_id,
-        api_version=routes.API_VERSION,
-        kind=routes.KIND,
-        namespace=deployment.namespace,
-        name=deployment.name,
+def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
+    """By primary key, for deployments of one cluster: one listing per kind, however many they are.
+
+    Raises ClusterError when the cluster cannot be asked: that is "not known", not "gone".
+    """
+    kinds = [*written_kinds.WORKLOADS, written_kinds.ROUTE, written_kinds.POD]
+    *workloads, live_routes, pods = list_labelled(deployments, kinds)
+    found = {deployment.pk: _Found(deployment) for deployment in deployments}
+    for item in itertools.chain(*workloads):
+        # KServe copies labels to the Deployments that it owns; those are not the portal's.
+        if not item["metadata"].get("ownerReferences"):
+            _put(found, item, lambda one, its: one.workloads.append(workload_of(its)))
+    for item in live_routes:
+        _put(found, item, _Found.put_route)
+    for item in pods:
+        _put(found, item, _Found.put_pod)
+    return {pk: one.observation() for pk, one in found.items()}
+
+
+def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
+    """What stands beside a revision's workload."""
+    found = itertools.chain(*list_labelled([deployment], written_kinds.SATELLITES))
+    return [item for item in found if number_of(item) == number]
+
+
+def list_labelled(deployments: Sequence[Deployment], kinds: Sequence[Kind]) -> list[list[Json]]:
+    """What carries the label of one of the deployments, by kind; other namespaces included."""
+    ids = [str(deployment.pk) for deployment in deployments]
+    namespaces = {deployment.namespace for deployment in deployments}
+    return objects.list_several(
+        cluster_id=deployments[0].cluster_id,
+        kinds=kinds,
+        namespace=namespaces.pop() if len(namespaces) == 1 else None,
+        labels={parts.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
     )
-    if route is not None and not _is_mine(route, labels):
-        route = None
-    return Observation(workloads={one.number: one for one in found}, pods=pods, route=route)
 
 
-def _workloads(
-    deployment: Deployment, labels: Mapping[str, str], engine: str, api_version: str, kind: str
-) -> list[Workload]:
-    """KServe copies labels to the Deployments that it owns; those are not the portal's."""
-    return [
-        Workload(_number_of(item), engine, item["metadata"]["name"], item)
-        for item in _list(deployment, api_version, kind, labels)
-        if not item["metadata"].get("ownerReferences")
-    ]
+class _Found:
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.workloads: list[Workload] = []
+        self.pods: dict[int, list[Json]] = {}
+        self.route: Json | None = None
+
+    def put_route(self, item: Json) -> None:
+        if item["metadata"]["name"] == self.deployment.name:
+            self.route = item
+
+    def put_pod(self, item: Json) -> None:
+        self.pods.setdefault(number_of(item), []).append(item)
+
+    def observation(self) -> Observation:
+        by_number = {one.number: one for one in self.workloads}
+        return Observation(workloads=by_number, pods=self.pods, route=self.route)
 
 
-def _list(
-    deployment: Deployment, api_version: str, kind: str, labels: Mapping[str, str]
-) -> list[Json]:
-    try:
-        return objects.list_objects(
-            cluster_id=deployment.cluster_id,
-            api_version=api_version,
-            kind=kind,
-            namespace=deployment.namespace,
-            labels=labels,
-        )
-    except ObjectNotFound:
-        # The cluster does not serve the kind (no KServe here), so it holds none.
-        return []
+def _put(found: Mapping[int, _Found], item: Json, put: Callable[[_Found, Json], None]) -> None:
+    """Labels can be written by anyone: what is in another namespace is not the deployment's."""
+    label = item["metadata"].get("labels", {}).get(parts.DEPLOYMENT_ID_LABEL, "")
+    one = found.get(int(label)) if label.isdecimal() else None
+    if one is not None and item["metadata"].get("namespace") == one.deployment.namespace:
+        put(one, item)
 
 
-def _number_of(item: Json) -> int:
+def workload_of(item: Json) -> Workload:
+    return Workload(number_of(item), item["metadata"]["name"], item)
+
+
+def number_of(item: Json) -> int:
     return int(item["metadata"].get("labels", {}).get(parts.REVISION_LABEL, 0))
-
-
-def _is_mine(item: Json, labels: Mapping[str, str]) -> bool:
-    found = item["metadata"].get("labels", {})
-    return all(found.get(name) == value for name, value in labels.items())

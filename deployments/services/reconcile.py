@@ -1,76 +1,81 @@
-"""Make the cluster what a deployment wants: observe, decide, one effect, record, look again.
+"""Make the cluster what deployments want: observe, decide, one effect, record, look again.
 
 Level-triggered: every look starts from the rows and the live cluster, so a worker that is killed
-between any two lines costs one lease and nothing else.
+between any two lines costs one lease and nothing else. All that is due on one cluster is looked at
+together, so that a listing, a statement and a transaction serve many deployments.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from django.core.exceptions import ObjectDoesNotExist
+from django.db import connection
 
-from deployments.domain import reconciliation
-from deployments.domain.manifests import routes
-from deployments.domain.reconciliation import Next, Seen, Step, Wanted
-from deployments.models import Deployment, Revision
-from deployments.selectors import plans
-from deployments.services import cluster_effects, recording
+from deployments.models import Deployment
+from deployments.services import recording
 from deployments.services.dry_run import words_of
-from deployments.services.observing import Observation, observe
-from fleet.domain.cluster_errors import (
-    ClusterError,
-    ObjectConflict,
-    ObjectInvalid,
-    ObjectNotFound,
-    Refused,
-)
+from deployments.services.looking import Batch
+from fleet.domain.cluster_errors import ClusterError, NotTried, Throttled
 from portal.core import clock, leases
-from portal.core.errors import NotFound
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
 
+BATCH = 100
 _LEASE_SECONDS = 90
-_MOST_EFFECTS = 12
-# Where a watcher tells of every change, looking again is only a safety net.
-_SETTLED_SECONDS = 300.0
-_UNWATCHED_SECONDS = 30.0
-_WATCH_IS_FRESH = timedelta(seconds=60)
+_THREADS = 8
 _SILENT_SECONDS = 15.0
-_MOVING_SECONDS = 3.0
-# Sending the same again cannot help soon; someone must change something first.
-_HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, Refused)
-_RELATED = (
-    "team",
-    "cluster",
-    "stable_revision__version__model__team",
-    "candidate_revision__version__model__team",
-)
+_SOON_SECONDS = 3.0
 
 
-def sweep(*, limit: int = 100) -> int:
+def sweep(*, limit: int = BATCH) -> int:
     """Reconcile what is due. Returns how many rows were looked at.
 
-    A cluster that does not answer costs one timeout per sweep; its other rows wait a little.
+    A cluster that does not answer costs one timeout per sweep, and holds up no other cluster.
     """
     due = leases.due(Deployment, limit=limit)
-    rows = dict(Deployment.objects.filter(pk__in=due).values_list("pk", "cluster_id"))
-    silent: set[int] = set()
-    for deployment_id in due:
-        cluster_id = rows[deployment_id]
-        if cluster_id in silent:
-            _postpone(deployment_id)
-        elif not reconcile(deployment_id=deployment_id):
-            silent.add(cluster_id)
+    rows = Deployment.objects.filter(pk__in=due).values_list("pk", "cluster_id")
+    by_cluster: dict[int, list[int]] = defaultdict(list)
+    for deployment_id, cluster_id in rows:
+        by_cluster[cluster_id].append(deployment_id)
+    if len(by_cluster) <= 1:
+        for cluster_id, ids in by_cluster.items():
+            _sweep_cluster(cluster_id, ids)
+        return len(due)
+    with ThreadPoolExecutor(min(_THREADS, len(by_cluster))) as pool:
+        for done in [pool.submit(_in_thread, *item) for item in by_cluster.items()]:
+            done.result()
     return len(due)
 
 
-def _postpone(deployment_id: int) -> None:
-    later = clock.now() + timedelta(seconds=_SILENT_SECONDS)
-    Deployment.objects.filter(pk=deployment_id, lease_token="").update(next_check_at=later)
+def _in_thread(cluster_id: int, ids: Collection[int]) -> None:
+    try:
+        _sweep_cluster(cluster_id, ids)
+    finally:
+        connection.close()
+
+
+def _sweep_cluster(cluster_id: int, ids: Collection[int]) -> None:
+    error = _reconcile(ids)
+    if error is not None:
+        _postpone(cluster_id, error)
+
+
+def _postpone(cluster_id: int, error: ClusterError) -> None:
+    """The other rows of a cluster that does not answer wait a little, or as long as it asks."""
+    seconds = max(_SILENT_SECONDS, _asked_seconds(error))
+    later = clock.now() + timedelta(seconds=seconds)
+    Deployment.objects.filter(
+        cluster_id=cluster_id, lease_token="", next_check_at__lt=later
+    ).update(next_check_at=later)
+
+
+def _asked_seconds(error: ClusterError) -> float:
+    return error.retry_after_seconds if isinstance(error, Throttled) else 0.0
 
 
 def reconcile(*, deployment_id: int) -> bool:
@@ -78,113 +83,42 @@ def reconcile(*, deployment_id: int) -> bool:
 
     Returns False when the cluster did not answer.
     """
-    lease = leases.claim(Deployment, deployment_id, seconds=_LEASE_SECONDS)
-    if lease is None:
-        return True
+    return _reconcile([deployment_id]) is None
+
+
+def _reconcile(ids: Collection[int]) -> ClusterError | None:
+    """Deployments of one cluster. Returns why the cluster could not be asked at all."""
+    held = leases.claim_many(Deployment, ids, seconds=_LEASE_SECONDS)
+    if not held:
+        return None
+    batch = Batch(held)
     try:
-        wait = _run(lease)
+        batch.run()
     except ClusterError as error:
-        recording.record_silence(deployment_id, words_of(error))
-        leases.back_off(Deployment, lease)
-        return False
-    at = None if wait is None else clock.now() + timedelta(seconds=wait)
-    leases.release(Deployment, lease, next_check_at=at)
-    return True
+        for lease in held.values():
+            _give_up(lease, error)
+        return error
+    for deployment_id, error in batch.failures.items():
+        _give_up(held[deployment_id], error)
+    _release(held, batch)
+    # One deployment alone that fails says as much of its cluster as a listing does.
+    return next(iter(batch.failures.values()), None) if len(held) == 1 else None
 
 
-def _run(lease: Lease) -> float | None:
-    """Seconds until the next look; None when there will be nothing left to look at."""
-    refusals: dict[int, str] = {}
-    for _ in range(_MOST_EFFECTS):
-        deployment = _load(lease.pk)
-        if deployment.is_retired:
-            return None
-        observation = observe(deployment)
-        if not leases.is_held(Deployment, lease):
-            return _MOVING_SECONDS
-        found = reconciliation.decide(*_compare(deployment, observation, refusals))
-        if found.step == Step.FINISH_RETIRING:
-            recording.record_retired(deployment, lease)
-            return None
-        if found.step == Step.NONE:
-            return _record(deployment, observation, lease, refusals)
-        _act(deployment, observation, found, refusals)
-    return _MOVING_SECONDS
+def _give_up(lease: Lease, error: ClusterError) -> None:
+    if isinstance(error, NotTried):
+        soon = clock.now() + timedelta(seconds=_SOON_SECONDS)
+        leases.release(Deployment, lease, next_check_at=soon)
+        return
+    recording.record_silence(lease.pk, words_of(error))
+    leases.back_off(Deployment, lease, least_seconds=_asked_seconds(error))
 
 
-def _record(
-    deployment: Deployment, observation: Observation, lease: Lease, refusals: Mapping[int, str]
-) -> float:
-    is_settled = recording.record(deployment, observation, lease, refusals)
-    if not is_settled:
-        return _MOVING_SECONDS
-    seen_at = deployment.cluster.watch_seen_at
-    is_watched = seen_at is not None and clock.now() - seen_at < _WATCH_IS_FRESH
-    return _SETTLED_SECONDS if is_watched else _UNWATCHED_SECONDS
-
-
-def _load(deployment_id: int) -> Deployment:
-    try:
-        return Deployment.objects.select_related(*_RELATED).get(pk=deployment_id)
-    except ObjectDoesNotExist as error:
-        raise NotFound(f"There is no deployment {deployment_id}.") from error
-
-
-def _compare(
-    deployment: Deployment, observation: Observation, refused: Mapping[int, str]
-) -> tuple[Wanted, Seen]:
-    """A revision that the cluster refused in this run counts as pushed, so that the rest goes on."""
-    revisions = [one for one in _revisions_of(deployment) if one.number not in refused]
-    if deployment.is_retiring:
-        revisions = []
-    place = plans.place_of(deployment)
-    backends = plans.backends_of(deployment)
-    wanted = Wanted(
-        digests={one.number: cluster_effects.main_digest(one) for one in revisions},
-        weights=routes.weights_of(place, backends),
-        is_retiring=deployment.is_retiring,
-    )
-    wanted_numbers = {one.number for one in revisions} - set(refused)
-    seen = {
-        number: workload.digest
-        for number, workload in observation.workloads.items()
-        if number not in refused and (number in wanted_numbers or not workload.is_going)
-    }
-    is_going = any(workload.is_going for workload in observation.workloads.values())
-    return wanted, Seen(digests=seen, weights=observation.weights, is_going=is_going)
-
-
-def _revisions_of(deployment: Deployment) -> list[Revision]:
-    found = [deployment.stable_revision, deployment.candidate_revision]
-    revisions = [revision for revision in found if revision is not None]
-    for revision in revisions:
-        # The same row, already loaded with its team and cluster.
-        revision.deployment = deployment
-    return revisions
-
-
-def _act(
-    deployment: Deployment, observation: Observation, found: Next, refusals: dict[int, str]
-) -> None:
-    logger.info("deployment=%s %s r%s", deployment.pk, found.step, found.revision_number)
-    if found.step == Step.PUSH_ROUTE:
-        cluster_effects.push_route(deployment)
-    elif found.step == Step.DELETE_ROUTE:
-        cluster_effects.delete_route(deployment)
-    elif found.step == Step.DELETE_REVISION:
-        workload = observation.workloads[found.revision_number]
-        cluster_effects.delete_revision(deployment, workload)
-    else:
-        _push(deployment, observation, found.revision_number, refusals)
-
-
-def _push(
-    deployment: Deployment, observation: Observation, number: int, refusals: dict[int, str]
-) -> None:
-    revision = next(one for one in _revisions_of(deployment) if one.number == number)
-    try:
-        cluster_effects.push_revision(revision)
-    except _HOPELESS as error:
-        refusals[number] = words_of(error)
-        if number not in observation.workloads:
-            cluster_effects.forget_revision(deployment, revision)
+def _release(held: dict[int, Lease], batch: Batch) -> None:
+    by_wait: dict[float | None, list[Lease]] = defaultdict(list)
+    for deployment_id, wait in batch.waits.items():
+        by_wait[wait].append(held[deployment_id])
+    at = clock.now()
+    for wait, given in by_wait.items():
+        later = None if wait is None else at + timedelta(seconds=wait)
+        leases.release_many(Deployment, given, next_check_at=later)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,21 +13,35 @@ from django.db import transaction
 from deployments.domain import health, progress, specs
 from deployments.domain.progress import Progress
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
-from deployments.models import ChangeRequest, Deployment, Revision, Rollout
+from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout
 from deployments.selectors.deployments import OPEN_PHASES
 from deployments.services import actions, change_states, timeline
 from deployments.services.observing import Observation
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.core import clock
+from portal.core.errors import Conflict
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
 
+logger = logging.getLogger(__name__)
+
+# Rows of so many deployments are locked together, for a part of a second.
+_AT_ONCE = 25
 _SILENT = "Not known now: the cluster does not answer"
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
+    """What was seen of one deployment. `refusals`: what the cluster refused, by revision number."""
+
+    deployment: Deployment
+    observation: Observation
+    refusals: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
     """One revision as seen now, and what was written down of it before."""
 
     revision: Revision
@@ -44,42 +59,116 @@ class _Look:
         }
 
 
-def record(
-    deployment: Deployment, observation: Observation, lease: Lease, refusals: Mapping[int, str]
-) -> bool:
-    """Returns whether nothing is awaited any more. Writes nothing when the lease was lost."""
-    at = clock.now()
-    stable = _look(deployment, deployment.stable_revision, observation, refusals)
-    candidate = _look(deployment, deployment.candidate_revision, observation, refusals)
-    looks = [look for look in (stable, candidate) if look is not None]
-    facts = health.Facts(
+def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
+    """By deployment, whether nothing is awaited of it any more. Writes nothing of one whose lease
+    was lost.
+    """
+    settled: dict[int, bool] = {}
+    for start in range(0, len(looks), _AT_ONCE):
+        some = looks[start : start + _AT_ONCE]
+        with transaction.atomic():
+            page = _Page(some)
+            for look in some:
+                settled[look.deployment.pk] = page.write(look, held[look.deployment.pk])
+            page.close()
+    return settled
+
+
+class _Page:
+    """One transaction. What many deployments need is read once and written once."""
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        self._at = clock.now()
+        pks = [look.deployment.pk for look in looks]
+        rows = ChangeRequest.objects.select_related("deployment__team")
+        open_changes = rows.filter(deployment__in=pks, state=ChangeState.APPLYING)
+        self._changes = {change.deployment_id: change for change in open_changes}
+        rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
+        self._rollouts = dict(rollouts.values_list("deployment_id", "pk"))
+        self._lines: list[DeploymentEvent] = []
+
+    def write(self, look: Look, lease: Lease) -> bool:
+        deployment = look.deployment
+        stable = _see(look, deployment.stable_revision)
+        candidate = _see(look, deployment.candidate_revision)
+        seen = [one for one in (stable, candidate) if one is not None]
+        facts = _facts(look, stable, candidate, self._at)
+        found = health.assess(facts, now=DeploymentState(deployment.state))
+        if not self._update(deployment, lease, seen, found, candidate):
+            return False
+        for one in seen:
+            self._lines += _stage_lines(deployment, one)
+        self._note_state(deployment, found)
+        self._settle(deployment, found, is_late=facts.is_late)
+        self._tell_rollout(deployment)
+        is_ready = found.state == DeploymentState.READY
+        return (
+            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
+        )
+
+    def close(self) -> None:
+        DeploymentEvent.objects.bulk_create(self._lines)
+
+    def _update(
+        self,
+        deployment: Deployment,
+        lease: Lease,
+        seen: Sequence[_Seen],
+        found: health.Health,
+        candidate: _Seen | None,
+    ) -> bool:
+        is_ready = found.state == DeploymentState.READY
+        written = Deployment.objects.filter(pk=deployment.pk, lease_token=lease.token).update(
+            observed={f"r{one.revision.number}": one.to_json(self._at) for one in seen},
+            observed_generation=deployment.desired_generation,
+            observed_weight=candidate.weight if candidate else None,
+            observed_at=self._at,
+            state=found.state,
+            state_reason=found.reason,
+            first_ready_at=deployment.first_ready_at or (self._at if is_ready else None),
+        )
+        return written == 1
+
+    def _note_state(self, deployment: Deployment, found: health.Health) -> None:
+        if found.state == deployment.state:
+            return
+        words = f"{found.state}: {found.reason}" if found.reason else str(found.state)
+        self._lines.append(
+            timeline.line(deployment=deployment, kind="state", message=words, actor=SYSTEM)
+        )
+        _audit_state(deployment, found.state, found.reason)
+
+    def _settle(self, deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
+        change = self._changes.get(deployment.pk)
+        if change is None:
+            return
+        try:
+            if change.kind == ChangeKind.DEPLOY and found.state == DeploymentState.READY:
+                change_states.move(
+                    actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
+                )
+            elif is_late:
+                _end_late(change, found.reason)
+        except Conflict:
+            # Someone moved it meanwhile; the row says what is next.
+            logger.info("change=%s moved meanwhile", change.pk)
+
+    def _tell_rollout(self, deployment: Deployment) -> None:
+        """The rollout looks at what was just written; only if it waits for anything."""
+        if deployment.pk in self._rollouts:
+            wake("deployments.advance_rollout", self._rollouts[deployment.pk])
+
+
+def _facts(look: Look, stable: _Seen | None, candidate: _Seen | None, at: datetime) -> health.Facts:
+    deployment = look.deployment
+    return health.Facts(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
-        route_problem=observation.route_problem,
+        route_problem=look.observation.route_problem,
         was_ready=deployment.first_ready_at is not None,
         is_late=_is_late(deployment, at),
         is_retiring=deployment.is_retiring,
     )
-    found = health.assess(facts, now=DeploymentState(deployment.state))
-    is_ready = found.state == DeploymentState.READY
-    with transaction.atomic():
-        written = Deployment.objects.filter(pk=deployment.pk, lease_token=lease.token).update(
-            observed={f"r{look.revision.number}": look.to_json(at) for look in looks},
-            observed_generation=deployment.desired_generation,
-            observed_weight=candidate.weight if candidate else None,
-            observed_at=at,
-            state=found.state,
-            state_reason=found.reason,
-            first_ready_at=deployment.first_ready_at or (at if is_ready else None),
-        )
-        if written == 0:
-            return False
-        for look in looks:
-            _note_stages(deployment, look)
-        _note_state(deployment, found)
-        _settle(deployment, found, is_late=facts.is_late)
-        _tell_rollout(deployment)
-    return not deployment.is_retiring and is_ready and all(look.progress.is_ready for look in looks)
 
 
 def record_silence(deployment_id: int, words: str) -> None:
@@ -94,7 +183,9 @@ def record_silence(deployment_id: int, words: str) -> None:
         if not deployment.state_reason.startswith(_SILENT):
             timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
         if _is_late(deployment, clock.now()):
-            _end_late(deployment, reason)
+            change = _applying(deployment)
+            if change is not None:
+                _end_late(change, reason)
 
 
 def record_retired(deployment: Deployment, lease: Lease) -> None:
@@ -120,65 +211,50 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
             actor=SYSTEM,
         )
         _audit_state(deployment, DeploymentState.RETIRED, "everything is removed")
-        change = _applying(deployment, ChangeKind.RETIRE)
-        if change is not None:
+        change = _applying(deployment)
+        if change is not None and change.kind == ChangeKind.RETIRE:
             change_states.move(
                 actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
             )
 
 
-def _look(
-    deployment: Deployment,
-    revision: Revision | None,
-    observation: Observation,
-    refusals: Mapping[int, str],
-) -> _Look | None:
+def _see(look: Look, revision: Revision | None) -> _Seen | None:
     if revision is None:
         return None
     spec = specs.from_json(revision.spec)
-    found = observation.progress_of(revision, spec)
-    if revision.number in refusals:
-        words = f"the cluster refuses it: {refusals[revision.number]}"
+    found = look.observation.progress_of(revision, spec)
+    if revision.number in look.refusals:
+        words = f"the cluster refuses it: {look.refusals[revision.number]}"
         found = Progress(found.stage, "refused", words, is_failing=True)
-    return _Look(
+    return _Seen(
         revision=revision,
         progress=found,
-        weight=observation.weight_of(deployment, revision),
-        before=deployment.observed.get(f"r{revision.number}", {}),
+        weight=look.observation.weight_of(look.deployment, revision),
+        before=look.deployment.observed.get(f"r{revision.number}", {}),
     )
 
 
-def _note_stages(deployment: Deployment, look: _Look) -> None:
+def _stage_lines(deployment: Deployment, seen: _Seen) -> list[DeploymentEvent]:
     """One line per stage reached, and one when it starts to fail."""
-    stages = progress.STAGES
-    number, name = look.revision.number, look.revision.workload_name
-    before = look.before.get("stage", "missing")
-    if look.progress.stage != before:
-        reached = stages[stages.index(before) + 1 : stages.index(look.progress.stage) + 1]
-        for stage in reached or [look.progress.stage]:
-            timeline.note(
-                deployment=deployment,
-                kind=stage,
-                message=progress.event_words(stage, name),
-                actor=SYSTEM,
-                revision_number=number,
-            )
-    if look.progress.is_failing and look.before.get("message") != look.progress.message:
-        timeline.note(
+    stages, found = progress.STAGES, seen.progress
+    number, name = seen.revision.number, seen.revision.workload_name
+    before = seen.before.get("stage", "missing")
+    told: list[tuple[str, str]] = []
+    if found.stage != before:
+        reached = stages[stages.index(before) + 1 : stages.index(found.stage) + 1]
+        told += [(stage, progress.event_words(stage, name)) for stage in reached or [found.stage]]
+    if found.is_failing and seen.before.get("message") != found.message:
+        told.append(("failed", f"{name}: {found.message}"))
+    return [
+        timeline.line(
             deployment=deployment,
-            kind="failed",
-            message=f"{name}: {look.progress.message}",
+            kind=kind,
+            message=words,
             actor=SYSTEM,
             revision_number=number,
         )
-
-
-def _note_state(deployment: Deployment, found: health.Health) -> None:
-    if found.state == deployment.state:
-        return
-    words = f"{found.state}: {found.reason}" if found.reason else str(found.state)
-    timeline.note(deployment=deployment, kind="state", message=words, actor=SYSTEM)
-    _audit_state(deployment, found.state, found.reason)
+        for kind, words in told
+    ]
 
 
 def _audit_state(deployment: Deployment, state: DeploymentState, reason: str) -> None:
@@ -195,48 +271,29 @@ def _audit_state(deployment: Deployment, state: DeploymentState, reason: str) ->
     )
 
 
-def _settle(deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
-    change = _applying(deployment, ChangeKind.DEPLOY)
-    if change is not None and found.state == DeploymentState.READY:
-        change_states.move(
-            actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
-        )
-    elif is_late:
-        _end_late(deployment, found.reason)
-
-
 def _is_late(deployment: Deployment, at: datetime) -> bool:
     deadline = deployment.progress_deadline_at
     return deadline is not None and at >= deadline
 
 
-def _end_late(deployment: Deployment, reason: str) -> None:
+def _end_late(change: ChangeRequest, reason: str) -> None:
     """No request is applied for ever. What the deployment wants stays, and is still worked on.
 
     Rollouts end by the deadlines of their own phases.
     """
-    for kind in (ChangeKind.DEPLOY, ChangeKind.RETIRE):
-        change = _applying(deployment, kind)
-        if change is None:
-            continue
-        is_removal = kind == ChangeKind.RETIRE
-        words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
-        change_states.move(
-            actor=SYSTEM,
-            change=change,
-            to=ChangeState.FAILED,
-            action=actions.CHANGE_FAILED,
-            reason=words,
-        )
+    if change.kind not in (ChangeKind.DEPLOY, ChangeKind.RETIRE):
+        return
+    is_removal = change.kind == ChangeKind.RETIRE
+    words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
+    change_states.move(
+        actor=SYSTEM,
+        change=change,
+        to=ChangeState.FAILED,
+        action=actions.CHANGE_FAILED,
+        reason=words,
+    )
 
 
-def _applying(deployment: Deployment, kind: ChangeKind) -> ChangeRequest | None:
+def _applying(deployment: Deployment) -> ChangeRequest | None:
     rows = ChangeRequest.objects.select_related("deployment__team")
-    return rows.filter(deployment=deployment, kind=kind, state=ChangeState.APPLYING).first()
-
-
-def _tell_rollout(deployment: Deployment) -> None:
-    """The rollout looks at what was just written; only if it waits for anything."""
-    rows = Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES)
-    for pk in rows.values_list("pk", flat=True):
-        wake("deployments.advance_rollout", pk)
+    return rows.filter(deployment=deployment, state=ChangeState.APPLYING).first()

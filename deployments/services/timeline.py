@@ -18,7 +18,25 @@ def note(
     actor: Actor,
     revision_number: int | None = None,
 ) -> None:
-    DeploymentEvent.objects.create(
+    line(
+        deployment=deployment,
+        kind=kind,
+        message=message,
+        actor=actor,
+        revision_number=revision_number,
+    ).save()
+
+
+def line(
+    *,
+    deployment: Deployment,
+    kind: str,
+    message: str,
+    actor: Actor,
+    revision_number: int | None = None,
+) -> DeploymentEvent:
+    """Not yet written: for who writes many."""
+    return DeploymentEvent(
         deployment=deployment,
         at=clock.now(),
         kind=kind,

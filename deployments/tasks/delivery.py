@@ -6,6 +6,9 @@ from celery import shared_task
 
 from deployments.services import applying, reconcile, rollout_steps
 
+# As many as a sweep surely ends with in its time; the next one goes on.
+_MOST_BATCHES = 10
+
 
 @shared_task(name="deployments.sweep_changes", time_limit=120)
 def sweep_changes() -> None:
@@ -14,7 +17,9 @@ def sweep_changes() -> None:
 
 @shared_task(name="deployments.sweep_deployments", time_limit=120)
 def sweep_deployments() -> None:
-    reconcile.sweep()
+    for _ in range(_MOST_BATCHES):
+        if reconcile.sweep() < reconcile.BATCH:
+            return
 
 
 @shared_task(name="deployments.sweep_rollouts", time_limit=120)

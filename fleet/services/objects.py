@@ -4,15 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
-from fleet.domain.cluster_errors import ObjectNotFound
+from fleet.domain.cluster_errors import (
+    ClusterError,
+    NotTried,
+    ObjectNotFound,
+    Throttled,
+    Unreachable,
+)
 from fleet.domain.kinds import Manifest
+from fleet.gateways.kube import KubeClient, Labels
 from fleet.services import clients
 
 # What later objects of one push may need to exist.
 _FIRST = frozenset({"Namespace", "ServiceAccount", "Secret", "ConfigMap", "ServingRuntime"})
 _THREADS = 8
+# So many calls in a row without an answer mean that the cluster is away, not one object broken.
+_MOST_SILENCES = 3
+
+Json = dict[str, Any]
+# Which group, and which of its manifests.
+_Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Manifests that belong together. `force` takes over the fields that others own."""
+
+    manifests: Sequence[Manifest]
+    force: bool = False
 
 
 def apply(
@@ -21,29 +43,92 @@ def apply(
     manifests: Sequence[Manifest],
     dry_run: bool = False,
     force: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Server-side apply; the result has the order of `manifests`.
 
     Namespaces and what pods need go first, one after another; the others go side by side.
     The first refusal is raised, after those that were already under way.
     """
-    client = clients.client_for(cluster_id)
+    group = Group(manifests, force=force)
+    (result,) = apply_groups(cluster_id=cluster_id, groups=[group], dry_run=dry_run)
+    if isinstance(result, ClusterError):
+        raise result
+    return result
 
-    def push(index: int) -> None:
-        results[index] = client.apply(manifests[index], dry_run=dry_run, force=force)
 
-    results: dict[int, dict[str, Any]] = {}
-    early = [i for i, manifest in enumerate(manifests) if manifest["kind"] in _FIRST]
-    late = [i for i in range(len(manifests)) if i not in set(early)]
-    for index in early:
-        push(index)
-    if len(late) == 1:
-        push(late[0])
-    elif late:
-        with ThreadPoolExecutor(min(_THREADS, len(late))) as pool:
-            for done in [pool.submit(push, index) for index in late]:
+def apply_groups(
+    *, cluster_id: int, groups: Sequence[Group], dry_run: bool = False
+) -> list[list[Json] | ClusterError]:
+    """Server-side apply of several groups side by side, each as in `apply`. What is refused in one
+    group does not touch the others; when the cluster itself gives up, the rest is NotTried.
+    """
+    push = _Push(clients.client_for(cluster_id), groups, dry_run=dry_run)
+    early = [push.early_of(index) for index in range(len(groups))]
+    late = [[place] for index in range(len(groups)) for place in push.late_of(index)]
+    for wave in (early, late):
+        _run(push, [places for places in wave if places])
+    return [push.result_of(index) for index in range(len(groups))]
+
+
+def _run(push: _Push, wave: Sequence[Sequence[_Place]]) -> None:
+    if len(wave) == 1:
+        push.each(wave[0])
+    elif wave:
+        with ThreadPoolExecutor(min(_THREADS, len(wave))) as pool:
+            for done in [pool.submit(push.each, places) for places in wave]:
                 done.result()
-    return [results[index] for index in range(len(manifests))]
+
+
+class _Push:
+    """One call of apply_groups: what came of each manifest, and whether to go on at all."""
+
+    def __init__(self, client: KubeClient, groups: Sequence[Group], *, dry_run: bool) -> None:
+        self._client = client
+        self._groups = groups
+        self._dry_run = dry_run
+        self._made: dict[_Place, Json] = {}
+        self._errors: dict[int, ClusterError] = {}
+        self._silences = 0
+
+    def early_of(self, index: int) -> list[_Place]:
+        found = enumerate(self._groups[index].manifests)
+        return [(index, place) for place, one in found if one["kind"] in _FIRST]
+
+    def late_of(self, index: int) -> list[_Place]:
+        found = enumerate(self._groups[index].manifests)
+        return [(index, place) for place, one in found if one["kind"] not in _FIRST]
+
+    def each(self, places: Sequence[_Place]) -> None:
+        """One after another, until one is refused."""
+        for index, place in places:
+            if index in self._errors:
+                return
+            if self._silences >= _MOST_SILENCES:
+                self._errors[index] = NotTried("The cluster gave no answer to others just now.")
+                return
+            try:
+                self._apply(index, place)
+            except ClusterError as error:
+                self._errors.setdefault(index, error)
+
+    def _apply(self, index: int, place: int) -> None:
+        group = self._groups[index]
+        try:
+            self._made[index, place] = self._client.apply(
+                group.manifests[place], dry_run=self._dry_run, force=group.force
+            )
+        except Throttled:
+            self._silences = _MOST_SILENCES
+            raise
+        except Unreachable:
+            self._silences += 1
+            raise
+        self._silences = 0
+
+    def result_of(self, index: int) -> list[Json] | ClusterError:
+        if index in self._errors:
+            return self._errors[index]
+        return [self._made[index, place] for place in range(len(self._groups[index].manifests))]
 
 
 def get(
@@ -69,6 +154,25 @@ def list_objects(
         client.resource_type(api_version, kind), namespace=namespace, labels=labels
     )
     return found.items
+
+
+def list_several(
+    *,
+    cluster_id: int,
+    kinds: Sequence[tuple[str, str]],
+    namespace: str | None,
+    labels: Labels,
+) -> list[list[Json]]:
+    """As `list_objects` for each (apiVersion, kind); nothing of a kind that the cluster lacks."""
+    client = clients.client_for(cluster_id)
+    found: list[list[Json]] = []
+    for api_version, kind in kinds:
+        try:
+            of_kind = client.resource_type(api_version, kind)
+            found.append(client.list_all(of_kind, namespace=namespace, labels=labels).items)
+        except ObjectNotFound:
+            found.append([])
+    return found
 
 
 def delete(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fleet.models import Workload
 from portal.accounts.models import Team
@@ -40,6 +41,39 @@ def register(
         },
     )
     return workload.pk
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """As the arguments of `register`."""
+
+    team: Team
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    triton_model: str
+
+
+def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
+    """As `register`, all of one cluster in one statement."""
+    at = clock.now()
+    Workload.objects.bulk_create(
+        [
+            Workload(
+                cluster_id=cluster_id,
+                team=one.team,
+                namespace=one.namespace,
+                name=one.name,
+                labels=dict(one.labels),
+                triton_model=one.triton_model,
+                created_at=at,
+            )
+            for one in registrations
+        ],
+        update_conflicts=True,
+        unique_fields=["cluster", "namespace", "name"],
+        update_fields=["team", "labels", "triton_model", "retired_at"],
+    )
 
 
 def retire(*, cluster_id: int, namespace: str, name: str) -> None:

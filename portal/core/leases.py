@@ -7,11 +7,12 @@ A worker that outlives its lease fails `is_held` and must not write: its token i
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
 
 from portal.core import clock
@@ -56,6 +57,20 @@ def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
     return lease if claimed == 1 else None
 
 
+def claim_many(
+    model: type[Leased], pks: Collection[int], *, seconds: float = 60
+) -> dict[int, Lease]:
+    """As `claim`, in one statement; rows that someone else holds are left out."""
+    at = clock.now()
+    token, until = secrets.token_hex(8), at + timedelta(seconds=seconds)
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
+    model._default_manager.filter(free, pk__in=pks).update(
+        lease_until=until, lease_token=token, next_check_at=until
+    )
+    claimed = model._default_manager.filter(pk__in=pks, lease_token=token)
+    return {pk: Lease(pk, token, until) for pk in claimed.values_list("pk", flat=True)}
+
+
 def nudge(model: type[Leased], pk: int) -> None:
     """Make the row due now; a worker that holds it looks again after its release."""
     model._default_manager.filter(pk=pk).update(next_check_at=clock.now())
@@ -86,12 +101,31 @@ def release(model: type[Leased], lease: Lease, *, next_check_at: datetime | None
     return _give_back(model, lease, next_check_at=next_check_at, check_failures=Value(0))
 
 
+def release_many(
+    model: type[Leased], given: Collection[Lease], *, next_check_at: datetime | None
+) -> None:
+    """Rows of one `claim_many`; those whose lease was lost stay as they are."""
+    if given:
+        first = next(iter(given))
+        rows = model._default_manager.filter(pk__in=[one.pk for one in given])
+        _write_back(rows, first, next_check_at=next_check_at, check_failures=Value(0))
+
+
 def back_off(
-    model: type[Leased], lease: Lease, *, base_seconds: float = 2, cap_seconds: float = 60
+    model: type[Leased],
+    lease: Lease,
+    *,
+    base_seconds: float = 2,
+    cap_seconds: float = 60,
+    least_seconds: float = 0,
 ) -> bool:
-    """Give the row back after a failure that may heal; each failure doubles the wait up to the cap."""
+    """Give the row back after a failure that may heal; each failure doubles the wait up to the cap.
+
+    `least_seconds` is what the other side asked for; it is kept even beyond the cap.
+    """
     failures = model._default_manager.filter(pk=lease.pk).values_list("check_failures", flat=True)
     wait = min(cap_seconds, base_seconds * 2 ** min(failures.first() or 0, 10))
+    wait = max(wait, least_seconds)
     return _give_back(
         model,
         lease,
@@ -104,8 +138,20 @@ def _give_back(
     model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Combinable
 ) -> bool:
     """A nudge that came while the row was held moved next_check_at nearer; it is kept."""
+    rows = model._default_manager.filter(pk=lease.pk)
+    changed = _write_back(rows, lease, next_check_at=next_check_at, check_failures=check_failures)
+    return changed == 1
+
+
+def _write_back(
+    rows: QuerySet[Leased],
+    lease: Lease,
+    *,
+    next_check_at: datetime | None,
+    check_failures: Combinable,
+) -> int:
     nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
-    changed = model._default_manager.filter(pk=lease.pk, lease_token=lease.token).update(
+    return rows.filter(lease_token=lease.token).update(
         lease_until=None,
         lease_token="",
         check_failures=check_failures,
@@ -113,4 +159,3 @@ def _give_back(
             nudged, default=Value(next_check_at), output_field=models.DateTimeField()
         ),
     )
-    return changed == 1

@@ -71,8 +71,8 @@ class RecordingCluster:
             copy.deepcopy(item)
             for (its_kind, its_namespace, _), item in sorted(self.objects.items())
             if its_kind == kind.kind
-            and its_namespace == (namespace or "")
-            and dict(labels or {}).items() <= item["metadata"].get("labels", {}).items()
+            and namespace in (None, its_namespace)
+            and _matches(item["metadata"].get("labels", {}), labels or {})
         ]
         return Listing(items=found, resource_version="1")
 
@@ -92,7 +92,8 @@ class RecordingCluster:
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         found = find(api_version, kind)
-        assert found is not None, f"{api_version} {kind} is unknown"
+        if found is None:
+            raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
         return found
 
     def _answer(self) -> None:
@@ -153,6 +154,14 @@ class RecordingCluster:
 
     def names(self, kind: str) -> list[str]:
         return sorted(name for its_kind, _, name in self.objects if its_kind == kind)
+
+
+def _matches(labels: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+    """A wanted value is a text, or several of which one must be it."""
+    return all(
+        labels.get(name) in ([value] if isinstance(value, str) else value)
+        for name, value in wanted.items()
+    )
 
 
 _WORKLOADS = ("InferenceService", "Deployment")

@@ -129,24 +129,23 @@ def test_a_deployment_that_claims_to_be_available_without_pods_is_not_ready() ->
         },
     }
 
-    found = progress.of_workload(engine="triton", workload=claims, pods=[], wanted_pods=1)
+    found = progress.of_workload(workload=claims, pods=[], wanted_pods=1)
 
     assert (found.is_ready, found.message) == (False, "0 of 1 replicas are ready")
 
 
 def test_a_load_failure_that_only_kserve_tells_is_told() -> None:
     blocked = {
+        "kind": "InferenceService",
         "status": {
             "modelStatus": {
                 "transitionStatus": "BlockedByFailedLoad",
                 "lastFailureInfo": {"reason": "ModelLoadFailed", "message": "bad opset"},
             }
-        }
+        },
     }
 
-    found = progress.of_workload(
-        engine="kserve-triton", workload=blocked, pods=[pod()], wanted_pods=1
-    )
+    found = progress.of_workload(workload=blocked, pods=[pod()], wanted_pods=1)
 
     assert (found.reason, found.message, found.is_failing) == ("ModelLoadFailed", "bad opset", True)
 

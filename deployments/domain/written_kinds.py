@@ -1,0 +1,36 @@
+"""The kinds that the portal writes for a deployment, as (apiVersion, kind).
+
+What carries a deployment's label and is of none of its wanted objects is found among these.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+Kind = tuple[str, str]
+
+# One of these is a revision's workload: it carries the digest of what was approved.
+WORKLOADS: Final[tuple[Kind, ...]] = (
+    ("serving.kserve.io/v1beta1", "InferenceService"),
+    ("apps/v1", "Deployment"),
+    ("serving.kserve.io/v1alpha1", "LLMInferenceService"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+)
+ROUTE: Final[Kind] = ("gateway.networking.k8s.io/v1", "HTTPRoute")
+POD: Final[Kind] = ("v1", "Pod")
+# What stands beside a workload.
+SATELLITES: Final[tuple[Kind, ...]] = (
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("keda.sh/v1alpha1", "ScaledObject"),
+    ("keda.sh/v1alpha1", "TriggerAuthentication"),
+    ("monitoring.coreos.com/v1", "ServiceMonitor"),
+    ("monitoring.coreos.com/v1", "PodMonitor"),
+    ("security.istio.io/v1", "PeerAuthentication"),
+    ("serving.kserve.io/v1alpha1", "InferenceGraph"),
+    ("serving.kserve.io/v1alpha1", "LocalModelCache"),
+)

