@@ -1,12 +1,29 @@
-"""What was measured of a version, or of the versions before it: GPU memory and GPU time."""
+"""What is known of a version: what its file told, and what was measured of it or of those before."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from deployments.domain.sizing_needs import Measured
+from deployments.domain import sizing
+from deployments.domain.sizing_needs import FileModel, Measured
 from deployments.models import ModelVersion, Revision
 from fleet.selectors import measured
+
+
+def facts_of(version: ModelVersion) -> FileModel | None:
+    """Versions of an older portal kept the sum alone."""
+    parts = version.signature.get("vram_parts_mib")
+    if parts:
+        return FileModel(
+            weights_mib=parts["weights"],
+            activations_mib=parts["activations"],
+            runtime_mib=parts["runtime"],
+        )
+    total = version.vram_estimate_mib
+    if not total:
+        return None
+    runtime = min(sizing.RUNTIME_MIB, total)
+    return FileModel(weights_mib=total - runtime, activations_mib=0, runtime_mib=runtime)
 
 
 def of_version(version: ModelVersion) -> Measured | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployments.domain import sizing, sizing_offers
+from deployments.domain import sizing_offers
 from deployments.domain.sizing_choices import Advice, Demand, Limits, Offer, ShareKind
 from deployments.domain.sizing_choices import advise as ranked
 from deployments.domain.sizing_needs import (
-    FileModel,
     LanguageModel,
     Need,
     need_of_file,
@@ -79,27 +78,11 @@ def advise_version(
 def need_of(version: ModelVersion, load: Load) -> Need | None:
     if load.language is not None:
         return need_of_language_model(load.language)
-    facts = facts_of(version)
+    facts = measurements.facts_of(version)
     if facts is None:
         return None
     measured = measurements.of_version(version)
     return need_of_file(facts, instances=load.instances, measured=measured)
-
-
-def facts_of(version: ModelVersion) -> FileModel | None:
-    """Versions of an older portal kept the sum alone."""
-    parts = version.signature.get("vram_parts_mib")
-    if parts:
-        return FileModel(
-            weights_mib=parts["weights"],
-            activations_mib=parts["activations"],
-            runtime_mib=parts["runtime"],
-        )
-    total = version.vram_estimate_mib
-    if not total:
-        return None
-    runtime = min(sizing.RUNTIME_MIB, total)
-    return FileModel(weights_mib=total - runtime, activations_mib=0, runtime_mib=runtime)
 
 
 def _demand(version: ModelVersion, load: Load) -> Demand:

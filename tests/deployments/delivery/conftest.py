@@ -12,6 +12,7 @@ import pytest
 
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import VersionState
+from deployments.gateways import artifacts
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
 from deployments.services import applying, changes, reconcile, rollout_steps
 from deployments.services.preflight import DeployDraft
@@ -19,6 +20,7 @@ from fleet.services import clients
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
 from tests.deployments.delivery.cluster import RecordingCluster
+from tests.deployments.delivery.store import MemoryStore
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 
@@ -63,6 +65,7 @@ class World:
     cluster_id: int
     cluster: RecordingCluster
     clock: Clock
+    store: MemoryStore
     spec: dict[str, Any] = field(default_factory=dict)
 
     def draft(self, name: str = "detector", **changed: Any) -> DeployDraft:
@@ -108,7 +111,12 @@ class World:
 
 
 @pytest.fixture
-def world(db: None, cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
+def world(
+    db: None,
+    cluster_calls: RecordingCluster,
+    moving_clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> World:
     from fleet.models import Cluster, InstancePrice, Node
 
     team = TeamFactory(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
@@ -170,6 +178,10 @@ def world(db: None, cluster_calls: RecordingCluster, moving_clock: Clock) -> Wor
     cluster_calls.objects["Namespace", "", "vision"] = namespace
     cluster_calls.objects["Namespace", "", "vision"]["metadata"]["generation"] = 1
     versions = _versions(team, people["member"])
+    memory_store = MemoryStore()
+    monkeypatch.setattr(artifacts, "store", lambda: memory_store)
+    for version in versions:
+        memory_store.lay_out(version)
     return World(
         team=team,
         **people,
@@ -178,6 +190,7 @@ def world(db: None, cluster_calls: RecordingCluster, moving_clock: Clock) -> Wor
         cluster_id=cluster.pk,
         cluster=cluster_calls,
         clock=moving_clock,
+        store=memory_store,
     )
 
 

@@ -1,0 +1,144 @@
+"""What of a serving spec a cluster can give: why a setting is off, before anyone chooses it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from deployments.domain import specs
+from deployments.domain.problems import Rejected
+from deployments.domain.spec_parts import FIXED, HPA, KEDA, KNATIVE, SCALING_KINDS
+from deployments.domain.specs import ServingSpec
+from fleet.domain.capabilities import Capabilities
+
+# Setting and value -> the cluster's option that it needs.
+NEEDS: Final[Mapping[tuple[str, Any], str]] = {
+    ("scaling.kind", HPA): "hpa",
+    ("scaling.kind", KEDA): "keda",
+    ("scaling.kind", KNATIVE): "knative",
+    ("scaling.can_scale_to_zero", True): "scale-to-zero",
+    ("storage.model_cache", "cluster"): "model-cache",
+    ("network.strict_mtls", True): "strict-mtls",
+    ("network.service_monitor", True): "service-monitor",
+}
+MULTI_NODE: Final = "multi-node"
+# What a setting is tried with, to learn whether the engine takes it at all.
+_TRIED: Final[Mapping[str, Any]] = {
+    "scaling.can_scale_to_zero": True,
+    "scaling.office_hours": {},
+    "scaling.sqs_queue_url": "https://sqs.us-east-1.amazonaws.com/111122223333/jobs",
+    "batching": {"max_queue_delay_us": 1},
+    "instances_per_gpu": 2,
+    "warm_up": True,
+    "components": {"transformer_image": "registry/name:1"},
+    "llm": {"hugging_face_id": "a/b"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`words` say what the cluster lacks; `fix` what an admin, or the requester, does about it."""
+
+    path: str
+    words: str
+    fix: str
+
+
+def missing(spec: ServingSpec, offered: Capabilities) -> list[Missing]:
+    """Settings of the spec that do not work on the cluster. What is not known is left alone."""
+    wanted = [
+        (path, option)
+        for (path, value), option in NEEDS.items()
+        if _value_of(spec, path) == value and not _is_usual(spec, path)
+    ]
+    if spec.nodes > 1:
+        wanted.append(("llm.nodes", MULTI_NODE))
+    found = []
+    for path, option in wanted:
+        offer = offered.offers(option)
+        if offer.ok is False:
+            found.append(
+                Missing(path, offer.why, f"Change {path}, or ask a platform admin to install it.")
+            )
+    return found
+
+
+def reasons(engine: str, scaling: str, offered: Capabilities) -> dict[str, str]:
+    """Why settings are off with that engine and autoscaler: "path" or "path=value" -> the reason.
+
+    What is not in the answer is on.
+    """
+    found = {}
+    for (path, value), option in NEEDS.items():
+        offer = offered.offers(option)
+        if offer.ok is False:
+            found[_key(path, value)] = offer.why
+    base = _base(engine)
+    for kind in SCALING_KINDS:
+        _tell(found, _key("scaling.kind", kind), _refusal(base, "scaling.kind", kind))
+    for cache in ("cluster", "node"):
+        key = _key("storage.model_cache", cache)
+        _tell(found, key, _refusal(base, "storage.model_cache", cache))
+    base["scaling"] = {"kind": scaling} if scaling else {}
+    for path, value in _TRIED.items():
+        _tell(found, path, _refusal(base, path, value))
+    return found
+
+
+def engine_reason(engine: str, offered: Capabilities) -> str:
+    """Empty when it runs there, or when that is not known."""
+    offer = offered.offers_engine(engine)
+    return offer.why if offer.ok is False else ""
+
+
+def _tell(found: dict[str, str], key: str, words: str) -> None:
+    """What the engine cannot use comes first: no installation changes that."""
+    if words:
+        found[key] = words
+
+
+def _refusal(base: Mapping[str, Any], path: str, value: Any) -> str:
+    data = copy.deepcopy(dict(base))
+    group, _, name = path.partition(".")
+    if name:
+        data[group] = {**data.get(group, {}), name: value}
+    else:
+        data[group] = value
+    if path == "scaling.kind":
+        data["max_replicas"] = 1 if value == FIXED else 2
+        data["scaling"]["office_hours"] = {} if value == KEDA else None
+    try:
+        specs.from_json(data)
+    except Rejected as error:
+        told = error.fields
+        return next((told[key] for key in (path, group) if key in told), "")
+    return ""
+
+
+def _base(engine: str) -> dict[str, Any]:
+    is_llm = engine in specs.LLM_ENGINES
+    return {
+        "engine": engine,
+        "instance_type": "any",
+        "max_replicas": 2,
+        "scaling": {},
+        "llm": {"hugging_face_id": "a/b"} if is_llm else None,
+    }
+
+
+def _is_usual(spec: ServingSpec, path: str) -> bool:
+    """CPU scaling is written for every range of replicas; without metrics it stays at the fewest."""
+    return path == "scaling.kind" and spec.scaling.kind == HPA
+
+
+def _value_of(spec: ServingSpec, path: str) -> Any:
+    value: Any = spec
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _key(path: str, value: Any) -> str:
+    return path if value is True else f"{path}={value}"

@@ -1,0 +1,149 @@
+"""Checks of a request that look at one thing each, with the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployments.domain import compatibility, layout, signatures, spec_offers
+from deployments.domain.preflight import Check
+from deployments.domain.sizing_needs import Need, need_of_file
+from deployments.domain.spec_engines import LLM_ENGINES
+from deployments.domain.specs import ServingSpec
+from deployments.gateways import artifacts
+from deployments.gateways.artifacts import ArtifactError, ObjectMissing
+from deployments.models import ModelVersion
+from deployments.selectors import measurements
+from deployments.services import costing
+from fleet.domain.capabilities import Capabilities
+from fleet.selectors import capacity
+from fleet.selectors.capacity import GpuShare
+
+_AGAIN = "Upload the file again as a new version, and request that one."
+
+
+def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
+    """Whether serving will find exactly the objects that were laid out. Not asked of unready ones."""
+    llm = spec.llm
+    if llm is not None and (llm.hugging_face_id or llm.artifact):
+        source = llm.hugging_face_id or llm.artifact
+        words = f"The weights come from {source}, which the portal does not read."
+        return [Check("Artifact", ok=None, detail=words, is_blocking=False)]
+    if not is_ready:
+        return []
+    if spec.engine in LLM_ENGINES:
+        words = f"{spec.engine} cannot load {version.filename}."
+        fix = "Name a Hugging Face id, or choose a Triton engine."
+        return [Check("Artifact", ok=False, detail=words, fix=fix)]
+    try:
+        problem = _problem_with_objects(version)
+    except ArtifactError as error:
+        words = f"The object store did not answer, so the file was not looked at: {error}"
+        return [Check("Artifact", ok=None, detail=words)]
+    if problem:
+        return [Check("Artifact", ok=False, detail=problem, fix=_AGAIN)]
+    words = f"{version.size_bytes:,} bytes and their config lie where serving reads them."
+    return [Check("Artifact", ok=True, detail=words)]
+
+
+def _problem_with_objects(version: ModelVersion) -> str:
+    """The digest was compared when it was laid out; names and size tell a later change."""
+    store, name = artifacts.store(), version.model.name
+    prefix = version.repository_prefix
+    model_key = layout.model_file_key(prefix, name)
+    wanted, there = {model_key, layout.config_key(prefix, name)}, set(store.list_keys(prefix))
+    if there != wanted:
+        odd = ", ".join(sorted(key.removeprefix(prefix) for key in there ^ wanted)[:3])
+        return f"What serving reads is not what was verified: {odd}."
+    try:
+        size = store.head(model_key).size_bytes
+    except ObjectMissing:
+        return "The file that serving reads is gone from the bucket."
+    if size != version.size_bytes:
+        return f"Serving would read {size:,} bytes; {version.size_bytes:,} were verified."
+    return ""
+
+
+def of_signature(version: ModelVersion, stable: ModelVersion | None) -> list[Check]:
+    """Only where something serves already: its clients must be able to go on."""
+    if stable is None:
+        return []
+    if not stable.signature.get("inputs") or not version.signature.get("inputs"):
+        words = f"The inputs and outputs of {version.label} or {stable.label} are not known."
+        return [Check("Signature", ok=None, detail=words)]
+    breaks = compatibility.breaks(
+        signatures.from_json(stable.signature), signatures.from_json(version.signature)
+    )
+    if not breaks:
+        words = f"Clients of {stable.label} can call {version.label}."
+        return [Check("Signature", ok=True, detail=words)]
+    fix = "Deploy it under a name of its own, so that today's clients are not broken."
+    return [Check("Signature", ok=False, detail=f"{'; '.join(breaks)}.", fix=fix)]
+
+
+def of_engine(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
+    """The serving runtime comes with the deployment, so the engine's own kinds are enough."""
+    offer = offered.offers_engine(spec.engine)
+    if offer.ok:
+        return Check(
+            "Engine", ok=True, detail=f"{where} runs {spec.engine}; its runtime comes along."
+        )
+    if offer.ok is None:
+        words = offer.why or f"{where} has not been asked yet what it can do."
+        return Check("Engine", ok=None, detail=words)
+    others = " or ".join(offered.engines or ()) or "another cluster"
+    detail = f"{where} cannot run {spec.engine}. {offer.why}".strip()
+    return Check("Engine", ok=False, detail=detail, fix=f"Choose {others}.")
+
+
+def of_settings(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
+    found = spec_offers.missing(spec, offered)
+    if not found:
+        return Check("Settings", ok=True, detail=f"{where} can do all that is asked.")
+    words = " ".join(f"{one.path}: {one.words}" for one in found)
+    return Check("Settings", ok=False, detail=words, fix=found[0].fix)
+
+
+def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShare]) -> Check:
+    """An estimate that is too large is told; only a measurement refuses."""
+    share = costing.share_for(list(shares), spec)
+    facts = measurements.facts_of(version)
+    if spec.llm is not None or facts is None:
+        words = "How much GPU memory it needs is not known."
+        return Check("GPU memory", ok=None, detail=words, is_blocking=False)
+    measured = measurements.of_version(version)
+    need = need_of_file(facts, instances=spec.instances_per_gpu, measured=measured)
+    if share is None or not share.vram_mib:
+        words = f"Needs {need.mib_on(1):,} MiB; what the share has is not known."
+        return Check("GPU memory", ok=None, detail=words, is_blocking=False)
+    return _of_share(need, share)
+
+
+def _of_share(need: Need, share: GpuShare) -> Check:
+    there = share.vram_mib // share.gpus
+    kind = "measured" if need.is_measured else "estimated"
+    words = f"{need.mib_on(1):,} MiB {kind}, {there:,} MiB on each GPU."
+    if need.has_room(gpus=share.gpus, memory_mib=there):
+        return Check("GPU memory", ok=True, detail=words, is_blocking=need.is_measured)
+    fix = "Choose a share with more memory, or fewer instances per GPU."
+    return Check("GPU memory", ok=False, detail=words, fix=fix, is_blocking=need.is_measured)
+
+
+def of_capacity(spec: ServingSpec, offered: Capabilities, *, cluster_id: int) -> Check:
+    """Too little room now does not refuse: nodes can start, and others can finish."""
+    fit = capacity.fits_now(
+        cluster_id=cluster_id,
+        instance_type=spec.instance_type,
+        gpu_resource=spec.gpu_resource,
+        gpus=spec.gpus,
+        replicas=spec.min_replicas * spec.nodes,
+    )
+    if fit.ok:
+        return Check("Capacity now", ok=True, detail=fit.reason, is_blocking=False)
+    if offered.feature("karpenter").is_there:
+        words = (
+            f"{fit.reason} Karpenter starts nodes where a node pool allows {spec.instance_type}."
+        )
+        fix = "It waits for a node: usually minutes. Choose a share that is free to start at once."
+        return Check("Capacity now", ok=None, detail=words, fix=fix, is_blocking=False)
+    fix = "It would wait for room: choose another GPU, or free some first."
+    return Check("Capacity now", ok=False, detail=fit.reason, fix=fix, is_blocking=False)
