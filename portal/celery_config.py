@@ -40,6 +40,7 @@ beat_schedule = {
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
+    "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
     "sweep notifications": _every("notifications.sweep", 5),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),

@@ -1,12 +1,23 @@
-"""Golden requests: what one may hold, and what its answer means."""
+"""Golden requests: what one may hold, and whether a server's signature is the version's."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+from deployments.domain import outputs
+from deployments.domain.outputs import BadOutputs, Output, Tolerance
+from deployments.domain.problems import Rejected
+from deployments.domain.signatures import ANY, Signature, Tensor
 
 MOST_PER_MODEL: Final = 20
 MOST_BYTES: Final = 256 * 1024
+LONGEST_NAME: Final = 60
+_MOST_RELATIVE: Final = 1.0
+_REQUEST_FIELDS: Final = frozenset({"id", "inputs", "outputs", "parameters"})
 
 
 class ProbePurpose(StrEnum):
@@ -20,3 +31,165 @@ class ProbeVerdict(StrEnum):
     WAITING = "waiting"
     PASSED = "pass"
     FAILED = "fail"
+
+
+def check_name(name: str) -> str:
+    """Raises Rejected for a name that is empty, too long or not printable."""
+    text = " ".join(name.split())
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
+        raise _bad("name", f"Name it in 1 to {LONGEST_NAME} printable characters.")
+    return text
+
+
+def check_request(request: object, signature: Signature) -> dict[str, Any]:
+    """The request without an id, each input fitting the signature. Raises Rejected."""
+    if not isinstance(request, Mapping) or not set(request) <= _REQUEST_FIELDS:
+        raise _bad("request", "A request is a JSON object with inputs, as Triton takes it.")
+    found = _outputs_in("request", "inputs", request)
+    _check_fit("request", found, signature.inputs, is_whole=True)
+    kept = {name: request[name] for name in ("outputs", "parameters") if name in request}
+    made = {"inputs": [one.to_json() for one in found], **kept}
+    _check_storable("request", made)
+    return made
+
+
+def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]:
+    """The outputs of the right answer, flat. Raises Rejected."""
+    if isinstance(answer, list):
+        answer = {"outputs": answer}
+    if not isinstance(answer, Mapping):
+        raise _bad("expected", "The expected answer is a JSON object with outputs.")
+    found = _outputs_in("expected", "outputs", answer)
+    _check_fit("expected", found, signature.outputs, is_whole=False)
+    made = [one.to_json() for one in found]
+    _check_storable("expected", made)
+    return made
+
+
+def check_tolerances(
+    tolerances: object, expected: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, float]]:
+    """{output: {"absolute", "relative"}} for floating-point outputs only. Raises Rejected."""
+    if not isinstance(tolerances, Mapping):
+        raise _bad(
+            "tolerances", 'Tolerances look like {"scores": {"absolute": 0, "relative": 1e-3}}.'
+        )
+    kinds = {str(row["name"]): str(row["datatype"]) for row in expected}
+    made: dict[str, dict[str, float]] = {}
+    for name, one in tolerances.items():
+        if name not in kinds:
+            raise _bad("tolerances", f"There is no output {name} in the expected answer.")
+        if kinds[name] not in outputs.FLOATS:
+            raise _bad("tolerances", f"{name} is {kinds[name]}, which is compared exactly.")
+        made[name] = _check_tolerance(name, one)
+    return made
+
+
+def tolerances_of(stored: Mapping[str, Mapping[str, float]]) -> dict[str, Tolerance]:
+    return {name: Tolerance(**one) for name, one in stored.items()}
+
+
+def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
+    return tuple(outputs.read_one(row) for row in stored)
+
+
+def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
+    """What differs between the version's signature and what the server reports of its model
+    (`GET /v2/models/{name}`), in words; empty when they match, or when the file told none. A free
+    dimension fits any size.
+    """
+    if not signature.inputs and not signature.outputs:
+        return ""
+    sides = (("input", signature.inputs, "inputs"), ("output", signature.outputs, "outputs"))
+    for kind, tensors, field in sides:
+        rows = reported.get(field)
+        listed = rows if isinstance(rows, list) else []
+        found = {row.get("name"): row for row in listed if isinstance(row, Mapping)}
+        for tensor in tensors:
+            if problem := _tensor_problem(tensor, found.get(tensor.name)):
+                return f"{kind} {tensor.name} {problem}"
+        known = {tensor.name for tensor in tensors}
+        # More outputs than known do no harm; an unknown input would be missing from every request.
+        if kind == "input" and (more := set(found) - known):
+            return f"the server wants an input {min(map(str, more))} that is not known"
+    return ""
+
+
+def _tensor_problem(tensor: Tensor, row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "is not reported by the server"
+    if row.get("datatype") != tensor.protocol_dtype:
+        return f"is {row.get('datatype')} at the server, {tensor.protocol_dtype} in the file"
+    shape = row.get("shape")
+    sizes = [int(size) for size in shape] if isinstance(shape, list) else []
+    if not _fits(tuple(sizes), tensor.dims):
+        return f"has shape {sizes} at the server, {list(tensor.dims)} in the file"
+    return ""
+
+
+def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output, ...]:
+    try:
+        return outputs.read({"outputs": value.get(key)})
+    except BadOutputs as error:
+        words = str(error).replace("outputs", key).replace("an output", f"one of {key}")
+        raise _bad(field, f"The {field} cannot be used: {words}.") from error
+
+
+def _check_fit(
+    field: str, found: Sequence[Output], tensors: Sequence[Tensor], *, is_whole: bool
+) -> None:
+    """A version without a known signature fits anything."""
+    if not tensors:
+        return
+    known = {tensor.name: tensor for tensor in tensors}
+    for one in found:
+        tensor = known.get(one.name)
+        if tensor is None:
+            raise _bad(field, f"The model has no {one.name}; it has {', '.join(known)}.")
+        if one.datatype != tensor.protocol_dtype:
+            raise _bad(field, f"{one.name} is {one.datatype}, but must be {tensor.protocol_dtype}.")
+        if not _fits(one.shape, tensor.dims):
+            raise _bad(
+                field, f"{one.name} has shape {list(one.shape)}, but must fit {list(tensor.dims)}."
+            )
+    missing = sorted(set(known) - {one.name for one in found})
+    if is_whole and missing:
+        raise _bad(field, f"The request lacks {', '.join(missing)}.")
+
+
+def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    return len(shape) == len(dims) and all(
+        ANY in (size, dim) or size == dim for size, dim in zip(shape, dims, strict=True)
+    )
+
+
+def _check_tolerance(name: str, found: object) -> dict[str, float]:
+    words = f"{name} needs absolute (0 or more) and relative (0 to 1)."
+    if not isinstance(found, Mapping) or not set(found) <= {"absolute", "relative"}:
+        raise _bad("tolerances", words)
+    made = {"absolute": found.get("absolute", 0.0), "relative": found.get("relative", 0.0)}
+    for value in made.values():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < math.inf:
+            raise _bad("tolerances", words)
+    if made["relative"] > _MOST_RELATIVE:
+        raise _bad("tolerances", words)
+    return {key: float(value) for key, value in made.items()}
+
+
+def _check_storable(field: str, value: object) -> None:
+    """PostgreSQL keeps neither NaN nor a zero byte in JSON."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise _bad(
+            field, "NaN and infinity cannot be saved. Save an input without them."
+        ) from error
+    if len(text) > MOST_BYTES:
+        raise _bad(field, f"It has {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are kept.")
+    if "\\u0000" in text:
+        raise _bad(field, "A text with a zero byte cannot be saved.")
+
+
+def _bad(field: str, words: str) -> Rejected:
+    return Rejected(words, {field: words})

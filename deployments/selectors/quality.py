@@ -13,6 +13,9 @@ from deployments.domain.evidence import Guard, Verdict
 from deployments.domain.golden import ProbePurpose, ProbeVerdict
 from deployments.domain.states import ChangeKind
 from deployments.models import GoldenRequest, GoldenResult, GoldenRun, Model, Rollout
+from portal.accounts import policy
+from portal.accounts.policy import Actor
+from portal.core.errors import NotFound
 
 _VERDICTS: Final[Mapping[str, Verdict]] = {
     ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
@@ -53,6 +56,14 @@ def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
     """Those that count now, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
+
+
+def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:
+    rows = GoldenRequest.objects.filter(model__team__in=policy.visible_teams(actor))
+    found = rows.select_related("model__team", "version", "created_by").filter(pk=golden_id).first()
+    if found is None:
+        raise NotFound(f"There is no golden request {golden_id}, or you are not in its team.")
+    return found
 
 
 def before_traffic(*, rollout: Rollout) -> BeforeTraffic:

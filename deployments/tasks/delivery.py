@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from deployments.services import applying, reconcile, rollout_steps
+from deployments.services import applying, golden_runs, reconcile, rollout_steps
 
 # As many as a sweep surely ends with in its time; the next one goes on.
 _MOST_BATCHES = 10
@@ -42,3 +42,8 @@ def reconcile_deployment(deployment_id: int) -> None:
 @shared_task(name="deployments.advance_rollout", time_limit=60)
 def advance_rollout(rollout_id: int) -> None:
     rollout_steps.advance(rollout_id=rollout_id)
+
+
+@shared_task(name="deployments.sweep_golden_runs", time_limit=120)
+def sweep_golden_runs() -> None:
+    golden_runs.sweep()

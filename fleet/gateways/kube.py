@@ -12,6 +12,7 @@ from urllib.parse import quote
 from fleet.domain.cluster_errors import ObjectInvalid, ObjectNotFound, WatchExpired
 from fleet.domain.connections import Connection
 from fleet.domain.kinds import Manifest, ResourceType, find
+from fleet.domain.pod_calls import PodAnswer, PodCall
 from fleet.gateways.kube_reach import Reached
 from fleet.gateways.kube_transport import Transport, error_of
 
@@ -75,6 +76,8 @@ class KubeClient(Protocol):
     def proxy_get(
         self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
     ) -> str: ...
+
+    def pass_on(self, call: PodCall) -> PodAnswer: ...
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str: ...
 
@@ -192,6 +195,10 @@ class HttpKubeClient:
             "GET", base + path.lstrip("/"), accept="*/*", read_seconds=seconds
         )
         return content.decode("utf-8", "replace")
+
+    def pass_on(self, call: PodCall) -> PodAnswer:
+        """Through the API server. POST needs the right to `create` on `pods/proxy`, GET to `get`."""
+        return self._transport.pass_on(call)
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"

@@ -13,6 +13,7 @@ from kubernetes.config import ConfigException
 
 from fleet.domain import cluster_errors as errors
 from fleet.domain.connections import Connection
+from fleet.domain.pod_calls import MOST_ANSWER_BYTES, PodAnswer, PodCall
 from fleet.gateways.kube_credentials import configuration_of
 from fleet.gateways.kube_reach import Reached, reach
 
@@ -52,19 +53,60 @@ class Transport:
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data else {})
+        response = self._exchange(method, path, query, data, headers, read_seconds)
+        if response.status >= 300:
+            raise error_of(response.status, response.data, response.headers.get("Retry-After"))
+        return response.data
+
+    def pass_on(self, call: PodCall) -> PodAnswer:
+        """The pod answers, with any status. A refusal of the API server itself comes as a Status
+        object and is raised as our error.
+        """
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        headers |= {"Content-Type": "application/json"} if call.body is not None else {}
+        response = self._exchange(
+            call.method, call.api_path, (), call.body, headers, call.seconds, preload_content=False
+        )
+        try:
+            content = response.read(MOST_ANSWER_BYTES + 1)
+        except urllib3.exceptions.HTTPError as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.close()
+            response.release_conn()
+        if response.status >= 300 and _is_status(content):
+            raise error_of(response.status, content, response.headers.get("Retry-After"))
+        is_cut = len(content) > MOST_ANSWER_BYTES
+        return PodAnswer(response.status, content[:MOST_ANSWER_BYTES], is_cut)
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        data: bytes | None,
+        headers: dict[str, str],
+        read_seconds: float,
+        *,
+        preload_content: bool = True,
+    ) -> urllib3.BaseHTTPResponse:
         for is_last in (False, True):
             try:
-                response = self._send(method, path, query, data, headers, read_seconds)
-                content = response.data
-                break
+                return self._send(
+                    method,
+                    path,
+                    query,
+                    data,
+                    headers,
+                    read_seconds,
+                    preload_content=preload_content,
+                )
             except urllib3.exceptions.ProtocolError as error:
                 if is_last:
                     raise self._unreachable(error) from error
             except urllib3.exceptions.HTTPError as error:
                 raise self._unreachable(error) from error
-        if response.status >= 300:
-            raise error_of(response.status, content, response.headers.get("Retry-After"))
-        return content
+        raise AssertionError("the last attempt returns or raises")
 
     def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         content = self.request(method, path, **options)
@@ -180,6 +222,17 @@ def _seconds(header: str | None, from_body: float) -> float:
     if header and header.isdigit():
         return float(header)
     return from_body or _DEFAULT_RETRY_AFTER
+
+
+def _is_status(content: bytes) -> bool:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and (found.get("kind"), found.get("apiVersion")) == (
+        "Status",
+        "v1",
+    )
 
 
 def _read_status(content: bytes) -> tuple[str, list[errors.FieldCause], float]:

@@ -1,0 +1,246 @@
+"""Compare two answers of a model, output by output, in the JSON form of the v2 inference protocol.
+
+A floating-point element agrees with the expected one when |got - expected| <= absolute + relative *
+|expected|; whole numbers, booleans and texts agree only when they are equal. NaN agrees with NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+FLOATS: Final = frozenset({"FP16", "BF16", "FP32", "FP64"})
+
+
+class BadOutputs(Exception):
+    """The answer is no list of outputs; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    absolute: float
+    relative: float
+
+    def allows(self, expected: float, got: float) -> bool:
+        if math.isnan(expected) or math.isnan(got):
+            return math.isnan(expected) and math.isnan(got)
+        if math.isinf(expected) or math.isinf(got):
+            return expected == got
+        return abs(got - expected) <= self.absolute + self.relative * abs(expected)
+
+
+# Kernels and GPUs round differently; half precision keeps about three digits, single about seven.
+USUAL: Final[Mapping[str, Tolerance]] = {
+    "FP16": Tolerance(absolute=1e-3, relative=1e-2),
+    "BF16": Tolerance(absolute=1e-2, relative=2e-2),
+    "FP32": Tolerance(absolute=1e-4, relative=1e-3),
+    "FP64": Tolerance(absolute=1e-8, relative=1e-6),
+}
+# No whole number of the protocol has more than 64 bits.
+_TOO_LARGE: Final = 2**64
+EXACT: Final = Tolerance(absolute=0.0, relative=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    data: tuple[Any, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "datatype": self.datatype,
+            "shape": list(self.shape),
+            "data": list(self.data),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One output of one request. `largest_*` are None where nothing can be subtracted.
+
+    `first_words` tells of the first element beyond tolerance, or of what else is wrong.
+    """
+
+    output: str
+    elements: int
+    beyond: int
+    largest_absolute: float | None
+    largest_relative: float | None
+    first_words: str
+
+    @property
+    def is_within(self) -> bool:
+        return not self.first_words
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "is_within": self.is_within}
+
+
+def read(answer: object) -> tuple[Output, ...]:
+    """The outputs of an inference answer. Raises BadOutputs."""
+    rows = answer.get("outputs") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+        raise BadOutputs("the answer has no list of outputs")
+    made = tuple(read_one(row) for row in rows)
+    names = [output.name for output in made]
+    if len(set(names)) != len(names):
+        raise BadOutputs("an output appears twice")
+    return made
+
+
+def read_one(row: object) -> Output:
+    if not isinstance(row, Mapping) or not isinstance(row.get("name"), str):
+        raise BadOutputs("an output has no name")
+    name = row["name"]
+    datatype, shape, data = row.get("datatype"), row.get("shape"), row.get("data")
+    is_shape = isinstance(shape, list) and all(_is_size(size) for size in shape)
+    if not isinstance(datatype, str) or not is_shape or not isinstance(data, list):
+        raise BadOutputs(f"{name} needs a datatype, a shape and data as a list")
+    flat = tuple(_flatten(data))
+    if len(flat) != math.prod(shape):
+        raise BadOutputs(f"{name} has {len(flat)} elements, its shape {shape} another number")
+    if not all(_is_element(datatype, value) for value in flat):
+        raise BadOutputs(f"{name} holds something that is no {datatype}")
+    values = tuple(map(float, flat)) if datatype in FLOATS else flat
+    return Output(name, datatype, tuple(shape), values)
+
+
+def compare(
+    expected: Sequence[Output],
+    got: Sequence[Output],
+    tolerances: Mapping[str, Tolerance],
+) -> tuple[Difference, ...]:
+    """One line per expected output, in their order. Outputs that only `got` has do not count."""
+    by_name = {output.name: output for output in got}
+    return tuple(
+        _compare_one(one, by_name.get(one.name), tolerance_of(one, tolerances)) for one in expected
+    )
+
+
+def tolerance_of(output: Output, tolerances: Mapping[str, Tolerance]) -> Tolerance:
+    if output.datatype not in FLOATS:
+        return EXACT
+    return tolerances.get(output.name, USUAL[output.datatype])
+
+
+def cosine_distance(one: Output, other: Output) -> float | None:
+    """1 - cos of the angle between two float outputs as vectors; None where there is no angle."""
+    if one.datatype not in FLOATS or len(one.data) != len(other.data) or len(one.data) < 2:
+        return None
+    length = math.hypot(*one.data) * math.hypot(*other.data)
+    if not length or not math.isfinite(length):
+        return None
+    inner = math.fsum(a * b for a, b in zip(one.data, other.data, strict=True))
+    return 1 - max(-1.0, min(1.0, inner / length))
+
+
+def _compare_one(expected: Output, got: Output | None, allowed: Tolerance) -> Difference:
+    problem = _misfit(expected, got)
+    if got is None or problem:
+        count = len(expected.data)
+        return Difference(expected.name, count, count, None, None, problem)
+    if expected.datatype in FLOATS:
+        return _compare_floats(expected, got, allowed)
+    wrong = [i for i, pair in enumerate(zip(expected.data, got.data, strict=True)) if _differ(pair)]
+    words = _element_words(expected, got, wrong[0]) if wrong else ""
+    is_number = expected.datatype not in ("BYTES", "BOOL")
+    pairs = zip(expected.data, got.data, strict=True)
+    largest = max((abs(b - a) for a, b in pairs), default=0) if is_number else None
+    return Difference(expected.name, len(expected.data), len(wrong), largest, None, words)
+
+
+def _compare_floats(expected: Output, got: Output, allowed: Tolerance) -> Difference:
+    pairs = list(zip(expected.data, got.data, strict=True))
+    wrong = [i for i, (a, b) in enumerate(pairs) if not allowed.allows(a, b)]
+    finite = [(a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
+    absolute = max((abs(b - a) for a, b in finite), default=0.0)
+    relative = max((abs(b - a) / abs(a) for a, b in finite if a), default=0.0)
+    words = _element_words(expected, got, wrong[0]) if wrong else ""
+    if wrong and math.isfinite(_gap(pairs[wrong[0]])):
+        words += f", allowed {_allowed_words(pairs[wrong[0]][0], allowed)}"
+    return Difference(
+        output=expected.name,
+        elements=len(pairs),
+        beyond=len(wrong),
+        largest_absolute=_finite(absolute),
+        largest_relative=_finite(relative),
+        first_words=words,
+    )
+
+
+def _misfit(expected: Output, got: Output | None) -> str:
+    if got is None:
+        return "it is missing from the answer"
+    is_both_float = expected.datatype in FLOATS and got.datatype in FLOATS
+    if expected.datatype != got.datatype and not is_both_float:
+        return f"it is {got.datatype}, expected {expected.datatype}"
+    if expected.shape != got.shape:
+        return f"its shape is {list(got.shape)}, expected {list(expected.shape)}"
+    return ""
+
+
+def _element_words(expected: Output, got: Output, index: int) -> str:
+    place = f"element {index + 1} of {len(expected.data)}"
+    wanted, found = expected.data[index], got.data[index]
+    words = f"{place} is {_short(found)}, expected {_short(wanted)}"
+    is_number = expected.datatype not in ("BYTES", "BOOL")
+    if is_number and math.isfinite(_gap((wanted, found))):
+        words += f": off by {abs(found - wanted):.4g}"
+    return words
+
+
+def _allowed_words(expected: float, allowed: Tolerance) -> str:
+    return f"{allowed.absolute + allowed.relative * abs(expected):.4g}"
+
+
+def _gap(pair: tuple[Any, Any]) -> float:
+    return float(pair[1] - pair[0])
+
+
+def _differ(pair: tuple[Any, Any]) -> bool:
+    return bool(pair[0] != pair[1])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value if len(value) <= 40 else f"{value[:39]}…")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _finite(value: float) -> float | None:
+    """Infinities are no JSON."""
+    return value if math.isfinite(value) else None
+
+
+def _flatten(data: Sequence[Any]) -> Iterator[Any]:
+    """Without recursion: an answer may be nested as deep as it likes."""
+    stack = [iter(data)]
+    while stack:
+        for item in stack[-1]:
+            if isinstance(item, list):
+                stack.append(iter(item))
+                break
+            yield item
+        else:
+            stack.pop()
+
+
+def _is_element(datatype: str, value: object) -> bool:
+    if datatype == "BYTES":
+        return isinstance(value, str)
+    if datatype == "BOOL":
+        return isinstance(value, bool | int)
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return abs(value) < _TOO_LARGE
+    return datatype in FLOATS and isinstance(value, float)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,138 @@
+"""Saving and retiring golden requests. A saved one never changes: an edit is the next number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from deployments.domain import golden, signatures
+from deployments.domain.problems import Rejected
+from deployments.domain.signatures import Signature
+from deployments.domain.states import VersionState
+from deployments.models import GoldenRequest, Model, ModelVersion
+from deployments.selectors import quality, registry
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound
+
+SAVED = register("golden_request.saved", "saved a golden request of")
+RETIRED = register("golden_request.retired", "deleted a golden request of")
+
+
+def save(
+    *,
+    actor: User,
+    team_slug: str,
+    model_name: str,
+    name: str,
+    request: object,
+    expected: object,
+    tolerances: object = None,
+    version_id: int | None = None,
+) -> GoldenRequest:
+    """A name that is there already gets its next number. `version_id`: whose answer it is."""
+    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    policy.require(actor, Action.UPLOAD, model)
+    version = _version_of(actor, model, version_id)
+    fields = _checked(name, request, expected, tolerances, _signature_of(model, version))
+    try:
+        with transaction.atomic():
+            return _insert(actor, model, version, fields)
+    except IntegrityError as error:
+        raise Conflict(
+            f"Someone else saved {fields['name']} a moment ago. Look at it, then save again.",
+            code="golden_request_taken",
+        ) from error
+
+
+def retire(*, actor: User, golden_id: int) -> GoldenRequest:
+    """It is not sent to later candidates; runs that have begun keep it."""
+    row = quality.get_golden_request(actor=actor, golden_id=golden_id)
+    policy.require(actor, Action.UPLOAD, row)
+    with transaction.atomic():
+        rows = GoldenRequest.objects.filter(pk=row.pk, retired_at=None)
+        if rows.update(retired_at=clock.now()) == 0:
+            raise NotFound(f"{row.name} is no longer among the golden requests of {row.model}.")
+        _tell(actor, row, RETIRED, before={"name": row.name, "number": row.number}, after={})
+    return row
+
+
+def _checked(
+    name: str, request: object, expected: object, tolerances: object, signature: Signature
+) -> dict[str, Any]:
+    try:
+        answer = golden.check_expected(expected, signature)
+        return {
+            "name": golden.check_name(name),
+            "request": golden.check_request(request, signature),
+            "expected": answer,
+            "tolerances": golden.check_tolerances(tolerances or {}, answer),
+        }
+    except Rejected as error:
+        raise Invalid(error.message, fields=error.fields) from error
+
+
+def _insert(
+    actor: User, model: Model, version: ModelVersion | None, fields: dict[str, Any]
+) -> GoldenRequest:
+    at = clock.now()
+    live = GoldenRequest.objects.filter(model=model, retired_at=None)
+    live.filter(name=fields["name"]).update(retired_at=at)
+    if live.count() >= golden.MOST_PER_MODEL:
+        raise Invalid(
+            f"{model} has {golden.MOST_PER_MODEL} golden requests, which is the most: each is sent "
+            "to every candidate. Delete one first.",
+            fields={"name": "delete another one first"},
+        )
+    same = GoldenRequest.objects.filter(model=model, name=fields["name"])
+    last = same.order_by("-number").values_list("number", flat=True).first() or 0
+    row = GoldenRequest.objects.create(
+        model=model,
+        number=last + 1,
+        version=version,
+        created_by=actor,
+        created_at=at,
+        **fields,
+    )
+    before = {"name": row.name, "number": last} if last else {}
+    after = {"name": row.name, "number": row.number, "tolerances": row.tolerances}
+    _tell(actor, row, SAVED, before=before, after=after)
+    return row
+
+
+def _tell(
+    actor: User, row: GoldenRequest, action: Any, *, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    trail.record(
+        actor=actor,
+        action=action,
+        obj=row,
+        label=f"{row.model} ({row.name})",
+        team_slug=row.team.slug,
+        before=before,
+        after=after,
+    )
+
+
+def _version_of(actor: User, model: Model, version_id: int | None) -> ModelVersion | None:
+    if version_id is None:
+        return None
+    version = registry.get_version(actor=actor, version_id=version_id)
+    if version.model_id != model.pk:
+        raise Invalid(
+            f"{version} is no version of {model}.", fields={"version_id": "of another model"}
+        )
+    return version
+
+
+def _signature_of(model: Model, version: ModelVersion | None) -> Signature:
+    """Of the version whose answer it is, else of the newest one that may be deployed."""
+    if version is None:
+        rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
+        version = rows.order_by("-number").first()
+    return signatures.from_json(version.signature if version else {})

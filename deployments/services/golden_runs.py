@@ -1,0 +1,265 @@
+"""Send the golden requests of a rollout to its candidate, and to stable beside it.
+
+Before traffic: begun when the candidate is ready; its verdict stays. While a step runs: the same
+requests again and again, as probes. Each answer is a row of its own, written when it came, so a
+crash costs at most one request, which is sent again: asking a model changes nothing.
+A candidate that cannot be asked is "not known": the run waits and says so, and never passes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from deployments.domain import golden, outputs, signatures
+from deployments.domain.golden import ProbePurpose, ProbeVerdict
+from deployments.domain.outputs import BadOutputs, Output
+from deployments.domain.signatures import Signature
+from deployments.domain.states import ChangeKind, RolloutPhase
+from deployments.models import GoldenRequest, GoldenResult, GoldenRun, Revision, Rollout
+from deployments.selectors import deployments as deployment_selectors
+from deployments.selectors import quality
+from deployments.services import revision_calls
+from deployments.services.revision_calls import NotAnswered
+from fleet.domain.pod_calls import PodAnswer
+from portal.core import clock, leases
+from portal.core.leases import Lease
+from portal.core.wakeups import wake
+
+PROBE_SECONDS: Final = 30.0
+_LEASE_SECONDS: Final = 60.0
+# Of one look; what is left is asked at the next.
+_WORK_SECONDS: Final = 40.0
+_STABLE_ATTEMPTS: Final = 3
+# So many looks in a row at which the candidate could not be asked make a probe "not known".
+_SILENT_LOOKS: Final = 3
+_PREPARING: Final = (RolloutPhase.PREPARING, RolloutPhase.PAUSED)
+_PROBED: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+_RELATED: Final = (
+    "rollout__change",
+    "rollout__deployment__team",
+    "rollout__deployment__cluster",
+    "rollout__stable_revision__deployment",
+    "rollout__stable_revision__version__model__team",
+    "rollout__candidate_revision__deployment",
+    "rollout__candidate_revision__version__model__team",
+)
+
+
+def sweep(*, limit: int = 20) -> int:
+    begin_due()
+    due = leases.due(GoldenRun, limit=limit)
+    for run_id in due:
+        advance(run_id=run_id)
+    return len(due)
+
+
+def begin_due() -> None:
+    """Make the runs of rollouts whose candidate is ready, and of those that run a step."""
+    rows = Rollout.objects.select_related("deployment", "change", "candidate_revision__version")
+    no_run = rows.exclude(golden_runs__purpose=ProbePurpose.BEFORE_TRAFFIC)
+    waiting = no_run.filter(phase__in=_PREPARING, deployment__candidate_weight=0)
+    for rollout in waiting.exclude(change__kind=ChangeKind.ROLL_BACK):
+        if _is_ready(rollout):
+            model = rollout.candidate_revision.version.model
+            _begin(rollout, ProbePurpose.BEFORE_TRAFFIC, list(quality.golden_requests_of(model)))
+    passed = rows.filter(
+        golden_runs__purpose=ProbePurpose.BEFORE_TRAFFIC, golden_runs__verdict=ProbeVerdict.PASSED
+    )
+    running = passed.filter(phase=RolloutPhase.RUNNING).exclude(steps=[])
+    for rollout in running.exclude(golden_runs__purpose=ProbePurpose.PROBE):
+        asked = GoldenRequest.objects.filter(
+            results__run__rollout=rollout, results__run__purpose=ProbePurpose.BEFORE_TRAFFIC
+        )
+        _begin(rollout, ProbePurpose.PROBE, list(asked))
+
+
+def advance(*, run_id: int) -> None:
+    """Ask what is due of one run; nothing when another worker holds it."""
+    lease = leases.claim(GoldenRun, run_id, seconds=_LEASE_SECONDS)
+    if lease is None:
+        return
+    run = GoldenRun.objects.select_related(*_RELATED).get(pk=run_id)
+    if not _is_wanted(run):
+        leases.release(GoldenRun, lease, next_check_at=None)
+        return
+    silence = _ask_all(run, lease)
+    if not leases.is_held(GoldenRun, lease):
+        return
+    if silence:
+        _note_silence(run, silence)
+        leases.back_off(GoldenRun, lease, cap_seconds=30)
+        return
+    is_done = _conclude(run)
+    is_over = is_done and run.purpose == ProbePurpose.BEFORE_TRAFFIC
+    wait = timedelta(seconds=PROBE_SECONDS if is_done else 0)
+    leases.release(GoldenRun, lease, next_check_at=None if is_over else clock.now() + wait)
+
+
+def _is_ready(rollout: Rollout) -> bool:
+    deployment = rollout.deployment
+    seen = deployment.observed.get(f"r{rollout.candidate_revision.number}", {})
+    is_wanted = deployment.candidate_revision_id == rollout.candidate_revision_id
+    return is_wanted and deployment_selectors.is_current(deployment) and seen.get("ready") is True
+
+
+def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[GoldenRequest]) -> None:
+    if not asked:
+        return
+    at = clock.now()
+    try:
+        with transaction.atomic():
+            run = GoldenRun.objects.create(
+                rollout=rollout, purpose=purpose, created_at=at, next_check_at=at
+            )
+            rows = [GoldenResult(run=run, golden=one) for one in asked]
+            GoldenResult.objects.bulk_create(rows)
+    except IntegrityError:
+        # Another worker made it a moment ago.
+        return
+
+
+def _is_wanted(run: GoldenRun) -> bool:
+    if run.purpose == ProbePurpose.PROBE:
+        return run.rollout.phase in _PROBED
+    return run.verdict == ProbeVerdict.WAITING and run.rollout.phase in _PREPARING
+
+
+def _ask_all(run: GoldenRun, lease: Lease) -> str:
+    """Why the candidate could not be asked; empty when it answered all that was asked now."""
+    until = clock.now() + timedelta(seconds=_WORK_SECONDS)
+    try:
+        _check_signature(run)
+        for row in _due_results(run):
+            if (
+                clock.now() > until
+                or leases.renew(GoldenRun, lease, seconds=_LEASE_SECONDS) is None
+            ):
+                return ""
+            _ask(run, row)
+    except NotAnswered as silence:
+        return str(silence)
+    return ""
+
+
+def _due_results(run: GoldenRun) -> list[GoldenResult]:
+    """Not answered yet; of a probe, not in this round, which began when the last one ended."""
+    rows = list(run.results.select_related("golden").order_by("golden__name"))
+    if run.purpose == ProbePurpose.BEFORE_TRAFFIC:
+        return [row for row in rows if row.verdict == ProbeVerdict.WAITING]
+    last = run.checked_at
+    return [row for row in rows if row.checked_at is None or (last and row.checked_at <= last)]
+
+
+def _check_signature(run: GoldenRun) -> None:
+    if run.signature_verdict != ProbeVerdict.WAITING:
+        return
+    candidate = run.rollout.candidate_revision
+    signature = signatures.from_json(candidate.version.signature)
+    problem = golden.signature_problem(signature, revision_calls.reported_model(candidate))
+    run.signature_verdict = ProbeVerdict.FAILED if problem else ProbeVerdict.PASSED
+    run.signature_words = problem or _matching_words(signature)
+    GoldenRun.objects.filter(pk=run.pk, signature_verdict=ProbeVerdict.WAITING).update(
+        signature_verdict=run.signature_verdict, signature_words=run.signature_words
+    )
+
+
+def _matching_words(signature: Signature) -> str:
+    if not signature.inputs:
+        return "the file tells no signature to compare with"
+    return "inputs and outputs are those of the file"
+
+
+def _ask(run: GoldenRun, row: GoldenResult) -> None:
+    """Raises NotAnswered when the candidate cannot be asked, or stable not yet."""
+    request = row.golden.request
+    GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
+    got, refusal = _read(revision_calls.infer(run.rollout.candidate_revision, request))
+    expected = golden.expected_of(row.golden.expected)
+    allowed = golden.tolerances_of(row.golden.tolerances)
+    differences = outputs.compare(expected, got, allowed)
+    stable, stable_words = _stable_answer(run.rollout.stable_revision, row)
+    words = refusal or next(
+        (f"{one.output}: {one.first_words}" for one in differences if not one.is_within), ""
+    )
+    beside = outputs.compare(stable, got, allowed) if stable and got else ()
+    GoldenResult.objects.filter(pk=row.pk).update(
+        verdict=ProbeVerdict.FAILED if words else ProbeVerdict.PASSED,
+        words=words or "within tolerance",
+        against_expected=[one.to_json() for one in differences] if got else [],
+        against_stable=[one.to_json() for one in beside],
+        stable_words=stable_words,
+        checked_at=clock.now(),
+    )
+
+
+def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output], str]:
+    """Only for the comparison, so after a few attempts it is done without."""
+    try:
+        return _read(revision_calls.infer(stable, row.golden.request))
+    except NotAnswered as silence:
+        if row.attempts + 1 < _STABLE_ATTEMPTS:
+            raise NotAnswered(f"stable could not be asked: {silence}") from silence
+        return (), f"stable could not be asked: {silence}"
+
+
+def _read(answer: PodAnswer) -> tuple[Sequence[Output], str]:
+    """The outputs, or what the model says instead."""
+    if answer.is_cut:
+        return (), "the answer is longer than 2 MB"
+    try:
+        body: Any = json.loads(answer.body)
+    except ValueError:
+        return (), f"the model answered {answer.status} with something that is no JSON"
+    if answer.status >= 400:
+        said = body.get("error", "") if isinstance(body, dict) else ""
+        return (), f"the model refused it with {answer.status}: {str(said)[:300] or 'no reason'}"
+    try:
+        return outputs.read(body), ""
+    except BadOutputs as error:
+        return (), f"the answer cannot be read: {error}"
+
+
+def _note_silence(run: GoldenRun, silence: str) -> None:
+    words = f"not known: the candidate's golden answers could not be had: {silence}"
+    fields: dict[str, Any] = {"words": words}
+    if run.check_failures + 1 >= _SILENT_LOOKS:
+        # What a probe found long ago tells nothing of now.
+        fields["verdict"] = ProbeVerdict.WAITING
+    GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(**fields)
+    _tell_rollout(run.rollout_id)
+
+
+def _conclude(run: GoldenRun) -> bool:
+    """Once all have answered: the verdict, and the rollout looks at once."""
+    if _due_results(run):
+        return False
+    rows = list(run.results.select_related("golden").order_by("golden__name"))
+    wrong = [row for row in rows if row.verdict == ProbeVerdict.FAILED]
+    verdict, words = (
+        ProbeVerdict.PASSED,
+        f"{len(rows)} of {len(rows)} golden requests answered well",
+    )
+    if run.signature_verdict == ProbeVerdict.FAILED:
+        verdict, words = ProbeVerdict.FAILED, f"signature: {run.signature_words}"
+    elif wrong:
+        first = wrong[0]
+        verdict = ProbeVerdict.FAILED
+        words = (
+            f"{len(wrong)} of {len(rows)} golden requests answered wrongly: "
+            f"{first.golden.name}: {first.words}"
+        )
+    GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(
+        verdict=verdict, words=words, checked_at=clock.now(), rounds=run.rounds + 1
+    )
+    _tell_rollout(run.rollout_id)
+    return True
+
+
+def _tell_rollout(rollout_id: int) -> None:
+    leases.nudge(Rollout, rollout_id)
+    wake("deployments.advance_rollout", rollout_id)

@@ -1,0 +1,76 @@
+"""Ask one revision itself, past the route and its weights: one of its pods, through the API server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from deployments.domain.manifests import parts
+from deployments.models import Revision
+from fleet.domain.cluster_errors import ClusterError
+from fleet.domain.pod_calls import PodAnswer, PodCall
+from fleet.services import objects, pod_calls
+
+HTTP_PORT: Final = 8080
+_SECONDS: Final = 10.0
+# Of something between the portal and the model, or of a model that is not up: asking again can help.
+_NOT_OF_THE_MODEL: Final = frozenset({408, 425, 429, 502, 503, 504})
+
+
+class NotAnswered(Exception):
+    """It is not known what the revision answers; the message says why, for people."""
+
+
+def infer(revision: Revision, request: dict[str, Any]) -> PodAnswer:
+    """Raises NotAnswered. A status of 400 or above is the model's own refusal."""
+    model = revision.version.model.name
+    return send(revision, f"v2/models/{model}/infer", json.dumps(request).encode())
+
+
+def reported_model(revision: Revision) -> dict[str, Any]:
+    """The metadata of the model as its server reports it. Raises NotAnswered."""
+    answer = send(revision, f"v2/models/{revision.version.model.name}")
+    try:
+        found = json.loads(answer.body)
+    except ValueError as error:
+        raise NotAnswered("its server reports something that is no JSON") from error
+    if answer.status >= 400 or not isinstance(found, dict):
+        raise NotAnswered(f"its server answered {answer.status} when asked for its model")
+    return found
+
+
+def send(revision: Revision, path: str, body: bytes | None = None) -> PodAnswer:
+    deployment = revision.deployment
+    try:
+        pod = _ready_pod(revision)
+        answer = pod_calls.send(
+            cluster_id=deployment.cluster_id,
+            call=PodCall(deployment.namespace, pod, HTTP_PORT, path, body, _SECONDS),
+        )
+    except ClusterError as error:
+        raise NotAnswered(error.message) from error
+    if answer.status in _NOT_OF_THE_MODEL:
+        raise NotAnswered(f"pod {pod} answered {answer.status}")
+    return answer
+
+
+def _ready_pod(revision: Revision) -> str:
+    """The first by name: every pod of a revision serves the same bytes."""
+    pods = objects.list_objects(
+        cluster_id=revision.deployment.cluster_id,
+        api_version="v1",
+        kind="Pod",
+        namespace=revision.deployment.namespace,
+        labels={parts.WORKLOAD_LABEL: revision.workload_name},
+    )
+    ready = sorted(pod["metadata"]["name"] for pod in pods if _is_ready(pod))
+    if not ready:
+        raise NotAnswered(f"no pod of r{revision.number} is ready")
+    return str(ready[0])
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
