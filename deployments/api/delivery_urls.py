@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from deployments.api import delivery, delivery_changes, serving, sizing
+from deployments.api import delivery, delivery_changes, rollout_events, serving, sizing
 
 urlpatterns: list[URLPattern] = [
     path("deployments", delivery.DeploymentsView.as_view(), name="deployments"),
@@ -35,6 +35,11 @@ urlpatterns: list[URLPattern] = [
         "changes/<int:change_id>/withdraw",
         delivery_changes.WithdrawView.as_view(),
         name="withdraw",
+    ),
+    path(
+        "rollouts/<int:rollout_id>/events",
+        rollout_events.RolloutEventsView.as_view(),
+        name="rollout-events",
     ),
     path("rollouts/<int:rollout_id>", delivery_changes.RolloutView.as_view(), name="rollout"),
     path(

@@ -1,0 +1,158 @@
+"""The events of a rollout, for notebooks that wait: as a stream, or as one answer that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import delivery_serializers as shapes
+from deployments.selectors.rollout_events import News, Watcher
+from portal.api import streams
+from portal.api.views import PROBLEM, actor_of
+
+_STREAM_SECONDS: Final = 25
+_LONGEST_SECONDS: Final = 55
+_HEARTBEAT_EVERY: Final = 10
+_BACK_SECONDS: Final = 1.0
+_BACK_WHEN_FULL_SECONDS: Final = 5.0
+# Beyond any id: SQLite and PostgreSQL hold 64 bits.
+_HIGHEST_ID: Final = 2**63 - 1
+
+
+class EventsQuerySerializer(shapes.Shape):
+    after = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=_HIGHEST_ID,
+        help_text="id of the last event that you have; Last-Event-ID does the same",
+    )
+    wait = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=_LONGEST_SECONDS,
+        help_text="seconds to wait for something new: 0 unless said, 25 for a stream",
+    )
+
+
+class RolloutEventSerializer(shapes.Shape):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField(help_text="the phase it led to")
+    message = serializers.CharField()
+    actor_name = serializers.CharField(help_text="empty: the portal itself")
+    step_index = serializers.IntegerField()
+
+
+class RolloutNewsSerializer(shapes.Shape):
+    events = RolloutEventSerializer(many=True, help_text="oldest first, at most 200")
+    after = serializers.IntegerField(help_text="send it back to get only what is new")
+    rollout = shapes.RolloutSerializer(source="view", allow_null=True)
+    is_final = serializers.BooleanField()
+
+
+_DESCRIPTION = """What happened, oldest first, and the rollout as it is now.
+
+With `Accept: text/event-stream` the answer is a stream: `event` for each thing that happened (its
+id resumes the stream by Last-Event-ID), `state` with the rollout at the beginning and whenever a
+verdict, a step or a weight changes, `end` when the rollout has ended. A stream lives `wait` seconds;
+clients come back by themselves. When all places are taken it ends at once, with a longer `retry`.
+With `Accept: application/json` it is one answer, which waits until there is something after `after`."""
+
+
+class RolloutEventsView(APIView):
+    renderer_classes = (JSONRenderer, streams.EventStreamRenderer)
+
+    @extend_schema(
+        operation_id="watch_rollout",
+        tags=["rollouts"],
+        parameters=[
+            EventsQuerySerializer,
+            OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER),
+        ],
+        responses={
+            (200, "application/json"): RolloutNewsSerializer,
+            (200, streams.MEDIA_TYPE): OpenApiResponse(str, "Server-Sent Events"),
+            204: OpenApiResponse(None, "Stream only: it has ended and you have seen all of it"),
+            404: PROBLEM,
+            422: PROBLEM,
+        },
+        description=_DESCRIPTION,
+    )
+    def get(self, request: Request, rollout_id: int) -> HttpResponseBase:
+        query = EventsQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        after = _last_event(request, query.validated_data.get("after", 0))
+        watcher = Watcher(actor=actor_of(request), rollout_id=rollout_id, after=after)
+        wait = query.validated_data.get("wait")
+        if request.accepted_media_type == streams.MEDIA_TYPE:
+            return _stream(watcher, _STREAM_SECONDS if wait is None else wait)
+        return _answer(watcher, wait or 0)
+
+
+def _last_event(request: Request, after: int) -> int:
+    header = request.headers.get("Last-Event-ID", "")
+    if header.isascii() and header.isdecimal():
+        return min(int(header), _HIGHEST_ID)
+    return after
+
+
+def _answer(watcher: Watcher, seconds: int) -> Response:
+    asked_after = watcher.after
+    found = News()
+    with streams.place() as has_place:
+        for count, news in enumerate(watcher.watch(seconds=seconds if has_place else 0)):
+            found = News(news.events or found.events, news.view or found.view)
+            # The first look always shows the state, which a caller that comes back has already.
+            is_known = count == 0 and asked_after > 0 and not news.events
+            if not news.is_empty and not is_known:
+                break
+    body = {
+        "events": found.events,
+        "after": watcher.after,
+        "view": found.view,
+        "is_final": watcher.is_final,
+    }
+    return Response(RolloutNewsSerializer(body).data, headers={"Cache-Control": "no-store"})
+
+
+def _stream(watcher: Watcher, seconds: int) -> HttpResponseBase:
+    # Looked at before the answer begins, so that a stranger gets a problem and not a broken stream.
+    first = watcher.look()
+    if watcher.is_final and not first.events:
+        # Tells a browser's EventSource not to come back.
+        return HttpResponse(status=204)
+    return StreamingHttpResponse(
+        _lines(watcher, first, seconds),
+        content_type=f"{streams.MEDIA_TYPE}; charset=utf-8",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+def _lines(watcher: Watcher, first: News, seconds: int) -> Iterator[str]:
+    with streams.place() as has_place:
+        yield streams.come_back(_BACK_SECONDS if has_place else _BACK_WHEN_FULL_SECONDS)
+        yield from _told(first)
+        if has_place and not watcher.is_final:
+            for second, news in enumerate(watcher.watch(seconds=seconds), start=1):
+                yield from _told(news)
+                if news.is_empty and second % _HEARTBEAT_EVERY == 0:
+                    yield streams.heartbeat()
+        if watcher.is_final:
+            yield streams.message("end", {"rollout_id": watcher.rollout_id})
+
+
+def _told(news: News) -> Iterator[str]:
+    for event in news.events:
+        data = cast("dict[str, Any]", RolloutEventSerializer(event).data)
+        yield streams.message("event", data, event_id=event.pk)
+    if news.view is not None:
+        yield streams.message("state", shapes.RolloutSerializer(news.view).data)

@@ -1,0 +1,82 @@
+"""What happened to a rollout since a given event, and whether anything of it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+from deployments.models import Rollout, RolloutEvent
+from deployments.selectors import rollouts
+from deployments.selectors.rollouts import RolloutView
+from portal.accounts.policy import Actor
+
+_LOOK_SECONDS: Final = 1.0
+_MOST_EVENTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """`view` is None while nothing of the rollout itself has changed."""
+
+    events: tuple[RolloutEvent, ...] = ()
+    view: RolloutView | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.events and self.view is None
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Remembers what it has told. `after` is the id of the last event that the client has."""
+
+    actor: Actor
+    rollout_id: int
+    after: int = 0
+    is_final: bool = False
+    _seen: tuple[Any, ...] = field(default=(), init=False)
+
+    def look(self) -> News:
+        """One question while nothing happens. Raises NotFound for who may not see it any more."""
+        seen = rollouts.list_visible_to(self.actor).filter(pk=self.rollout_id).values_list(*_MARKS)
+        marks = seen.first()
+        if marks is not None and marks == self._seen:
+            return News()
+        rollout = rollouts.get_visible(actor=self.actor, rollout_id=self.rollout_id)
+        events = self._events_of(rollout)
+        view = rollouts.view_of(actor=self.actor, rollout=rollout)
+        self._seen = marks or ()
+        self.is_final = view.is_final
+        return News(events, view)
+
+    def watch(self, *, seconds: float) -> Iterator[News]:
+        """Looks again until the rollout has ended or the time is over. Empty news too, each second."""
+        ends_at = monotonic() + seconds
+        pause = Event()
+        while True:
+            yield self.look()
+            if self.is_final or monotonic() + _LOOK_SECONDS > ends_at:
+                return
+            pause.wait(_LOOK_SECONDS)
+
+    def _events_of(self, rollout: Rollout) -> tuple[RolloutEvent, ...]:
+        rows = rollouts.events_of(rollout).filter(pk__gt=self.after).order_by("id")
+        found = tuple(rows[:_MOST_EVENTS])
+        if found:
+            self.after = found[-1].pk
+        return found
+
+
+# A change of any of these is worth telling; running numbers are not.
+_MARKS: Final = (
+    "phase",
+    "step_index",
+    "step_started_at",
+    "evidence_hash",
+    "observed__is_promotable",
+    "deployment__candidate_weight",
+    "deployment__observed_weight",
+)

@@ -1,0 +1,157 @@
+"""A notebook waits on what happens to a rollout."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from rest_framework.test import APIClient
+
+from deployments.models import Rollout, RolloutEvent
+from deployments.services import rollouts
+from portal.accounts.models import User
+from portal.api import streams
+from tests.deployments.delivery import canaries
+from tests.deployments.delivery.conftest import World
+
+SSE = {"HTTP_ACCEPT": "text/event-stream"}
+
+
+@pytest.fixture
+def rollout(world: World) -> Rollout:
+    return canaries.start(world)[1]
+
+
+def _client(user: User) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def _url(rollout: Rollout) -> str:
+    return f"/api/v1/rollouts/{rollout.pk}/events"
+
+
+def _stream(user: User, rollout: Rollout, **options: Any) -> Any:
+    return _client(user).get(_url(rollout), {"wait": 0}, **SSE, **options)
+
+
+def _messages(answer: Any) -> list[dict[str, Any]]:
+    text = b"".join(answer.streaming_content).decode()
+    return list(_parse(text))
+
+
+def _parse(text: str) -> Iterator[dict[str, Any]]:
+    for block in text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines())
+        if "data" in fields:
+            yield {**fields, "data": json.loads(fields["data"])}
+
+
+def test_a_stream_tells_what_happened_and_the_state(world: World, rollout: Rollout) -> None:
+    answer = _stream(world.viewer, rollout)
+
+    assert answer["Content-Type"] == "text/event-stream; charset=utf-8"
+    told = _messages(answer)
+    kept = list(RolloutEvent.objects.order_by("id").values_list("id", "message"))
+    assert [
+        (int(one["id"]), one["data"]["message"]) for one in told if one["event"] == "event"
+    ] == kept
+    state = told[-1]
+    assert (state["event"], state["data"]["phase"]) == ("state", "running")
+    assert "id" not in state
+
+
+def test_a_stream_resumes_after_the_last_event_that_was_seen(
+    world: World, rollout: Rollout
+) -> None:
+    last = RolloutEvent.objects.order_by("id").last()
+    assert last is not None
+    rollouts.pause(actor=world.lead, rollout_id=rollout.pk, reason="lunch")
+
+    told = _messages(_stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk)))
+
+    assert [one["data"]["message"] for one in told if one["event"] == "event"] == ["paused: lunch"]
+
+
+def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
+    world: World, rollout: Rollout
+) -> None:
+    deployment = rollout.deployment
+    rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
+    for _ in range(6):
+        world.clock.move(20)
+        world.look(deployment)
+    rollout.refresh_from_db()
+    assert rollout.phase == "aborted"
+
+    told = _messages(_stream(world.lead, rollout))
+    last = RolloutEvent.objects.order_by("id").last()
+    assert last is not None
+    again = _stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk))
+
+    assert told[-1] == {"event": "end", "data": {"rollout_id": rollout.pk}}
+    assert again.status_code == 204
+
+
+def test_one_answer_tells_the_same_and_how_to_go_on(world: World, rollout: Rollout) -> None:
+    client = _client(world.viewer)
+
+    first = client.get(_url(rollout)).json()
+    second = client.get(_url(rollout), {"after": first["after"]}).json()
+
+    assert len(first["events"]) == RolloutEvent.objects.count()
+    assert first["rollout"]["phase"] == "running"
+    assert (second["events"], second["after"]) == ([], first["after"])
+    assert second["is_final"] is False
+
+
+def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
+    world: World, rollout: Rollout
+) -> None:
+    held = [streams.place() for _ in range(streams.MOST_AT_ONCE)]
+    assert [one.__enter__() for one in held] == [True] * streams.MOST_AT_ONCE
+
+    answer = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
+    text = b"".join(answer.streaming_content).decode()
+
+    for one in held:
+        one.__exit__(None, None, None)
+    assert text.startswith("retry: 5000\n\n")
+    assert "event: state" in text
+    with streams.place() as has_place:
+        assert has_place
+
+
+def test_a_stranger_gets_a_problem_and_bad_questions_too(world: World, rollout: Rollout) -> None:
+    stranger = _stream(world.stranger, rollout)
+    client = _client(world.lead)
+
+    assert (stranger.status_code, json.loads(stranger.content)["code"]) == (404, "not_found")
+    for question in ({"wait": 56}, {"after": -1}, {"after": 2**63}):
+        assert client.get(_url(rollout), question, **SSE).status_code == 422
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout) -> None:
+    last = RolloutEvent.objects.order_by("id").last()
+    assert last is not None
+    found: dict[str, Any] = {}
+
+    def ask() -> None:
+        found.update(
+            _client(world.viewer).get(_url(rollout), {"after": last.pk, "wait": 20}).json()
+        )
+        connection.close()
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    rollouts.pause(actor=world.lead, rollout_id=rollout.pk, reason="look")
+    waiting.join(timeout=30)
+
+    assert [event["message"] for event in found["events"]] == ["paused: look"]
+    assert found["rollout"]["phase"] == "paused"
