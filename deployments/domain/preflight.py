@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from deployments.domain.specs import ServingSpec
+from deployments.domain.states import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class DeployDraft:
     cluster_id: int
     name: str
     spec: ServingSpec
+    environment: Environment = Environment.PRODUCTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ KIND_NAMES: Final[Mapping[str, str]] = {
     ChangeKind.PROMOTE: "Promote",
     ChangeKind.SCALE: "Scale",
     ChangeKind.ROLL_BACK: "Roll back",
+    ChangeKind.START: "Start",
     ChangeKind.RETIRE: "Retire",
 }
 
@@ -23,6 +24,7 @@ def change_title(kind: str, *, deployment: str, version: str = "", revision: int
         ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",
         ChangeKind.CANARY: f"Canary {version} on {deployment}",
         ChangeKind.ROLL_BACK: f"Roll {deployment} back to r{revision}",
+        ChangeKind.START: f"Start {deployment} again",
         ChangeKind.RETIRE: f"Retire {deployment}",
         ChangeKind.SCALE: f"Scale {deployment}",
         ChangeKind.PROMOTE: f"Promote {version} on {deployment}",
@@ -46,7 +48,14 @@ def consequence(kind: str, *, deployment: str, version: str = "", revision: int 
             f"Stops {deployment}: its address answers no more, its GPUs become free. Its history, "
             "cost and revisions stay."
         ),
-        ChangeKind.SCALE: "Changes how many replicas run; traffic does not move.",
+        ChangeKind.START: (
+            f"Starts {version or 'the stable revision'} again and opens its address; its GPUs cost "
+            "again from then on."
+        ),
+        ChangeKind.SCALE: (
+            "Changes how many replicas of the revision that serves may run. Nothing new starts "
+            "beside it and no traffic moves."
+        ),
         ChangeKind.PROMOTE: "Moves the rollout one step on.",
     }
     return texts[ChangeKind(kind)]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 
-from deployments.domain import specs
+from deployments.domain import serving_files, signatures, specs
+from deployments.domain.approvals import Requirement
 from deployments.domain.manifests import revision as revision_manifests
 from deployments.domain.manifests import routes
 from deployments.domain.manifests.parts import Manifest, Place, Served, digest_of, to_yaml
+from deployments.domain.serving_files import ServingFiles
+from deployments.domain.sizing import MIB
+from deployments.domain.spec_engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
 from deployments.domain.specs import ServingSpec
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
+from deployments.selectors import approvals
 
 _LOCAL = "local"
 
@@ -40,22 +47,69 @@ def place_for(*, team: str, name: str, deployment_id: int, cluster: Any) -> Plac
         s3_endpoint=settings.SLIPWAY_S3_ENDPOINT_URL,
         s3_region=settings.SLIPWAY_S3_REGION,
         role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
+        vllm_image=settings.SLIPWAY_VLLM_IMAGE,
+        prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,
+        cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
     )
 
 
-def served_of(revision: Revision) -> Served:
-    return served_for(
-        number=revision.number, version=revision.version, spec=specs.from_json(revision.spec)
-    )
+def spec_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> ServingSpec:
+    """With the replicas that were approved since the revision was made, or those of `scale`."""
+    wanted = revision.deployment.scale if scale is None else scale
+    return scaled(specs.from_json(revision.spec), number=revision.number, scale=wanted)
+
+
+def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, int]) -> ServingSpec:
+    """A scale belongs to one revision and leaves every other one as it is."""
+    if scale.get("revision") != number:
+        return spec
+    return replace(spec, min_replicas=scale["min_replicas"], max_replicas=scale["max_replicas"])
+
+
+def spec_of_change(change: ChangeRequest) -> ServingSpec | None:
+    """What would run, and with how many replicas; None for a retirement."""
+    if change.revision is None:
+        return None
+    return spec_of(change.revision, scale=change.scale or None)
+
+
+def served_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> Served:
+    spec = spec_of(revision, scale=scale)
+    return served_for(number=revision.number, version=revision.version, spec=spec)
 
 
 def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Served:
+    files = files_for(version=version, spec=spec)
     return Served(
         number=number,
         model_name=version.model.name,
         version_label=version.label,
         sha256=version.sha256,
-        storage_uri=version.storage_uri,
+        storage_uri=f"s3://{version.bucket}/{files.prefix}",
+        spec=spec,
+        size_mib=-(-(version.size_bytes or version.declared_size_bytes) // MIB),
+        config_name=files.config_name,
+    )
+
+
+def image_for(spec: ServingSpec) -> str:
+    """Today's server image for the engine; empty where the cluster's own preset brings it."""
+    if spec.engine in ONNX_ENGINES:
+        return str(settings.SLIPWAY_TRITON_IMAGE)
+    if spec.engine == TRITON_VLLM:
+        return str(settings.SLIPWAY_TRITON_VLLM_IMAGE)
+    is_preset = spec.engine == LLM_SERVICE or spec.nodes > 1
+    return "" if is_preset else str(settings.SLIPWAY_VLLM_IMAGE)
+
+
+def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:
+    """What must lie in the bucket before the revision is pushed, beside the version itself."""
+    return serving_files.plan(
+        team=version.model.team.slug,
+        model=version.model.name,
+        number=version.number,
+        prefix=version.repository_prefix,
+        signature=signatures.from_json(version.signature),
         spec=spec,
     )
 
@@ -68,8 +122,8 @@ def manifests_for(place: Place, served: Served) -> list[Manifest]:
     ]
 
 
-def manifests_of(revision: Revision) -> list[Manifest]:
-    return manifests_for(place_of(revision.deployment), served_of(revision))
+def manifests_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> list[Manifest]:
+    return manifests_for(place_of(revision.deployment), served_of(revision, scale=scale))
 
 
 def route_of(deployment: Deployment) -> Manifest:
@@ -83,7 +137,7 @@ def backends_of(deployment: Deployment) -> list[routes.Backend]:
         (deployment.candidate_revision, weight),
     ]
     return [
-        routes.Backend(number=revision.number, engine=revision.spec["engine"], weight=share)
+        routes.backend_for(revision.number, specs.from_json(revision.spec), share)
         for revision, share in wanted
         if revision is not None
     ]
@@ -95,24 +149,42 @@ def yaml_of(revision: Revision) -> str:
 
 def yaml_of_change(change: ChangeRequest) -> str:
     """What approving would write; empty for a retirement, which only removes."""
-    return "" if change.revision is None else yaml_of(change.revision)
+    return "" if change.revision is None else to_yaml(_manifests_of_change(change))
 
 
-def evidence_of(change: ChangeRequest) -> str:
-    """SHA-256 over all that an approval binds to, as it is now."""
+def evidence_of(change: ChangeRequest, *, rules: Sequence[Requirement] | None = None) -> str:
+    """SHA-256 over all that an approval binds to, as it is now. The rules are part of it: whoever
+    approved under one rule has not approved under another.
+    """
+    asked = approvals.required_now(change) if rules is None else rules
     deployment, revision = change.deployment, change.revision
     return digest_of(
         {
             "kind": change.kind,
             "deployment": [deployment.cluster_id, deployment.namespace, deployment.name],
             "stable": deployment.stable_revision_id,
-            "manifests": [] if revision is None else manifests_of(revision),
+            "environment": deployment.environment,
+            "is_stopped": deployment.is_stopped,
+            "scale": [deployment.scale, change.scale],
+            "rules": [_terms_of(rule) for rule in asked],
+            "manifests": _manifests_of_change(change),
             "version": [] if revision is None else _identity_of(revision.version),
             "steps": change.steps,
             # Not in requests from before there were plans: what was approved then still holds.
             **({"plan": change.plan} if change.plan else {}),
         }
     )
+
+
+def _terms_of(rule: Requirement) -> dict[str, Any]:
+    """Without the words, which may be put better any time."""
+    return {name: value for name, value in rule.to_json().items() if name != "why"}
+
+
+def _manifests_of_change(change: ChangeRequest) -> list[Manifest]:
+    if change.revision is None:
+        return []
+    return manifests_of(change.revision, scale=change.scale or None)
 
 
 def evidence_for_draft(place: Place, served: Served, version: ModelVersion) -> str:

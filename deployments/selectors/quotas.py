@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from deployments.domain import specs
+from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeState
-from deployments.models import ChangeRequest, Deployment, Revision
+from deployments.models import ChangeRequest, Deployment
+from deployments.selectors import plans
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
+_ROLES = ("stable_revision", "candidate_revision")
 
 
-def committed_gpus(team: Team, *, without_change_id: int | None = None) -> int:
-    """At full scale-out: stable and candidate revisions, and revisions of approved changes."""
-    live = Deployment.objects.filter(team=team, is_retired=False, is_retiring=False)
-    wanted: set[int | None] = set(live.values_list("stable_revision_id", flat=True))
-    wanted |= set(live.values_list("candidate_revision_id", flat=True))
-    changes = ChangeRequest.objects.filter(
-        Q(state__in=_COUNTED), deployment__team=team, deployment__is_retiring=False
-    )
-    if without_change_id is not None:
-        changes = changes.exclude(pk=without_change_id)
-    wanted |= set(changes.values_list("revision_id", flat=True))
-    known = [pk for pk in wanted if pk is not None]
-    rows = Revision.objects.filter(pk__in=known).values_list("spec", flat=True)
-    return sum(specs.from_json(spec).most_gpus for spec in rows)
+def committed_gpus(
+    team: Team, *, without_change_id: int | None = None, without_deployment_id: int | None = None
+) -> int:
+    """At full scale-out: stable and candidate revisions, and revisions of approved changes.
+
+    A revision that an approved change scales counts at the larger of both sizes.
+    """
+    wanted: dict[int, int] = {}
+    live = _running(team).exclude(pk=without_deployment_id)
+    for revision_id, spec in _revisions_of(live):
+        wanted[revision_id] = max(wanted.get(revision_id, 0), spec.most_gpus)
+    for revision_id, spec in _approved(team, without_change_id):
+        wanted[revision_id] = max(wanted.get(revision_id, 0), spec.most_gpus)
+    return sum(wanted.values())
 
 
-def least_revisions_of(team: Team) -> list[tuple[int, specs.ServingSpec]]:
+def least_revisions_of(
+    team: Team, *, without_deployment_id: int | None = None
+) -> list[tuple[int, ServingSpec]]:
     """(cluster id, spec) of every revision that the team wants running now."""
-    live = Deployment.objects.filter(team=team, is_retired=False, is_retiring=False)
-    pairs = live.values_list("cluster_id", "stable_revision__spec", "candidate_revision__spec")
-    return [
-        (cluster_id, specs.from_json(spec))
-        for cluster_id, *found in pairs
-        for spec in found
-        if spec is not None
-    ]
+    live = _running(team).exclude(pk=without_deployment_id)
+    clusters = dict(live.values_list("pk", "cluster_id"))
+    return [(clusters[deployment_id], spec) for deployment_id, spec in _revisions_of(live, by="pk")]
+
+
+def _running(team: Team) -> QuerySet[Deployment]:
+    return Deployment.objects.filter(
+        team=team, is_retired=False, is_retiring=False, is_stopped=False
+    )
+
+
+def _revisions_of(live: QuerySet[Deployment], *, by: str = "") -> Iterator[tuple[int, ServingSpec]]:
+    """`by` names the id that each spec comes with; the revision's own when left out."""
+    for role in _ROLES:
+        rows = live.exclude(**{role: None}).values_list(
+            by or role, f"{role}__number", f"{role}__spec", "scale"
+        )
+        for pk, number, spec, scale in rows:
+            yield pk, _scaled(number, spec, scale)
+
+
+def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:
+    rows = ChangeRequest.objects.filter(
+        Q(state__in=_COUNTED), deployment__team=team, deployment__is_retiring=False
+    ).exclude(revision=None)
+    if without_change_id is not None:
+        rows = rows.exclude(pk=without_change_id)
+    for pk, number, spec, asked, kept in rows.values_list(
+        "revision", "revision__number", "revision__spec", "scale", "deployment__scale"
+    ):
+        yield pk, _scaled(number, spec, asked or kept)
+
+
+def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, int]) -> ServingSpec:
+    return plans.scaled(specs.from_json(spec), number=number, scale=scale)

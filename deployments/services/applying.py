@@ -8,9 +8,16 @@ from django.db import transaction
 
 from deployments.domain import rollouts
 from deployments.domain.states import ChangeKind, ChangeState, RolloutPhase
-from deployments.models import Approval, ChangeRequest, Rollout
-from deployments.selectors import plans
-from deployments.services import actions, change_states, changes, desired, timeline
+from deployments.models import ChangeRequest, Rollout
+from deployments.services import (
+    actions,
+    approving,
+    change_states,
+    changes,
+    desired,
+    telling,
+    timeline,
+)
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.core import clock, leases
@@ -18,7 +25,6 @@ from portal.core.errors import Conflict
 from portal.core.wakeups import wake
 
 _LEASE_SECONDS = 30
-_VOID = "What was approved has changed since, so the approval is void. Decide again."
 _RELATED = (
     "deployment__team",
     "deployment__cluster",
@@ -51,7 +57,8 @@ def apply_change(*, change_id: int) -> int | None:
         # Someone moved it meanwhile; the row says what is next.
         begun = None
     # Not after other errors: the lease then ends by itself, and the row is due again at once.
-    kept = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
+    deadline_at = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
+    kept = approving.next_look(change_id, deadline_at)
     is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
     leases.release(ChangeRequest, lease, next_check_at=kept if is_open else None)
     return begun
@@ -62,9 +69,12 @@ def _step(change: ChangeRequest) -> int | None:
     if change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED) and is_late:
         changes.expire(change=change)
         return None
+    if change.state == ChangeState.SUBMITTED:
+        approving.refresh(change)
+        approving.void_lapsed(change)
     if change.state != ChangeState.APPROVED:
         return None
-    if plans.evidence_of(change) != change.evidence_hash:
+    if not approving.is_approved_now(change):
         _void(change)
         return None
     _begin(change)
@@ -74,23 +84,21 @@ def _step(change: ChangeRequest) -> int | None:
 def _void(change: ChangeRequest) -> None:
     """Back to the approvers, with the evidence as it is now."""
     deadline_at = clock.now() + timedelta(seconds=change_states.SUBMITTED_SECONDS)
-    fresh = plans.evidence_of(change)
     with transaction.atomic():
         change_states.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.SUBMITTED,
-            action=actions.APPROVAL_VOIDED,
-            reason=_VOID,
+            action=actions.CHANGE_REOPENED,
+            reason=approving.CHANGED,
             deadline_at=deadline_at,
         )
-        Approval.objects.filter(change=change, is_approved=True, void_reason="").update(
-            void_reason=_VOID
+        approving.void(change, approving.CHANGED)
+        approving.bind(change)
+        ChangeRequest.objects.filter(pk=change.pk).update(
+            evidence_hash=change.evidence_hash, required=change.required
         )
-        ChangeRequest.objects.filter(pk=change.pk).update(evidence_hash=fresh)
-        timeline.note(
-            deployment=change.deployment, kind="approval void", message=_VOID, actor=SYSTEM
-        )
+        telling.approval_wanted(change)
 
 
 def _begin(change: ChangeRequest) -> None:
@@ -106,6 +114,10 @@ def _begin(change: ChangeRequest) -> None:
         )
         if change.kind == ChangeKind.RETIRE:
             desired.retire(deployment)
+        elif change.kind == ChangeKind.START:
+            desired.start(deployment)
+        elif change.kind == ChangeKind.SCALE:
+            desired.scale(deployment, change.scale)
         elif revision is not None and change.kind == ChangeKind.DEPLOY:
             desired.serve_first(deployment, revision)
         else:

@@ -77,8 +77,9 @@ def bind(change: ChangeRequest) -> None:
 
 
 def _as_of_now(change: ChangeRequest) -> tuple[str, list[dict[str, object]]]:
-    required = [one.to_json() for one in approvals.required_now(change)]
-    return plans.evidence_of(change, rules=required), required
+    required = approvals.required_now(change)
+    stored = [one.to_json() for one in required]
+    return plans.evidence_of(change, rules=required), stored
 
 
 def lock(change: ChangeRequest) -> None:

@@ -5,6 +5,7 @@ They run inside the transaction of whatever decided; the cluster follows by reco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -47,6 +48,26 @@ def swap(deployment: Deployment) -> None:
 
 def drop_candidate(deployment: Deployment) -> None:
     _want(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
+
+
+def scale(deployment: Deployment, wanted: Mapping[str, int]) -> None:
+    """Other replicas of the revision that `wanted` names; pods that are ready stay."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(scale=dict(wanted))
+    deployment.scale = dict(wanted)
+
+
+def stop(deployment: Deployment) -> None:
+    """Remove route and workloads; what it wants to serve stays written down."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(is_stopped=True)
+    deployment.is_stopped = True
+
+
+def start(deployment: Deployment) -> None:
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(is_stopped=False)
+    deployment.is_stopped = False
 
 
 def retire(deployment: Deployment) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from django.conf import settings
-
 from deployments.domain import names
 from deployments.domain.manifests import routes
 from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
@@ -16,7 +14,8 @@ from deployments.domain.specs import ServingSpec
 from deployments.domain.states import VersionState
 from deployments.models import Deployment, ModelVersion
 from deployments.selectors import plans, quotas
-from deployments.services import costing, dry_run
+from deployments.services import costing, dry_run, preflight_checks
+from fleet.domain.capabilities import Capabilities
 from fleet.selectors import capacity, clusters
 from fleet.selectors.clusters import ClusterInfo
 from portal.accounts import policy
@@ -30,7 +29,10 @@ __all__ = ["DeployDraft", "check", "check_revision", "require_ok"]
 _FIELDS = {
     "Name": "name",
     "Version": "version_id",
+    "Artifact": "version_id",
+    "Signature": "version_id",
     "Engine": "engine",
+    "GPU memory": "gpu_resource",
     "Quota": "max_replicas",
     "Server dry-run": "name",
 }
@@ -46,6 +48,8 @@ class _Asked:
     spec: ServingSpec
     place: Place
     served: Served
+    # What serves now at the same address; None for a new deployment.
+    stable: ModelVersion | None = None
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
@@ -70,9 +74,9 @@ def check_revision(
     version: ModelVersion,
     spec: ServingSpec,
     number: int,
-    without_change_id: int | None = None,
+    is_in_place: bool = False,
 ) -> Preflight:
-    """For another revision of a deployment that exists."""
+    """For another revision of a deployment that exists, or in place: for the one that serves."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     cluster = clusters.get_cluster(deployment.cluster_id)
     asked = _asked(
@@ -82,8 +86,10 @@ def check_revision(
         name=deployment.name,
         deployment_id=deployment.pk,
         number=number,
+        stable=deployment.stable_revision.version if deployment.stable_revision else None,
     )
-    return _answer(asked, [], is_legal=True, without_change_id=without_change_id)
+    replaced = deployment.pk if is_in_place else None
+    return _answer(asked, [], is_legal=True, without_deployment_id=replaced)
 
 
 def require_ok(preflight: Preflight) -> None:
@@ -107,7 +113,7 @@ def as_invalid(error: Rejected) -> Invalid:
 
 def with_image(spec: ServingSpec) -> ServingSpec:
     """With today's server image. What a person wrote there is not taken: images are the platform's."""
-    return replace(spec, image=settings.SLIPWAY_TRITON_IMAGE)
+    return replace(spec, image=plans.image_for(spec))
 
 
 def visible_version(actor: Actor, version_id: int) -> ModelVersion:
@@ -129,9 +135,19 @@ def check_version(version: ModelVersion) -> Check:
 _MAY_HEAL = (VersionState.UPLOADING, VersionState.VERIFYING)
 
 
-def check_quota(team: Team, spec: ServingSpec, *, without_change_id: int | None = None) -> Check:
+def check_quota(
+    team: Team,
+    spec: ServingSpec,
+    *,
+    without_change_id: int | None = None,
+    without_deployment_id: int | None = None,
+) -> Check:
     """Counts what runs at full scale-out and what is approved but not running yet."""
-    committed = quotas.committed_gpus(team, without_change_id=without_change_id)
+    committed = quotas.committed_gpus(
+        team,
+        without_change_id=without_change_id,
+        without_deployment_id=without_deployment_id,
+    )
     total = committed + spec.most_gpus
     detail = f"{total} of {team.quota_gpus} GPUs of {team.slug} after this."
     if total <= team.quota_gpus:
@@ -155,26 +171,42 @@ def _asked(
     name: str,
     deployment_id: int,
     number: int,
+    stable: ModelVersion | None = None,
 ) -> _Asked:
     team = version.model.team
     place = plans.place_for(team=team.slug, name=name, deployment_id=deployment_id, cluster=cluster)
     served = plans.served_for(number=number, version=version, spec=spec)
-    return _Asked(team, cluster, version, spec, place, served)
+    return _Asked(team, cluster, version, spec, place, served, stable)
 
 
 def _answer(
-    asked: _Asked, first: Sequence[Check], *, is_legal: bool, without_change_id: int | None = None
+    asked: _Asked,
+    first: Sequence[Check],
+    *,
+    is_legal: bool,
+    without_deployment_id: int | None = None,
 ) -> Preflight:
     manifests = plans.manifests_for(asked.place, asked.served)
-    cost = costing.cost_of(team=asked.team, cluster_id=asked.cluster.id, spec=asked.spec)
+    shares = capacity.list_shares(cluster_id=asked.cluster.id)
+    offered = Capabilities.from_json(asked.cluster.capabilities)
+    cost = costing.cost_of(
+        team=asked.team,
+        spec=asked.spec,
+        shares=shares,
+        without_deployment_id=without_deployment_id,
+    )
     version_check = check_version(asked.version)
     checks = [
         *first,
         version_check,
-        _check_engine(asked),
-        check_quota(asked.team, asked.spec, without_change_id=without_change_id),
+        *preflight_checks.of_artifact(asked.version, asked.spec, is_ready=bool(version_check.ok)),
+        *preflight_checks.of_signature(asked.version, asked.stable),
+        preflight_checks.of_engine(asked.spec, offered, where=asked.cluster.name),
+        preflight_checks.of_settings(asked.spec, offered, where=asked.cluster.name),
+        preflight_checks.of_memory(asked.version, asked.spec, shares),
+        check_quota(asked.team, asked.spec, without_deployment_id=without_deployment_id),
         costing.check_budget(cost),
-        _check_capacity(asked),
+        preflight_checks.of_capacity(asked.spec, offered, cluster_id=asked.cluster.id),
     ]
     if is_legal and version_check.ok:
         checks.append(_check_dry_run(asked, manifests))
@@ -201,35 +233,8 @@ def _check_free(cluster: ClusterInfo, place: Place) -> Check:
     return Check("Name", ok=True, detail=f"{place.deployment} is free and legal.")
 
 
-def _check_engine(asked: _Asked) -> Check:
-    offered = asked.cluster.capabilities.get("engines")
-    engine, where = asked.spec.engine, asked.cluster.name
-    if offered is None:
-        return Check("Engine", ok=None, detail=f"{where} has not been asked yet what it can do.")
-    if engine in offered:
-        return Check("Engine", ok=True, detail=f"{where} runs {engine}.")
-    notes = " ".join(asked.cluster.capabilities.get("notes", []))
-    others = " or ".join(offered) or "another cluster"
-    detail = f"{where} cannot run {engine}. {notes}".strip()
-    return Check("Engine", ok=False, detail=detail, fix=f"Choose {others}.")
-
-
-def _check_capacity(asked: _Asked) -> Check:
-    """Too little room now does not refuse: nodes can start, and others can finish."""
-    spec = asked.spec
-    fit = capacity.fits_now(
-        cluster_id=asked.cluster.id,
-        instance_type=spec.instance_type,
-        gpu_resource=spec.gpu_resource,
-        gpus=spec.gpus,
-        replicas=spec.min_replicas,
-    )
-    fix = "" if fit.ok else "It would wait for room: choose another GPU, or free some first."
-    return Check("Capacity now", ok=fit.ok, detail=fit.reason, fix=fix, is_blocking=False)
-
-
 def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:
-    backend = routes.Backend(number=asked.served.number, engine=asked.spec.engine, weight=100)
+    backend = routes.backend_for(asked.served.number, asked.spec, 100)
     route = routes.http_route(asked.place, [backend])
     # The live route of a deployment that exists is not this one; only its own workload is asked.
     extra = [route] if asked.place.deployment_id == 0 else []

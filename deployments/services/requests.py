@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 
-from deployments.domain import names, rollout_plans, rollouts, specs
-from deployments.domain.preflight import DeployDraft, Preflight
+from deployments.domain import names, rollout_plans, rollout_steps, specs
+from deployments.domain.preflight import DeployDraft
 from deployments.domain.problems import Rejected
-from deployments.domain.rollout_plans import PlanSettings
 from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
+from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.selectors import changes as change_selectors
-from deployments.selectors import deployments as deployment_selectors
 from deployments.selectors import plans
-from deployments.services import actions, preflight, timeline
-from deployments.services.change_states import SUBMITTED_SECONDS
+from deployments.services import approving, preflight, submitting
+from deployments.services.submitting import Asked
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.audit import trail
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
-
-_LONGEST_COMMENT = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    kind: ChangeKind
-    comment: str
-    version: ModelVersion | None = None
-    spec: ServingSpec | None = None
-    steps: tuple[rollouts.Step, ...] = ()
-    plan: PlanSettings | None = None
-    preflight: Preflight | None = None
 
 
 def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> ChangeRequest:
@@ -56,13 +37,13 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
     spec = preflight.with_image(draft.spec)
-    asked = _Asked(
-        ChangeKind.DEPLOY, _clean(comment), version=version, spec=spec, preflight=checked
+    asked = Asked(
+        ChangeKind.DEPLOY, approving.clean(comment), version=version, spec=spec, preflight=checked
     )
     try:
         with transaction.atomic():
             deployment = _make_deployment(actor, draft, version)
-            return _submit(actor, deployment, asked)
+            return submitting.submit(actor, deployment, asked)
     except IntegrityError as error:
         raise Conflict(
             f"{version.model.team.slug}/{draft.name} was taken a moment ago. Choose another name.",
@@ -85,32 +66,32 @@ def request_canary(
 
     `plan` says its kind, guards and analysis as in domain/rollout_plans.py; None: the defaults.
     """
-    deployment = _changeable(actor, deployment_id)
+    deployment = submitting.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = preflight.visible_version(actor, version_id)
     try:
         settings = rollout_plans.check(plan or {})
-        checked = rollouts.check_steps(list(steps), kind=settings.kind)
+        checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
     except Rejected as error:
         raise preflight.as_invalid(error) from error
-    stable = _stable_of(deployment)
+    stable = submitting.stable_of(deployment)
     _require_same_model(stable, version)
-    asked = _Asked(
+    asked = Asked(
         ChangeKind.CANARY,
-        _clean(comment),
+        approving.clean(comment),
         version=version,
-        spec=preflight.with_image(spec or specs.from_json(stable.spec)),
+        spec=preflight.with_image(spec or plans.spec_of(stable)),
         steps=checked,
         plan=settings,
     )
-    return _check_and_submit(actor, deployment, asked)
+    return submitting.check_and_submit(actor, deployment, asked)
 
 
 def request_roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeRequest:
     """Ask for a new revision with the version and spec of an earlier one; it takes over when ready."""
-    deployment = _changeable(actor, deployment_id)
-    stable = _stable_of(deployment)
+    deployment = submitting.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
+    stable = submitting.stable_of(deployment)
     rows = deployment.revisions.select_related("version__model__team")
     earlier = rows.filter(number=revision_number).first()
     if earlier is None or earlier.pk == stable.pk:
@@ -118,45 +99,72 @@ def request_roll_back(
             f"{deployment} has no other revision r{revision_number} to roll back to.",
             fields={"revision_number": "choose an earlier revision"},
         )
-    asked = _Asked(
+    asked = Asked(
         ChangeKind.ROLL_BACK,
-        _clean(comment),
+        approving.clean(comment),
         version=earlier.version,
         spec=specs.from_json(earlier.spec),
     )
-    return _check_and_submit(actor, deployment, asked)
+    return submitting.check_and_submit(actor, deployment, asked)
+
+
+def request_scale(
+    *,
+    actor: User,
+    deployment_id: int,
+    min_replicas: int,
+    max_replicas: int,
+    comment: str = "",
+) -> ChangeRequest:
+    """Other replicas of the revision that serves: nothing new starts beside it, no traffic moves."""
+    deployment = submitting.changeable(actor, deployment_id, ChangeKind.SCALE)
+    stable = submitting.stable_of(deployment)
+    now = plans.spec_of(stable)
+    try:
+        spec = replace(now, min_replicas=min_replicas, max_replicas=max_replicas)
+    except Rejected as error:
+        raise preflight.as_invalid(error) from error
+    if spec == now:
+        raise Invalid(
+            f"{deployment} already runs {min_replicas} to {max_replicas} replicas.",
+            fields={"min_replicas": "as now", "max_replicas": "as now"},
+        )
+    asked = Asked(
+        ChangeKind.SCALE,
+        approving.clean(comment),
+        version=stable.version,
+        spec=spec,
+        revision=stable,
+        scale={
+            "revision": stable.number,
+            "min_replicas": min_replicas,
+            "max_replicas": max_replicas,
+        },
+    )
+    return submitting.check_and_submit(actor, deployment, asked)
+
+
+def request_start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
+    """Ask to bring back the stable revision of a deployment that was stopped."""
+    deployment = submitting.changeable(actor, deployment_id, ChangeKind.START)
+    stable = submitting.stable_of(deployment)
+    if not deployment.is_stopped:
+        raise Conflict(f"{deployment} is not stopped.", code="not_stopped")
+    asked = Asked(
+        ChangeKind.START,
+        approving.clean(comment),
+        version=stable.version,
+        spec=plans.spec_of(stable),
+        revision=stable,
+    )
+    return submitting.check_and_submit(actor, deployment, asked)
 
 
 def request_retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    deployment = _changeable(actor, deployment_id)
-    return _submit_alone(actor, deployment, _Asked(ChangeKind.RETIRE, _clean(comment)))
-
-
-def _changeable(actor: User, deployment_id: int) -> Deployment:
-    deployment = deployment_selectors.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    policy.require(actor, Action.REQUEST_CHANGE, deployment)
-    if deployment.is_retired or deployment.is_retiring:
-        raise Conflict(f"{deployment} is retired. Make a new deployment.", code="retired")
-    open_change = ChangeRequest.objects.filter(
-        deployment=deployment, state__in=change_selectors.OPEN_STATES
-    ).first()
-    if open_change is not None:
-        raise _already_open(open_change)
-    return deployment
-
-
-def _already_open(change: ChangeRequest) -> Conflict:
-    fix = "abort its rollout" if change.state == ChangeState.APPLYING else "withdraw it"
-    return Conflict(
-        f"{change} (request {change.pk}) is {change.state}. Let it finish, or {fix} first.",
-        code="change_open",
+    deployment = submitting.changeable(actor, deployment_id, ChangeKind.RETIRE)
+    return submitting.submit_alone(
+        actor, deployment, Asked(ChangeKind.RETIRE, approving.clean(comment))
     )
-
-
-def _stable_of(deployment: Deployment) -> Revision:
-    if deployment.stable_revision is None:
-        raise Conflict(f"{deployment} serves nothing yet.", code="not_serving")
-    return deployment.stable_revision
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:
@@ -170,31 +178,6 @@ def _require_same_model(stable: Revision, version: ModelVersion) -> None:
         )
 
 
-def _check_and_submit(actor: User, deployment: Deployment, asked: _Asked) -> ChangeRequest:
-    if asked.version is None or asked.spec is None:
-        raise Invalid(f"{asked.kind} needs a version and a spec.")
-    checked = preflight.check_revision(
-        actor=actor,
-        deployment=deployment,
-        version=asked.version,
-        spec=asked.spec,
-        number=_next_number(deployment),
-    )
-    preflight.require_ok(checked)
-    return _submit_alone(actor, deployment, replace(asked, preflight=checked))
-
-
-def _submit_alone(actor: User, deployment: Deployment, asked: _Asked) -> ChangeRequest:
-    try:
-        with transaction.atomic():
-            return _submit(actor, deployment, asked)
-    except IntegrityError as error:
-        raise Conflict(
-            f"Someone else asked for a change of {deployment} a moment ago. Look again.",
-            code="change_open",
-        ) from error
-
-
 def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> Deployment:
     team = version.model.team
     return Deployment.objects.create(
@@ -202,79 +185,9 @@ def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> 
         cluster_id=draft.cluster_id,
         name=draft.name,
         namespace=team.slug,
+        environment=draft.environment,
         created_by=actor,
         created_at=clock.now(),
         state=DeploymentState.PENDING,
         state_reason="Waits for approval.",
     )
-
-
-def _next_number(deployment: Deployment) -> int:
-    return (deployment.revisions.aggregate(highest=Max("number"))["highest"] or 0) + 1
-
-
-def _submit(actor: User, deployment: Deployment, asked: _Asked) -> ChangeRequest:
-    at = clock.now()
-    revision = None
-    if asked.version is not None and asked.spec is not None:
-        revision = Revision.objects.create(
-            deployment=deployment,
-            number=_next_number(deployment),
-            version=asked.version,
-            spec=asked.spec.to_json(),
-            created_by=actor,
-            created_at=at,
-        )
-    deadline_at = at + timedelta(seconds=SUBMITTED_SECONDS)
-    checked = asked.preflight
-    change = ChangeRequest(
-        deployment=deployment,
-        kind=asked.kind,
-        state=ChangeState.SUBMITTED,
-        requester=actor,
-        comment=asked.comment,
-        revision=revision,
-        steps=[step.to_json() for step in asked.steps],
-        plan=asked.plan.to_json() if asked.plan else {},
-        checks=[check.to_json() for check in checked.checks] if checked else [],
-        cost=checked.cost.to_json() if checked else {},
-        created_at=at,
-        submitted_at=at,
-        deadline_at=deadline_at,
-        next_check_at=deadline_at,
-    )
-    change.evidence_hash = plans.evidence_of(change)
-    change.save()
-    _record(actor, change)
-    return change
-
-
-def _record(actor: User, change: ChangeRequest) -> None:
-    version = change.revision.version.label if change.revision else ""
-    trail.record(
-        actor=actor,
-        action=actions.CHANGE_REQUESTED,
-        obj=change,
-        label=str(change),
-        team_slug=change.team.slug,
-        after={"state": change.state, "kind": change.kind, "version": version},
-        reason=change.comment,
-        evidence=change.evidence_hash,
-    )
-    timeline.note(
-        deployment=change.deployment,
-        kind="requested",
-        message=f"asked to {change.kind.replace('_', ' ')} {version}".strip(),
-        actor=actor,
-        revision_number=change.revision.number if change.revision else None,
-    )
-
-
-def _clean(comment: str) -> str:
-    text = comment.strip()
-    if len(text) > _LONGEST_COMMENT:
-        raise Invalid(
-            f"The comment is longer than {_LONGEST_COMMENT} characters.",
-            fields={"comment": "too long"},
-        )
-    return text

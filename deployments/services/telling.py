@@ -1,0 +1,54 @@
+"""Whom a change request is told to. Inside the transaction of what it tells of."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+
+from deployments.domain import wording
+from deployments.models import ChangeRequest
+from deployments.selectors import approvals
+from portal.notifications import events, links, services
+
+
+def approval_wanted(change: ChangeRequest) -> None:
+    question = links.Question(
+        kind=links.CHANGE,
+        object_id=change.pk,
+        requester_id=change.requester_id,
+        evidence_hash=change.evidence_hash,
+    )
+    standing = approvals.standing_of(change)
+    words = f"{change.requester.display_name} asks. {_sentence(standing.words)}"
+    services.tell(
+        team=change.team,
+        event=events.APPROVAL_WANTED.code,
+        subject=title_of(change),
+        words=f"{words} {change.comment}".strip(),
+        path=reverse("change", args=(change.pk,)),
+        data={"decide": question.to_json(), "missing": standing.missing},
+    )
+
+
+def decided(change: ChangeRequest, *, words: str) -> None:
+    services.tell(
+        team=change.team,
+        event=events.APPROVAL_DECIDED.code,
+        subject=f"{title_of(change)}: {change.state}",
+        words=words,
+        path=reverse("change", args=(change.pk,)),
+        data={"state": change.state},
+    )
+
+
+def title_of(change: ChangeRequest) -> str:
+    revision = change.revision
+    return wording.change_title(
+        change.kind,
+        deployment=change.deployment.name,
+        version=revision.version.label if revision else "",
+        revision=revision.number if revision else 0,
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
