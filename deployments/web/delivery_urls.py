@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from deployments.web import (
+    decide,
     delivery_approvals,
     delivery_list,
     delivery_new,
@@ -28,6 +29,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}/canary", delivery_requests.request_canary, name="request-canary"),
     path(f"{_ONE}/roll-back", delivery_requests.request_roll_back, name="request-roll-back"),
     path(f"{_ONE}/retire", delivery_requests.request_retire, name="request-retire"),
+    path("decide/<str:token>", decide.decide, name="decide"),
     path("approvals", delivery_approvals.approvals, name="approvals"),
     path("approvals/<int:change_id>", delivery_approvals.change, name="change"),
 ]

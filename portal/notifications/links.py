@@ -117,5 +117,10 @@ def use(link: DecisionLink, *, choice: str) -> None:
         raise Conflict(why_dead(link), code="link_used")
 
 
+def give_back(link: DecisionLink) -> None:
+    """What it was used for was refused, so it can be used again."""
+    DecisionLink.objects.filter(pk=link.pk).update(used_at=None, used_for="")
+
+
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

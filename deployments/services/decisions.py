@@ -1,0 +1,123 @@
+"""Decide by the single-use link of a message: the same services, bound to what the message showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import transaction
+
+from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments.models import ChangeRequest, Rollout
+from deployments.selectors import changes as change_selectors
+from deployments.selectors import rollouts as rollout_selectors
+from deployments.services import changes, rollouts
+from portal.accounts.models import User
+from portal.core.errors import Conflict, DomainError, Invalid
+from portal.notifications import links
+from portal.notifications.models import DecisionLink
+
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    links.ROLLOUT: ("promote", "abort"),
+    links.CHANGE: ("approve", "reject"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a link asks, as it stands now. One of `rollout` and `change` is there.
+
+    `dead_words`: why the link does nothing any more. `turned_words`: why what the message showed
+    can no longer be agreed to; stopping is still possible then.
+    """
+
+    link: DecisionLink
+    rollout: Rollout | None
+    change: ChangeRequest | None
+    dead_words: str
+    turned_words: str
+
+    @property
+    def path(self) -> str:
+        return str(self.link.delivery.notice.path)
+
+
+def look(*, actor: User, token: str) -> Asked:
+    """Changes nothing. Raises NotFound, and Forbidden for the link of someone else."""
+    link = links.find(actor=actor, token=token)
+    if link.kind == links.ROLLOUT:
+        rollout = rollout_selectors.get_visible(actor=actor, rollout_id=link.object_id)
+        dead = links.why_dead(link) or _why_over(rollout)
+        return Asked(link, rollout, None, dead, _why_turned(link, rollout))
+    change = change_selectors.get_visible(actor=actor, change_id=link.object_id)
+    dead = links.why_dead(link)
+    if not dead and change.state != ChangeState.SUBMITTED:
+        dead = f"The request is {change.state} already."
+    is_same = change.evidence_hash == link.evidence_hash
+    turned = "" if is_same else "The request has changed since the message was sent."
+    return Asked(link, None, change, dead, turned)
+
+
+def decide(*, actor: User, token: str, choice: str, comment: str = "") -> Asked:
+    """The link is taken before anything is done and given back when it is refused, so that of two
+    clicks one decides. A worker that dies in between leaves a used link and nothing done.
+    """
+    asked = look(actor=actor, token=token)
+    if choice not in CHOICES[asked.link.kind]:
+        raise Invalid("Choose one of the two buttons.", fields={"choice": "unknown"})
+    if asked.dead_words:
+        raise Conflict(asked.dead_words, code="link_dead")
+    if asked.turned_words and choice in ("promote", "approve"):
+        raise Conflict(asked.turned_words, code="evidence_changed")
+    with transaction.atomic():
+        links.use(asked.link, choice=choice)
+    try:
+        _CALLS[choice](actor, asked.link, comment)
+    except DomainError:
+        with transaction.atomic():
+            links.give_back(asked.link)
+        raise
+    return asked
+
+
+def _why_over(rollout: Rollout) -> str:
+    if not ROLLOUT[RolloutPhase(rollout.phase)]:
+        return f"The rollout is {rollout.phase} already."
+    return ""
+
+
+def _why_turned(link: DecisionLink, rollout: Rollout) -> str:
+    if rollout.step_index != link.step_index:
+        return "The rollout has moved to another step since the message was sent."
+    if rollout.evidence_hash != link.evidence_hash:
+        return "A verdict has turned since the message was sent."
+    if rollout.phase != RolloutPhase.RUNNING:
+        return f"The rollout is {rollout.phase}, so there is nothing to promote."
+    return ""
+
+
+def _promote(actor: User, link: DecisionLink, comment: str) -> None:
+    rollouts.promote(actor=actor, rollout_id=link.object_id, evidence_hash=link.evidence_hash)
+
+
+def _abort(actor: User, link: DecisionLink, comment: str) -> None:
+    rollouts.abort(actor=actor, rollout_id=link.object_id, reason=comment)
+
+
+def _approve(actor: User, link: DecisionLink, comment: str) -> None:
+    changes.approve(
+        actor=actor, change_id=link.object_id, evidence_hash=link.evidence_hash, comment=comment
+    )
+
+
+def _reject(actor: User, link: DecisionLink, comment: str) -> None:
+    changes.reject(actor=actor, change_id=link.object_id, comment=comment)
+
+
+_CALLS: Final[Mapping[str, Callable[[User, DecisionLink, str], None]]] = {
+    "promote": _promote,
+    "abort": _abort,
+    "approve": _approve,
+    "reject": _reject,
+}

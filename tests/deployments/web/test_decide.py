@@ -1,0 +1,235 @@
+"""The single-use link of a message: for one person, once, for what the message showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from deployments.models import ChangeRequest, Rollout
+from deployments.services import changes, rollouts
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from portal.notifications import links, services
+from portal.notifications.links import Question
+from portal.notifications.models import Channel, DecisionLink
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import STEPS, start_canary
+
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture
+def rollout(world: World) -> Rollout:
+    deployment, started = start_canary(world)
+    world.clock.move(61)
+    world.look(deployment)
+    started.refresh_from_db()
+    return started
+
+
+def _link_to(world: World, user: User, question: Question, path: str) -> str:
+    Channel.objects.create(
+        user=user, name="me", kind="slack", hint="", created_by=user, created_at=world.clock.at
+    )
+    with transaction.atomic():
+        services.tell(
+            team=world.team,
+            event="rollout.waits",
+            subject="detector may be promoted",
+            words="All guards pass.",
+            path=path,
+            data={"decide": question.to_json()},
+        )
+    link = DecisionLink.objects.filter(user=user).first()
+    assert link is not None
+    return links.path_of(link)
+
+
+@pytest.fixture
+def address(world: World, rollout: Rollout) -> str:
+    question = Question(
+        kind="rollout",
+        object_id=rollout.pk,
+        requester_id=world.member.pk,
+        evidence_hash=rollout.evidence_hash,
+        step_index=rollout.step_index,
+    )
+    return _link_to(world, world.lead, question, "/deployments/vision/detector/rollout")
+
+
+def test_looking_shows_the_evidence_and_changes_nothing(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    audited = AuditEvent.objects.count()
+    client = signed_in(world.lead)
+
+    pages = [client.get(address).content.decode() for _ in range(2)]
+
+    assert "Promote <small>10 → 50 %" in pages[1]
+    assert "detector:1 → detector:2" in pages[1]
+    rollout.refresh_from_db()
+    assert (rollout.step_index, rollout.phase) == (0, "running")
+    assert DecisionLink.objects.get().used_at is None
+    assert AuditEvent.objects.count() == audited
+
+
+def test_the_person_promotes_once(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    client = signed_in(world.lead)
+
+    done = client.post(address, {"choice": "promote", "comment": ""})
+    again = client.post(address, {"choice": "abort", "comment": ""})
+
+    assert (done.status_code, done["Location"]) == (302, "/deployments/vision/detector/rollout")
+    assert again.status_code == 409
+    assert "This link has been used: you chose to promote." in again.content.decode()
+    rollout.refresh_from_db()
+    assert (rollout.step_index, rollout.phase) == (1, "running")
+
+
+def test_the_person_aborts_and_says_why(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    signed_in(world.lead).post(address, {"choice": "abort", "comment": "wrong dataset"})
+
+    rollout.refresh_from_db()
+    assert (rollout.phase, rollout.phase_reason) == ("aborting", "wrong dataset")
+
+
+@pytest.mark.parametrize(("person", "status"), [("member", 403), ("admin", 403), ("stranger", 403)])
+def test_the_link_of_another_is_refused(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn, person: str, status: int
+) -> None:
+    client = signed_in(getattr(world, person))
+
+    assert client.get(address).status_code == status
+    assert client.post(address, {"choice": "promote", "comment": ""}).status_code == status
+
+    rollout.refresh_from_db()
+    assert rollout.step_index == 0
+
+
+def test_whoever_is_not_signed_in_signs_in_first(rollout: Rollout, address: str) -> None:
+    answer = Client().post(address, {"choice": "promote", "comment": ""})
+
+    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={address}")
+    rollout.refresh_from_db()
+    assert rollout.step_index == 0
+
+
+def test_an_invented_link_is_not_found(world: World, rollout: Rollout, signed_in: SignIn) -> None:
+    assert signed_in(world.lead).get("/decide/" + "A" * 43).status_code == 404
+
+
+def test_an_expired_link_is_explained(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    world.clock.move(timedelta(hours=24).total_seconds())
+    client = signed_in(world.lead)
+
+    page = client.get(address)
+    refused = client.post(address, {"choice": "abort", "comment": ""})
+
+    assert "This link has expired." in page.content.decode()
+    assert refused.status_code == 409
+    rollout.refresh_from_db()
+    assert rollout.phase == "running"
+
+
+def test_a_verdict_that_turned_stops_a_promotion_but_not_an_abort(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    Rollout.objects.filter(pk=rollout.pk).update(evidence_hash="f" * 64)
+    client = signed_in(world.lead)
+
+    page = client.get(address).content.decode()
+    refused = client.post(address, {"choice": "promote", "comment": ""})
+
+    assert "A verdict has turned since the message was sent." in page
+    assert refused.status_code == 409
+    rollout.refresh_from_db()
+    assert (rollout.step_index, DecisionLink.objects.get().used_at) == (0, None)
+    assert client.post(address, {"choice": "abort", "comment": ""}).status_code == 302
+
+
+def test_a_step_that_moved_on_is_not_promoted_twice(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    rollouts.promote(actor=world.admin, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash)
+
+    refused = signed_in(world.lead).post(address, {"choice": "promote", "comment": ""})
+
+    assert refused.status_code == 409
+    assert "moved to another step" in refused.content.decode()
+    rollout.refresh_from_db()
+    assert rollout.step_index == 1
+
+
+def test_what_the_service_refuses_leaves_the_link_usable(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    """For example someone who is no lead any more by the time of the click."""
+    world.team.memberships.filter(user=world.lead).update(role="member")
+    client = signed_in(world.lead)
+
+    refused = client.post(address, {"choice": "promote", "comment": ""})
+
+    assert refused.status_code == 403
+    assert DecisionLink.objects.get().used_at is None
+    rollout.refresh_from_db()
+    assert rollout.step_index == 0
+
+
+def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    question = Question(
+        kind="change",
+        object_id=change.pk,
+        requester_id=world.member.pk,
+        evidence_hash=change.evidence_hash,
+    )
+    address = _link_to(world, world.lead, question, f"/approvals/{change.pk}")
+    client = signed_in(world.lead)
+
+    page = client.get(address).content.decode()
+    refused = client.post(address, {"choice": "reject", "comment": ""})
+    done = client.post(address, {"choice": "approve", "comment": ""})
+
+    assert "asked by" in page
+    assert refused.status_code == 422
+    assert done.status_code == 302
+    assert ChangeRequest.objects.get(pk=change.pk).state in ("approved", "applying")
+
+
+def test_who_asked_gets_no_link(world: World, rollout: Rollout) -> None:
+    Channel.objects.create(
+        user=world.lead,
+        name="me",
+        kind="slack",
+        hint="",
+        created_by=world.lead,
+        created_at=world.clock.at,
+    )
+    question = Question(
+        kind="rollout", object_id=rollout.pk, requester_id=world.lead.pk, evidence_hash="0" * 64
+    )
+
+    with transaction.atomic():
+        services.tell(
+            team=world.team,
+            event="rollout.waits",
+            subject="s",
+            words="w",
+            path="/",
+            data={"decide": question.to_json()},
+        )
+
+    assert DecisionLink.objects.count() == 0
