@@ -108,9 +108,19 @@ SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
 )
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-py3")
+SLIPWAY_TRITON_VLLM_IMAGE = env.text(
+    "SLIPWAY_TRITON_VLLM_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3"
+)
+SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", "vllm/vllm-openai:v0.11.0")
 SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
     "SLIPWAY_STORAGE_INITIALIZER_IMAGE", "kserve/storage-initializer:v0.20.0"
 )
+# Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency asks it.
+SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
+    "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
+)
+# The LocalModelNodeGroup of the clusters whose nodes cache models.
+SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
 # The IAM role with which pods on EKS read models (IRSA); empty leaves service accounts without one.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
 # Given to pods on clusters of kind local only; elsewhere pods have their own role.

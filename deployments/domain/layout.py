@@ -6,6 +6,8 @@ from typing import Final
 
 MODEL_FILE: Final = "1/model.onnx"
 CONFIG_FILE: Final = "config.pbtxt"
+# Configurations made from a revision's settings begin with it; a digest follows.
+SETTINGS_PREFIX: Final = "slipway-"
 
 
 def upload_key(*, team: str, model: str, token: str) -> str:
@@ -29,3 +31,14 @@ def config_key(prefix: str, model: str) -> str:
 
 def model_file_key(prefix: str, model: str) -> str:
     return f"{prefix}{model}/{MODEL_FILE}"
+
+
+def settings_key(prefix: str, model: str, name: str) -> str:
+    """Where Triton's --model-config-name looks for the configuration of that name."""
+    return f"{prefix}{model}/configs/{name}.pbtxt"
+
+
+def is_settings_key(prefix: str, model: str, key: str) -> bool:
+    """Whether it is a configuration that some revision of the version brought."""
+    head = f"{prefix}{model}/configs/{SETTINGS_PREFIX}"
+    return key.startswith(head) and key.endswith(".pbtxt") and "/" not in key[len(head) :]

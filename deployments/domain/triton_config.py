@@ -7,10 +7,21 @@ it. Triton refuses empty dims; a tensor of rank 0 is declared as [ 1 ] and resha
 from __future__ import annotations
 
 from deployments.domain.signatures import Signature, Tensor
+from deployments.domain.specs import Batching, ServingSpec
+
+_TENSORRT_MODES = {"fp16": "FP16", "bf16": "BF16"}
+# Without these a pod builds the engine anew for every shape, at every start.
+_ENGINE_CACHE = (
+    ("trt_engine_cache_enable", "true"),
+    ("trt_engine_cache_path", "/tmp/tensorrt"),  # noqa: S108  inside the pod
+)
 
 
-def render(*, model: str, signature: Signature) -> str:
-    """`model` is the directory name in the repository; Triton refuses another one."""
+def render(*, model: str, signature: Signature, spec: ServingSpec | None = None) -> str:
+    """`model` is the directory name in the repository; Triton refuses another one.
+
+    Without a spec it is what is laid out with the version; one with usual settings adds nothing.
+    """
     lines = [
         f"name: {_quote(model)}",
         'backend: "onnxruntime"',
@@ -20,8 +31,99 @@ def render(*, model: str, signature: Signature) -> str:
         "version_policy: { latest: { num_versions: 1 } }",
     ]
     if signature.is_batched:
-        lines.append("dynamic_batching { }")
+        lines += _batching(spec.batching if spec else Batching())
+    if spec is not None:
+        lines += [*_instances(spec), *_precision(spec), *_warm_up(signature, spec)]
     return "\n".join(lines) + "\n"
+
+
+def is_usual(signature: Signature, spec: ServingSpec) -> bool:
+    """Whether the configuration laid out with the version says the same."""
+    return render(model="", signature=signature) == render(model="", signature=signature, spec=spec)
+
+
+def problem_with(signature: Signature, spec: ServingSpec) -> str:
+    """What of the settings this model cannot use, and what to do; empty when all is well."""
+    batching = spec.batching
+    if not signature.is_batched and (batching.max_queue_delay_us or batching.preferred_batch_sizes):
+        return "The model takes no batches: leave the queue delay and preferred sizes out."
+    too_large = [n for n in batching.preferred_batch_sizes if n > signature.max_batch_size]
+    if too_large:
+        return (
+            f"The model takes batches up to {signature.max_batch_size}: leave {too_large[0]} out of "
+            "the preferred sizes."
+        )
+    return ""
+
+
+def render_vllm(*, model: str) -> str:
+    """vLLM reads the rest from model.json, and takes all GPUs of the pod for its one instance."""
+    return "\n".join(
+        (
+            f"name: {_quote(model)}",
+            'backend: "vllm"',
+            "instance_group [ { count: 1 kind: KIND_MODEL } ]",
+            _parameter("REPORT_CUSTOM_METRICS", "true"),
+            "",
+        )
+    )
+
+
+def _batching(batching: Batching) -> list[str]:
+    if not batching.is_dynamic:
+        return []
+    made = []
+    if batching.preferred_batch_sizes:
+        sizes = ", ".join(str(size) for size in sorted(batching.preferred_batch_sizes))
+        made.append(f"preferred_batch_size: [ {sizes} ] ")
+    if batching.max_queue_delay_us:
+        made.append(f"max_queue_delay_microseconds: {batching.max_queue_delay_us} ")
+    return [f"dynamic_batching {{ {''.join(made)}}}"]
+
+
+def _instances(spec: ServingSpec) -> list[str]:
+    """On every GPU of the pod so many; each holds its own copy of the model."""
+    if spec.instances_per_gpu == 1:
+        return []
+    return [f"instance_group [ {{ kind: KIND_GPU count: {spec.instances_per_gpu} }} ]"]
+
+
+def _precision(spec: ServingSpec) -> list[str]:
+    mode = _TENSORRT_MODES.get(spec.precision)
+    if mode is None:
+        return []
+    parameters = "\n".join(
+        f"    parameters {{ key: {_quote(key)} value: {_quote(value)} }}"
+        for key, value in (("precision_mode", mode), *_ENGINE_CACHE)
+    )
+    return [
+        "optimization { execution_accelerators { gpu_execution_accelerator [ {",
+        '    name: "tensorrt"',
+        parameters,
+        "} ] } }",
+    ]
+
+
+def _warm_up(signature: Signature, spec: ServingSpec) -> list[str]:
+    """Zeros, because random numbers need not be legal indices. A free dimension is tried with 1."""
+    if not spec.warm_up:
+        return []
+    batch = 1 if signature.is_batched else 0
+    inputs = "\n".join(
+        f"  inputs {{ key: {_quote(tensor.name)} value: {_warm_up_data(tensor, signature)} }}"
+        for tensor in signature.inputs
+    )
+    return [f'model_warmup [ {{ name: "first" batch_size: {batch} count: 1', inputs, "} ]"]
+
+
+def _warm_up_data(tensor: Tensor, signature: Signature) -> str:
+    dims = [max(dim, 1) for dim in serving_dims(tensor, is_batched=signature.is_batched)] or [1]
+    shape = ", ".join(str(dim) for dim in dims)
+    return f"{{ data_type: TYPE_{tensor.dtype} dims: [ {shape} ] zero_data: true }}"
+
+
+def _parameter(key: str, value: str) -> str:
+    return f"parameters {{ key: {_quote(key)} value: {{ string_value: {_quote(value)} }} }}"
 
 
 def serving_dims(tensor: Tensor, *, is_batched: bool) -> tuple[int, ...]:

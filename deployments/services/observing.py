@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deployments.domain import progress, written_kinds
+from deployments.domain import progress, specs, written_kinds
 from deployments.domain.manifests import parts, routes
 from deployments.domain.progress import Progress
 from deployments.domain.specs import ServingSpec
@@ -66,7 +66,8 @@ class Observation:
         """What the gateway sends it; None while the gateway does not follow the route as it is."""
         if self.weights is None or self.route_problem != "":
             return None
-        name = routes.service_name(deployment.name, revision.number, revision.spec["engine"])
+        spec = specs.from_json(revision.spec)
+        name = routes.service_name(deployment.name, revision.number, spec)
         return self.weights.get(name, 0)
 
     def progress_of(self, revision: Revision, spec: ServingSpec) -> Progress:
@@ -74,7 +75,7 @@ class Observation:
         return progress.of_workload(
             workload=workload.object if workload else None,
             pods=self.pods.get(revision.number, []),
-            wanted_pods=spec.min_replicas,
+            wanted_pods=spec.floor_replicas * spec.nodes,
         )
 
 

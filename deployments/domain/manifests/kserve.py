@@ -1,13 +1,15 @@
-"""A revision as a KServe InferenceService in Standard mode.
+"""A revision as a KServe InferenceService: Triton or vLLM, in Standard or Knative mode.
 
-The canary fields of InferenceService are not used: in this mode released versions accept them and
-split no traffic. Each revision is its own InferenceService; the portal's route splits.
+The canary fields of InferenceService are not used: in Standard mode released versions accept them
+and split no traffic. Each revision is its own InferenceService; the portal's route splits.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from deployments.domain import specs
+from deployments.domain.manifests import pods, triton_args, vllm
 from deployments.domain.manifests.parts import (
     RUNTIME,
     SERVICE_ACCOUNT,
@@ -16,67 +18,153 @@ from deployments.domain.manifests.parts import (
     Served,
     env_of,
     metadata,
-    placement_of,
     pod_labels_of,
     resources_of,
     version_annotations,
     with_digest,
 )
 from deployments.domain.names import workload_name
+from deployments.domain.specs import ServingSpec
 
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
+# Knative keeps the last pod at most so long.
+_MOST_RETENTION_SECONDS = 3600
 
 
 def inference_service(place: Place, served: Served) -> Manifest:
-    spec = served.spec
-    is_fixed = spec.min_replicas == spec.max_replicas
-    annotations = {
-        **version_annotations(served),
-        "serving.kserve.io/deploymentMode": "Standard",
-        "serving.kserve.io/autoscalerClass": "none" if is_fixed else "hpa",
-    }
     name = workload_name(place.deployment, served.number)
+    annotations = {**version_annotations(served), **_mode_annotations(served)}
     return with_digest(
         {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": metadata(place, name, served, annotations),
-            "spec": {"predictor": _predictor(place, served)},
+            "spec": {"predictor": _predictor(place, served), **_components(place, served)},
         }
     )
 
 
+def _mode_annotations(served: Served) -> dict[str, str]:
+    scaling = served.spec.scaling
+    if scaling.kind != specs.KNATIVE:
+        # KServe's own ScaledObject knows no schedule, no queue of jobs and no cooldown: with keda
+        # the portal writes its own, and KServe leaves the number alone.
+        scaler = {specs.FIXED: "none", specs.HPA: "hpa", specs.KEDA: "external"}[scaling.kind]
+        return {
+            "serving.kserve.io/deploymentMode": "Standard",
+            "serving.kserve.io/autoscalerClass": scaler,
+        }
+    retention = min(scaling.cooldown_seconds, _MOST_RETENTION_SECONDS)
+    return {
+        "serving.kserve.io/deploymentMode": "Knative",
+        "autoscaling.knative.dev/scale-to-zero-pod-retention-period": f"{retention}s",
+        "serving.knative.dev/progress-deadline": f"{pods.start_seconds(served)}s",
+    }
+
+
 def _predictor(place: Place, served: Served) -> dict[str, Any]:
     spec = served.spec
+    made = {
+        "labels": pod_labels_of(place, served),
+        "serviceAccountName": SERVICE_ACCOUNT,
+        **_replicas(spec),
+        **pods.placement_of(place, served),
+        "model": _model(place, served),
+    }
+    if spec.scaling.kind != specs.KNATIVE:
+        made["deploymentStrategy"] = pods.rolling_update(spec)
+    if spec.is_first_schema:
+        return made
+    made["volumes"] = [pods.shared_memory(spec)[0]]
+    if spec.scaling.kind != specs.KNATIVE:
+        made["terminationGracePeriodSeconds"] = pods.GRACE_SECONDS
+    if spec.nodes > 1:
+        made["workerSpec"] = vllm.workers(place, served)
+    return made
+
+
+def _replicas(spec: ServingSpec) -> dict[str, Any]:
+    """For KEDA the portal's ScaledObject counts; these are what KServe starts with."""
+    least = spec.floor_replicas if spec.scaling.kind == specs.KNATIVE else spec.min_replicas
+    made: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
+    if spec.scaling.kind in (specs.HPA, specs.KNATIVE) and not spec.is_first_schema:
+        made |= {"scaleMetric": spec.scaling.metric, "scaleTarget": spec.scaling.target}
+    return made
+
+
+def _model(place: Place, served: Served) -> dict[str, Any]:
+    spec = served.spec
+    model = _vllm_model(place, served) if spec.llm is not None else _triton_model(place, served)
+    made = {
+        # Written out because the published schema demands it; the webhook adds it anyway.
+        "name": "",
+        **model,
+        "resources": resources_of(spec),
+    }
+    if spec.is_first_schema:
+        return made
+    made["volumeMounts"] = [pods.shared_memory(spec)[1]]
+    if spec.scaling.kind == specs.KNATIVE:
+        # One port, and Knative's own ways to start and stop a pod.
+        made["ports"] = made["ports"][:1]
+    else:
+        made["lifecycle"] = pods.drain()
+    return made
+
+
+def _triton_model(place: Place, served: Served) -> dict[str, Any]:
+    made = {
+        "modelFormat": {"name": "triton", "version": "2"},
+        "runtime": RUNTIME,
+        "protocolVersion": "v2",
+        "storageUri": served.storage_uri,
+        "image": served.spec.image or place.triton_image,
+        "env": env_of(served.spec),
+        "ports": [
+            {"name": "http1", "containerPort": 8080, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": 8002, "protocol": "TCP"},
+        ],
+        **_probes(served, ready="/v2/health/ready", live="/v2/health/live"),
+    }
+    settings = triton_args.settings_of(served)
+    return {**made, "args": settings} if settings else made
+
+
+def _vllm_model(place: Place, served: Served) -> dict[str, Any]:
+    made = vllm.model(place, served)
+    if served.spec.nodes > 1:
+        # The runtime of several nodes brings its own start and its own probes.
+        return made
+    return {**made, **_probes(served, ready="/v1/models", live="/health")}
+
+
+def _probes(served: Served, *, ready: str, live: str) -> dict[str, Any]:
+    if served.spec.is_first_schema or served.spec.scaling.kind == specs.KNATIVE:
+        return {"readinessProbe": pods.get(ready, periodSeconds=5)}
+    return pods.probes(served, ready=ready, live=live)
+
+
+def _components(place: Place, served: Served) -> dict[str, Any]:
+    """Requests enter through the transformer, which calls the predictor; both scale by CPU."""
+    images = served.spec.components
+    named = (("transformer", images.transformer_image), ("explainer", images.explainer_image))
+    return {name: _component(place, served, image) for name, image in named if image}
+
+
+def _component(place: Place, served: Served, image: str) -> dict[str, Any]:
+    amounts = {"cpu": "1", "memory": "2Gi"}
     return {
         "labels": pod_labels_of(place, served),
         "serviceAccountName": SERVICE_ACCOUNT,
-        "minReplicas": spec.min_replicas,
-        "maxReplicas": spec.max_replicas,
-        # A surge would need a spare GPU, which a node with one GPU does not have.
-        "deploymentStrategy": {
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
-        },
-        **placement_of(spec),
-        "model": {
-            # Written out because the published schema demands it; the webhook adds it anyway.
-            "name": "",
-            "modelFormat": {"name": "triton", "version": "2"},
-            "runtime": RUNTIME,
-            "protocolVersion": "v2",
-            "storageUri": served.storage_uri,
-            "image": served.spec.image or place.triton_image,
-            "env": env_of(spec),
-            "ports": [
-                {"name": "http1", "containerPort": 8080, "protocol": "TCP"},
-                {"name": "metrics", "containerPort": 8002, "protocol": "TCP"},
-            ],
-            "readinessProbe": {
-                "httpGet": {"path": "/v2/health/ready", "port": 8080},
-                "periodSeconds": 5,
-            },
-            "resources": resources_of(spec),
-        },
+        "minReplicas": served.spec.min_replicas,
+        "maxReplicas": served.spec.max_replicas,
+        "containers": [
+            {
+                "name": "kserve-container",
+                "image": image,
+                "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+                "securityContext": pods.security(),
+            }
+        ],
     }

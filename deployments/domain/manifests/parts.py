@@ -42,6 +42,11 @@ class Place:
     s3_region: str = ""
     # The role that pods assume to read models (IRSA); empty where none is set.
     role_arn: str = ""
+    vllm_image: str = ""
+    # Where the cluster's own KEDA reaches Prometheus.
+    prometheus_url: str = ""
+    # The LocalModelNodeGroup whose nodes keep cached models.
+    cache_node_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ class Served:
     sha256: str
     storage_uri: str
     spec: ServingSpec
+    size_mib: int = 0
+    # Which of the configurations beside config.pbtxt Triton loads; empty for config.pbtxt itself.
+    config_name: str = ""
 
 
 def labels_of(place: Place, served: Served | None = None) -> dict[str, str]:
@@ -103,13 +111,6 @@ def env_of(spec: ServingSpec) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in spec.env]
 
 
-def placement_of(spec: ServingSpec) -> dict[str, Any]:
-    return {
-        "nodeSelector": {"node.kubernetes.io/instance-type": spec.instance_type},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    }
-
-
 def digest_of(content: Any) -> str:
     """SHA-256 of the content as canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -123,9 +124,16 @@ def with_digest(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
 
 
+class _Dumper(yaml.CSafeDumper):
+    """In C, which writes the same text; without anchors, which nobody expects in a manifest."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def to_yaml(manifests: Sequence[Manifest]) -> str:
     """Byte-identical for equal manifests."""
     return "---\n".join(
-        yaml.safe_dump(manifest, sort_keys=True, default_flow_style=False, width=100)
+        yaml.dump(manifest, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=100)
         for manifest in manifests
     )

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from deployments.domain import specs
-from deployments.domain.manifests import kserve, team, triton
+from deployments.domain.manifests import (
+    cache,
+    guards,
+    kserve,
+    llm_service,
+    scaling,
+    team,
+    triton,
+    vllm,
+)
 from deployments.domain.manifests.parts import Manifest, Place, Served
 
 
 def shared(place: Place, served: Served) -> list[Manifest]:
     """What the namespace must hold for this revision (without the Secret)."""
+    spec = served.spec
     found = [team.namespace(place), team.service_account(place)]
-    if served.spec.engine == specs.KSERVE_TRITON:
+    if spec.engine == specs.KSERVE_TRITON:
         found.append(team.serving_runtime(place))
+    if spec.engine == specs.KSERVE_VLLM and spec.nodes == 1:
+        found.append(vllm.serving_runtime(place))
+    if spec.storage.model_cache == "cluster":
+        found.append(cache.local_model_cache(place, served))
     return found
 
 
 def own(place: Place, served: Served) -> list[Manifest]:
     """What belongs to the revision alone and is removed with it; the workload first."""
-    if served.spec.engine == specs.KSERVE_TRITON:
-        return [kserve.inference_service(place, served)]
     return [
-        triton.deployment(place, served),
-        triton.service(place, served),
-        triton.disruption_budget(place, served),
+        *_workload(place, served),
+        *guards.around(place, served),
+        *scaling.autoscaler(place, served),
     ]
+
+
+def _workload(place: Place, served: Served) -> list[Manifest]:
+    engine = served.spec.engine
+    if engine in specs.KSERVE_ENGINES:
+        return [kserve.inference_service(place, served)]
+    if engine == specs.LLM_SERVICE:
+        return [llm_service.llm_inference_service(place, served)]
+    return [triton.deployment(place, served), triton.service(place, served)]

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from deployments.domain import specs
 from deployments.domain.manifests.parts import Manifest, Place, metadata
 from deployments.domain.names import workload_name
+from deployments.domain.specs import ServingSpec
 
 API_VERSION = "gateway.networking.k8s.io/v1"
 KIND = "HTTPRoute"
+
+
+# What each engine's controller, or the portal, names the Service of a workload.
+_SERVICE_SUFFIX: Final = {
+    specs.KSERVE_TRITON: "-predictor",
+    specs.KSERVE_VLLM: "-predictor",
+    specs.LLM_SERVICE: "-kserve-workload-svc",
+}
+_LLM_SERVICE_PORT: Final = 8000
+# A workload is never changed, so Knative never makes a second revision of it.
+_KNATIVE_REVISION: Final = "-predictor-00001"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +33,30 @@ class Backend:
     number: int
     engine: str
     weight: int
+    is_knative: bool = False
+    has_transformer: bool = False
+
+    def service_of(self, deployment: str) -> str:
+        workload = workload_name(deployment, self.number)
+        if self.is_knative:
+            return f"{workload}{_KNATIVE_REVISION}"
+        if self.has_transformer:
+            return f"{workload}-transformer"
+        return f"{workload}{_SERVICE_SUFFIX.get(self.engine, '')}"
 
 
-def service_name(deployment: str, number: int, engine: str) -> str:
-    workload = workload_name(deployment, number)
-    return f"{workload}-predictor" if engine == specs.KSERVE_TRITON else workload
+def backend_for(number: int, spec: ServingSpec, weight: int) -> Backend:
+    return Backend(
+        number=number,
+        engine=spec.engine,
+        weight=weight,
+        is_knative=spec.scaling.kind == specs.KNATIVE,
+        has_transformer=bool(spec.components.transformer_image),
+    )
+
+
+def service_name(deployment: str, number: int, spec: ServingSpec) -> str:
+    return backend_for(number, spec, 0).service_of(deployment)
 
 
 def path_prefix(place: Place) -> str:
@@ -58,7 +89,7 @@ def http_route(place: Place, backends: Sequence[Backend]) -> Manifest:
 def weights_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
     """Service name to weight as wanted, zeros left out."""
     return {
-        service_name(place.deployment, backend.number, backend.engine): backend.weight
+        backend.service_of(place.deployment): backend.weight
         for backend in backends
         if backend.weight
     }
@@ -86,5 +117,16 @@ def problem_with(route: Mapping[str, Any]) -> str | None:
 
 
 def _backend_ref(place: Place, backend: Backend) -> dict[str, Any]:
-    name = service_name(place.deployment, backend.number, backend.engine)
-    return {"name": name, "port": 80, "weight": backend.weight}
+    name = backend.service_of(place.deployment)
+    port = _LLM_SERVICE_PORT if backend.engine == specs.LLM_SERVICE else 80
+    made = {"name": name, "port": port, "weight": backend.weight}
+    if backend.is_knative:
+        # The activator holds requests back while the first pod starts, and asks for which revision.
+        headers = [
+            {"name": "Knative-Serving-Namespace", "value": place.namespace},
+            {"name": "Knative-Serving-Revision", "value": name},
+        ]
+        made["filters"] = [
+            {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": headers}}
+        ]
+    return made

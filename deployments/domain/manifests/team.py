@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 
+from deployments.domain.manifests import pods, triton_args
 from deployments.domain.manifests.parts import (
     MANAGED_BY,
     RUNTIME,
@@ -78,21 +79,9 @@ def serving_runtime(place: Place) -> Manifest:
     container = {
         "name": "kserve-container",
         "image": place.triton_image,
-        "args": [
-            "tritonserver",
-            "--model-repository=/mnt/models",
-            "--http-port=8080",
-            "--grpc-port=9000",
-            "--metrics-port=8002",
-            "--exit-timeout-secs=20",
-        ],
+        "args": triton_args.command(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "runAsNonRoot": True,
-            "runAsUser": 1000,
-        },
+        "securityContext": pods.security(),
         "resources": {
             "requests": {"cpu": "1", "memory": "2Gi"},
             "limits": {"cpu": "1", "memory": "2Gi"},

@@ -1,9 +1,11 @@
-"""A revision as a plain Triton Deployment with its Service and disruption budget."""
+"""A revision as a plain Deployment of Triton with its Service; also Triton's vLLM backend."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from deployments.domain import specs
+from deployments.domain.manifests import pods, triton_args
 from deployments.domain.manifests.parts import (
     S3_CREDENTIALS,
     SERVICE_ACCOUNT,
@@ -13,7 +15,6 @@ from deployments.domain.manifests.parts import (
     Served,
     env_of,
     metadata,
-    placement_of,
     pod_labels_of,
     resources_of,
     version_annotations,
@@ -23,33 +24,36 @@ from deployments.domain.names import workload_name
 
 API_VERSION = "apps/v1"
 KIND = "Deployment"
-_MODELS = "/mnt/models"
-# Longer than Triton's own exit timeout, so that requests under way are answered.
-_GRACE_SECONDS = 35
+# Where Hugging Face's library keeps what it downloads.
+_HUGGING_FACE_HOME = "/var/cache/huggingface"
+# For the download, the node and the image, before the container starts.
+_EARLIER_SECONDS = 20 * 60
+_FIRST_DEADLINE_SECONDS = 1800
 
 
 def deployment(place: Place, served: Served) -> Manifest:
     name = workload_name(place.deployment, served.number)
-    labels = pod_labels_of(place, served)
+    spec: dict[str, Any] = {
+        "progressDeadlineSeconds": _deadline_seconds(served),
+        "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
+        "strategy": pods.rolling_update(served.spec),
+        "template": {
+            "metadata": {
+                "labels": pod_labels_of(place, served),
+                "annotations": version_annotations(served),
+            },
+            "spec": _pod(place, served),
+        },
+    }
+    # An autoscaler owns the number; stating it too would set it back at every apply.
+    if served.spec.scaling.kind == specs.FIXED:
+        spec["replicas"] = served.spec.min_replicas
     return with_digest(
         {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": metadata(place, name, served, version_annotations(served)),
-            "spec": {
-                "replicas": served.spec.min_replicas,
-                "progressDeadlineSeconds": 1800,
-                "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
-                # A surge would need a spare GPU, which a node with one GPU does not have.
-                "strategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
-                },
-                "template": {
-                    "metadata": {"labels": labels, "annotations": version_annotations(served)},
-                    "spec": _pod(place, served),
-                },
-            },
+            "spec": spec,
         }
     )
 
@@ -71,30 +75,25 @@ def service(place: Place, served: Served) -> Manifest:
     }
 
 
-def disruption_budget(place: Place, served: Served) -> Manifest:
-    """One pod at a time; never a budget that would block draining a node for ever."""
-    name = workload_name(place.deployment, served.number)
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(place, name, served),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {WORKLOAD_LABEL: name}}},
-    }
+def _deadline_seconds(served: Served) -> int:
+    if served.spec.is_first_schema:
+        return _FIRST_DEADLINE_SECONDS
+    return _EARLIER_SECONDS + pods.start_seconds(served)
 
 
 def _pod(place: Place, served: Served) -> dict[str, Any]:
-    models = {"name": "models", "mountPath": _MODELS}
+    models = {"name": "models", "mountPath": triton_args.MODELS}
+    shm_volume, _ = pods.shared_memory(served.spec)
+    volumes: list[dict[str, Any]] = [{"name": "models", "emptyDir": {}}, shm_volume]
+    if served.spec.engine == specs.TRITON_VLLM:
+        volumes.append({"name": "hugging-face", "emptyDir": {}})
     return {
         "serviceAccountName": SERVICE_ACCOUNT,
-        "terminationGracePeriodSeconds": _GRACE_SECONDS,
-        **placement_of(served.spec),
+        "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
+        **pods.placement_of(place, served),
         "initContainers": [_storage_initializer(place, served, models)],
         "containers": [_server(place, served, models)],
-        "volumes": [
-            {"name": "models", "emptyDir": {}},
-            # Triton's Python backend talks to its stubs through shared memory.
-            {"name": "shm", "emptyDir": {"medium": "Memory"}},
-        ],
+        "volumes": volumes,
     }
 
 
@@ -103,10 +102,10 @@ def _storage_initializer(place: Place, served: Served, mount: dict[str, Any]) ->
     made = {
         "name": "storage-initializer",
         "image": place.storage_image,
-        "args": [served.storage_uri, _MODELS],
+        "args": [served.storage_uri, triton_args.MODELS],
         "env": _storage_env(place),
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-        "securityContext": _security(),
+        "securityContext": pods.security(),
         "volumeMounts": [mount],
     }
     if place.is_local_cluster:
@@ -124,39 +123,34 @@ def _storage_env(place: Place) -> list[dict[str, str]]:
 
 def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
-    return {
+    _, shm_mount = pods.shared_memory(served.spec)
+    made = {
         "name": "tritonserver",
         "image": served.spec.image or place.triton_image,
-        "args": [
-            "tritonserver",
-            f"--model-repository={_MODELS}",
-            "--http-port=8080",
-            "--grpc-port=9000",
-            "--metrics-port=8002",
-            "--exit-timeout-secs=20",
-        ],
+        "args": [*triton_args.command(), *triton_args.settings_of(served)],
         "env": env_of(served.spec),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
-        "startupProbe": _probe("/v2/health/live", failureThreshold=360, periodSeconds=5),
-        "livenessProbe": _probe("/v2/health/live", failureThreshold=3, periodSeconds=10),
-        "readinessProbe": _probe("/v2/health/ready", failureThreshold=3, periodSeconds=5),
+        **_lifecycle(served),
         "resources": resources_of(served.spec),
-        "securityContext": _security(),
-        "volumeMounts": [
-            {**mount, "readOnly": True},
-            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108  a mount point inside the pod
-        ],
+        "securityContext": pods.security(),
+        "volumeMounts": [{**mount, "readOnly": True}, shm_mount],
     }
+    if served.spec.engine == specs.TRITON_VLLM:
+        made["env"] = [
+            *env_of(served.spec),
+            {"name": "HF_HOME", "value": _HUGGING_FACE_HOME},
+            pods.hugging_face_env(),
+        ]
+        made["volumeMounts"] += [{"name": "hugging-face", "mountPath": _HUGGING_FACE_HOME}]
+    return made
 
 
-def _probe(path: str, **numbers: int) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": 8080}, **numbers}
-
-
-def _security() -> dict[str, Any]:
+def _lifecycle(served: Served) -> dict[str, Any]:
+    live, ready = "/v2/health/live", "/v2/health/ready"
+    if not served.spec.is_first_schema:
+        return {**pods.probes(served, ready=ready, live=live), "lifecycle": pods.drain()}
     return {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "runAsUser": 1000,
+        "startupProbe": pods.get(live, failureThreshold=360, periodSeconds=5),
+        "livenessProbe": pods.get(live, failureThreshold=3, periodSeconds=10),
+        "readinessProbe": pods.get(ready, failureThreshold=3, periodSeconds=5),
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from deployments.domain import specs
@@ -18,60 +18,19 @@ from deployments.domain.manifests import revision, routes, team
 from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
+from tests.deployments.delivery.manifest_strategies import placed, serving_specs
 
-_names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
-
-
-@st.composite
-def serving_specs(draw: st.DrawFn) -> ServingSpec:
-    engine = draw(st.sampled_from(specs.ONNX_ENGINES))
-    least = draw(st.integers(1, 5))
-    most = least if engine == specs.TRITON else draw(st.integers(least, 9))
-    resource = draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig-1g.10gb"]))
-    return ServingSpec(
-        engine=engine,
-        instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
-        gpu_resource=resource,
-        gpus=draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1,
-        min_replicas=least,
-        max_replicas=most,
-        cpu=draw(st.sampled_from(["2", "1500m"])),
-        memory="8Gi",
-        env=tuple(draw(st.dictionaries(st.sampled_from("ABC"), st.just("x"))).items()),
-        image=draw(st.sampled_from(["", "nvcr.io/nvidia/tritonserver:26.07-py3"])),
-    )
-
-
-@st.composite
-def placed(draw: st.DrawFn) -> tuple[Place, Served]:
-    slug = draw(_names)
-    place = Place(
-        team=slug,
-        namespace=slug,
-        deployment=draw(_names),
-        deployment_id=draw(st.integers(1, 10**9)),
-        is_local_cluster=draw(st.booleans()),
-        gateway_namespace="slipway-gateway",
-        gateway_name="slipway",
-        triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
-        storage_image="kserve/storage-initializer:v0.20.0",
-        s3_endpoint=draw(st.sampled_from(["", "http://127.0.0.1:9000"])),
-        s3_region="us-east-1",
-        role_arn=draw(st.sampled_from(["", "arn:aws:iam::1:role/models"])),
-    )
-    served = Served(
-        number=draw(st.integers(1, 999)),
-        model_name=draw(_names),
-        version_label="detector:3",
-        sha256="ab" * 32,
-        storage_uri="s3://bucket/repositories/t/m/1/abc/",
-        spec=draw(serving_specs()),
-    )
-    return place, served
+_CUSTOM_GROUPS = (
+    "gateway.networking.k8s.io",
+    "keda.sh",
+    "monitoring.coreos.com",
+    "security.istio.io",
+    "serving.kserve.io",
+)
 
 
 def all_manifests(place: Place, served: Served) -> list[Manifest]:
-    backend = routes.Backend(served.number, served.spec.engine, 100)
+    backend = routes.backend_for(served.number, served.spec, 100)
     made = [
         *revision.shared(place, served),
         *revision.own(place, served),
@@ -92,10 +51,11 @@ def test_equal_input_gives_byte_identical_yaml(pair: tuple[Place, Served]) -> No
     assert list(yaml.safe_load_all(first)) == all_manifests(place, served)
 
 
+@settings(max_examples=30)
 @given(placed())
 def test_built_in_kinds_are_valid_kubernetes(pair: tuple[Place, Served]) -> None:
     for manifest in all_manifests(*pair):
-        if "kserve" in manifest["apiVersion"] or "gateway" in manifest["apiVersion"]:
+        if manifest["apiVersion"].partition("/")[0] in _CUSTOM_GROUPS:
             continue
         kubernetes_validate.validate(manifest, "1.34", strict=True)
 
@@ -112,7 +72,9 @@ def _schemas() -> dict[tuple[str, str], Any]:
         spec = definition["spec"]
         for version in spec["versions"]:
             key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
-            found[key] = _strict(version["schema"]["openAPIV3Schema"])
+            schema = _strict(version["schema"]["openAPIV3Schema"])
+            schema["properties"]["metadata"] = {"type": "object"}
+            found[key] = Draft202012Validator(schema)
     return found
 
 
@@ -135,33 +97,54 @@ def test_custom_resources_match_the_published_schemas_strictly() -> None:
     schemas = _schemas()
     checked = set()
 
+    @settings(max_examples=50)
     @given(placed())
     def check(pair: tuple[Place, Served]) -> None:
         for manifest in all_manifests(*pair):
             key = (manifest["apiVersion"], manifest["kind"])
             if key not in schemas:
                 continue
-            schema = dict(schemas[key])
-            schema["properties"] = {**schema["properties"], "metadata": {"type": "object"}}
-            errors = list(Draft202012Validator(schema).iter_errors(manifest))
+            errors = list(schemas[key].iter_errors(manifest))
             assert not errors, [(list(e.path), e.message) for e in errors]
             checked.add(manifest["kind"])
 
     check()
-    assert checked == {"InferenceService", "ServingRuntime", "HTTPRoute"}
+    assert checked == {
+        "InferenceService",
+        "LLMInferenceService",
+        "ServingRuntime",
+        "LocalModelCache",
+        "ScaledObject",
+        "TriggerAuthentication",
+        "HTTPRoute",
+    }
+
+
+def _resources(manifest: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(manifest, dict):
+        for key, value in manifest.items():
+            if key == "resources" and "limits" in value:
+                yield value
+            else:
+                yield from _resources(value)
+    elif isinstance(manifest, list):
+        for item in manifest:
+            yield from _resources(item)
 
 
 @given(placed())
 def test_gpu_requests_equal_limits_and_are_integers(pair: tuple[Place, Served]) -> None:
     place, served = pair
-    workload = revision.own(place, served)[0]
-    if served.spec.engine == specs.KSERVE_TRITON:
-        resources = workload["spec"]["predictor"]["model"]["resources"]
-    else:
-        resources = workload["spec"]["template"]["spec"]["containers"][0]["resources"]
+    found = list(_resources(revision.own(place, served)[0]))
+    gpus = [one["limits"][served.spec.gpu_resource] for one in found if _is_gpu(one, served)]
 
-    assert resources["requests"] == resources["limits"]
-    assert int(resources["limits"][served.spec.gpu_resource]) == served.spec.gpus
+    assert all(one["requests"] == one["limits"] for one in found)
+    # The leader and, over several nodes, what each worker is made of.
+    assert gpus == [str(served.spec.gpus)] * (2 if served.spec.nodes > 1 else 1)
+
+
+def _is_gpu(resources: dict[str, Any], served: Served) -> bool:
+    return served.spec.gpu_resource in resources["limits"]
 
 
 @given(placed())

@@ -1,0 +1,35 @@
+"""KServe's cache of a version on the nodes, so that a new pod does not download it again."""
+
+from __future__ import annotations
+
+import hashlib
+
+from deployments.domain.manifests import vllm
+from deployments.domain.manifests.parts import MANAGED_BY, SERVICE_ACCOUNT, Manifest, Place, Served
+
+# KServe only compares it with the room of the node group.
+_LEAST_MIB = 1
+
+
+def local_model_cache(place: Place, served: Served) -> Manifest:
+    """One per place that models come from: a node group refuses two caches of the same.
+
+    All revisions of a version share it, so it carries no revision's labels and outlives each.
+    """
+    llm = served.spec.llm
+    uri = served.storage_uri if llm is None else vllm.weights_uri(served, llm)
+    token = hashlib.sha256(uri.encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "LocalModelCache",
+        "metadata": {
+            "name": f"slipway-{token}",
+            "labels": {**MANAGED_BY, "slipway.dev/team": place.team},
+        },
+        "spec": {
+            "sourceModelUri": uri,
+            "modelSize": f"{max(served.size_mib, _LEAST_MIB)}Mi",
+            "nodeGroups": [place.cache_node_group],
+            "serviceAccountName": SERVICE_ACCOUNT,
+        },
+    }

@@ -1,0 +1,76 @@
+"""A revision as KServe's LLMInferenceService: vLLM as its presets start it, over one or more nodes.
+
+Above one node KServe makes a LeaderWorkerSet. Routing stays the portal's own, so `router` is left
+out: KServe then makes the workload and its Service only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deployments.domain.manifests import pods, vllm
+from deployments.domain.manifests.parts import (
+    SERVICE_ACCOUNT,
+    Manifest,
+    Place,
+    Served,
+    env_of,
+    metadata,
+    pod_labels_of,
+    resources_of,
+    version_annotations,
+    with_digest,
+)
+from deployments.domain.names import workload_name
+from deployments.domain.specs import Llm
+
+API_VERSION: Final = "serving.kserve.io/v1alpha1"
+KIND: Final = "LLMInferenceService"
+
+
+def llm_inference_service(place: Place, served: Served) -> Manifest:
+    spec, llm = served.spec, served.spec.llm or Llm()
+    name = workload_name(place.deployment, served.number)
+    parallelism = {"tensor": llm.tensor_parallel}
+    made: dict[str, Any] = {
+        "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
+        "labels": pod_labels_of(place, served),
+        "replicas": spec.min_replicas,
+        "parallelism": parallelism,
+        "template": _pod(place, served, llm),
+    }
+    if llm.nodes > 1:
+        parallelism["pipeline"] = llm.nodes
+        made["worker"] = _pod(place, served, llm)
+    return with_digest(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": metadata(place, name, served, version_annotations(served)),
+            "spec": made,
+        }
+    )
+
+
+def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:
+    """Laid over KServe's preset, which holds the image, the command and the probes."""
+    volume, mount = pods.shared_memory(served.spec)
+    arguments = {
+        "name": "VLLM_ADDITIONAL_ARGS",
+        "value": " ".join(vllm.engine_args(served.spec, llm)),
+    }
+    container: dict[str, Any] = {
+        "name": "main",
+        "env": [*env_of(served.spec), arguments, pods.hugging_face_env()],
+        "resources": resources_of(served.spec),
+        "volumeMounts": [mount],
+    }
+    if served.spec.image:
+        container["image"] = served.spec.image
+    return {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
+        **pods.placement_of(place, served),
+        "containers": [container],
+        "volumes": [volume],
+    }

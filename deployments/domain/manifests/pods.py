@@ -1,0 +1,149 @@
+"""What the pods of every engine have in common: where they run, how they are probed and stopped."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deployments.domain import specs
+from deployments.domain.manifests.parts import WORKLOAD_LABEL, Place, Served
+from deployments.domain.names import workload_name
+from deployments.domain.specs import ServingSpec
+
+# Longer than the drain and Triton's own exit timeout together, so that requests under way are
+# answered, and shorter than the two minutes' notice of a spot node.
+GRACE_SECONDS: Final = 35
+_DRAIN_SECONDS = 5
+_PROBE_SECONDS = 5
+# A container that has died of a hang should not be missed for long, nor killed by a busy minute.
+_LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
+_FIRST_START_SECONDS = 30 * 60
+_START_SECONDS = 180
+# From a page cache on a busy node to the GPU; measured ones are several times faster.
+_LOAD_MIB_PER_SECOND = 50
+# TensorRT builds its engine when the model is loaded for the first time on a node.
+_ENGINE_BUILD_SECONDS = 20 * 60
+_LLM_START_SECONDS = 30 * 60
+_GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
+_NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
+
+
+def placement_of(place: Place, served: Served) -> dict[str, Any]:
+    """Node, capacity, zones and priority, as fields of a pod spec."""
+    spec = served.spec
+    made: dict[str, Any] = {
+        "nodeSelector": {"node.kubernetes.io/instance-type": spec.instance_type},
+        "tolerations": _tolerations(spec),
+    }
+    terms = _capacity_terms(spec)
+    if terms:
+        required = {"nodeSelectorTerms": terms}
+        made["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        }
+    if spec.placement.priority_class:
+        made["priorityClassName"] = spec.placement.priority_class
+    # Knative refuses the field unless its configuration was changed for it.
+    if spec.placement.spread_zones and spec.scaling.kind != specs.KNATIVE:
+        made["topologySpreadConstraints"] = [_zone_spread(place, served)]
+    return made
+
+
+def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
+    if spec.placement.capacity != "spot":
+        return [dict(_GPU_TOLERATION)]
+    spot = {"operator": "Equal", "effect": "NoSchedule"}
+    return [
+        dict(_GPU_TOLERATION),
+        {"key": _KARPENTER_CAPACITY, "value": "spot", **spot},
+        {"key": _NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
+    ]
+
+
+def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
+    """Terms are alternatives. Karpenter and node groups label their nodes differently, and other
+    nodes have neither label: they count as on demand.
+    """
+    values = ((_KARPENTER_CAPACITY, "spot"), (_NODE_GROUP_CAPACITY, "SPOT"))
+    if spec.placement.capacity == "spot":
+        return [
+            {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+            for key, value in values
+        ]
+    if spec.placement.capacity == "on-demand":
+        wanted = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in values]
+        return [{"matchExpressions": wanted}]
+    return []
+
+
+def _zone_spread(place: Place, served: Served) -> dict[str, Any]:
+    workload = workload_name(place.deployment, served.number)
+    return {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        # A zone without a free GPU must not keep the others from serving.
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {WORKLOAD_LABEL: workload}},
+    }
+
+
+def rolling_update(spec: ServingSpec) -> dict[str, Any]:
+    """A new pod is ready before an old one goes; without a free GPU it waits, and the old serves."""
+    numbers = {"maxSurge": 1, "maxUnavailable": 0}
+    if spec.is_first_schema:
+        numbers = {"maxSurge": 0, "maxUnavailable": 1}
+    return {"type": "RollingUpdate", "rollingUpdate": numbers}
+
+
+def start_seconds(served: Served) -> int:
+    """How long a container may take from its start until it serves, by the size of the model."""
+    spec = served.spec
+    if spec.is_first_schema:
+        return _FIRST_START_SECONDS
+    if spec.engine in specs.LLM_ENGINES:
+        return _LLM_START_SECONDS
+    seconds = _START_SECONDS + served.size_mib * spec.instances_per_gpu // _LOAD_MIB_PER_SECOND
+    return seconds + (_ENGINE_BUILD_SECONDS if spec.precision != "original" else 0)
+
+
+def probes(served: Served, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
+    """The startup probe holds the others back, so that a slow load is not taken for a hang."""
+    attempts = -(-start_seconds(served) // _PROBE_SECONDS)
+    return {
+        "startupProbe": get(ready, port, periodSeconds=_PROBE_SECONDS, failureThreshold=attempts),
+        "livenessProbe": get(live, port, **_LIVENESS),
+        "readinessProbe": get(ready, port, periodSeconds=_PROBE_SECONDS, failureThreshold=3),
+    }
+
+
+def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": port}, **numbers}
+
+
+def drain() -> dict[str, Any]:
+    """Requests still come for a moment after a pod was told to go, until routes have followed."""
+    return {"preStop": {"exec": {"command": ["sleep", str(_DRAIN_SECONDS)]}}}
+
+
+def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The volume and its mount. Triton's Python backend and tensor parallelism live on it."""
+    source = {"medium": "Memory"}
+    if spec.storage.shm_size:
+        source["sizeLimit"] = spec.storage.shm_size
+    return {"name": "shm", "emptyDir": source}, {"name": "shm", "mountPath": _SHARED_MEMORY}
+
+
+def security() -> dict[str, Any]:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+    }
+
+
+def hugging_face_env() -> dict[str, Any]:
+    """Only gated models need the token; the team's Secret may be missing."""
+    key = {"name": "slipway-hugging-face", "key": "token", "optional": True}
+    return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": key}}

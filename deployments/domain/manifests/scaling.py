@@ -1,0 +1,206 @@
+"""The autoscaler of a revision, where the portal writes it itself: HPA or KEDA's ScaledObject.
+
+Absent data never scales down: without an answer the HPA keeps the number it has.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from deployments.domain import specs
+from deployments.domain.manifests import routes
+from deployments.domain.manifests.parts import Manifest, Place, Served, metadata
+from deployments.domain.names import workload_name
+from deployments.domain.spec_parts import USUAL_TARGETS
+from deployments.domain.specs import OfficeHours
+
+_KEDA = "keda.sh/v1alpha1"
+_POLL_SECONDS = 15
+_WINDOW: Final = "2m"
+_SQS_REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
+# One pod a minute down, so that a short lull does not cost a cold start.
+_ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
+
+
+def autoscaler(place: Place, served: Served) -> list[Manifest]:
+    """Empty where the number is fixed or KServe and Knative scale by themselves."""
+    kind = served.spec.scaling.kind
+    if kind == specs.HPA and served.spec.engine in specs.PLAIN_ENGINES:
+        return [_horizontal_pod_autoscaler(place, served)]
+    if kind != specs.KEDA:
+        return []
+    made = [_scaled_object(place, served)]
+    if served.spec.scaling.sqs_queue_url:
+        made.append(_trigger_authentication(place, served))
+    return made
+
+
+def target_name(place: Place, served: Served) -> str:
+    """The Deployment that is scaled."""
+    workload = workload_name(place.deployment, served.number)
+    return workload if served.spec.engine in specs.PLAIN_ENGINES else f"{workload}-predictor"
+
+
+def _behavior(served: Served) -> dict[str, Any]:
+    seconds = min(served.spec.scaling.cooldown_seconds, 3600)
+    return {
+        "scaleDown": {"stabilizationWindowSeconds": seconds, "policies": list(_ONE_POD_A_MINUTE)}
+    }
+
+
+def _horizontal_pod_autoscaler(place: Place, served: Served) -> Manifest:
+    spec, scaling = served.spec, served.spec.scaling
+    name = workload_name(place.deployment, served.number)
+    target = {"type": "Utilization", "averageUtilization": scaling.target}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata(place, name, served),
+        "spec": {
+            "scaleTargetRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": target_name(place, served),
+            },
+            "minReplicas": spec.min_replicas,
+            "maxReplicas": spec.max_replicas,
+            "metrics": [
+                {"type": "Resource", "resource": {"name": scaling.metric, "target": target}}
+            ],
+            "behavior": _behavior(served),
+        },
+    }
+
+
+def _scaled_object(place: Place, served: Served) -> Manifest:
+    spec, scaling = served.spec, served.spec.scaling
+    return {
+        "apiVersion": _KEDA,
+        "kind": "ScaledObject",
+        "metadata": metadata(place, workload_name(place.deployment, served.number), served),
+        "spec": {
+            "scaleTargetRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": target_name(place, served),
+            },
+            "pollingInterval": _POLL_SECONDS,
+            "cooldownPeriod": scaling.cooldown_seconds,
+            "minReplicaCount": spec.floor_replicas,
+            "maxReplicaCount": spec.max_replicas,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behavior(served)}},
+            "triggers": _triggers(place, served),
+        },
+    }
+
+
+def _triggers(place: Place, served: Served) -> list[dict[str, Any]]:
+    """The highest answer wins."""
+    scaling, made = served.spec.scaling, []
+    if scaling.metric in ("queue", "latency", "gateway-latency"):
+        made.append(_prometheus(place, served))
+    if scaling.sqs_queue_url:
+        made.append(_queue_of_jobs(place, served))
+    if scaling.office_hours is not None:
+        made.append(_cron(scaling.office_hours))
+    return made
+
+
+def _prometheus(place: Place, served: Served) -> dict[str, Any]:
+    """A queue is divided by the replicas; a latency is not: it is what it is."""
+    scaling = served.spec.scaling
+    return {
+        "type": "prometheus",
+        "name": scaling.metric,
+        "metricType": "AverageValue" if scaling.metric == "queue" else "Value",
+        "metadata": {
+            "serverAddress": place.prometheus_url,
+            "query": _query(place, served),
+            "threshold": str(scaling.target),
+            "activationThreshold": "0",
+        },
+    }
+
+
+def _query(place: Place, served: Served) -> str:
+    if served.spec.scaling.metric == "gateway-latency":
+        return _gateway_latency(place, served)
+    pods = f"{workload_name(place.deployment, served.number)}-.+"
+    where = f'{{namespace="{place.namespace}",pod=~"{pods}"}}'
+    is_llm = served.spec.llm is not None
+    if served.spec.scaling.metric == "queue":
+        name = "vllm:num_requests_waiting" if is_llm else "nv_inference_pending_request_count"
+        return f"sum({name}{where})"
+    total, count, per_ms = (
+        ("vllm:e2e_request_latency_seconds_sum", "vllm:e2e_request_latency_seconds_count", "* 1000")
+        if is_llm
+        else ("nv_inference_request_duration_us", "nv_inference_request_success", "/ 1000")
+    )
+    mean = f"sum(rate({total}{where}[{_WINDOW}])) / sum(rate({count}{where}[{_WINDOW}]))"
+    return _or_zero(f"{mean} {per_ms}")
+
+
+def _gateway_latency(place: Place, served: Served) -> str:
+    """The 95th percentile as the mesh's gateway sees it, in milliseconds."""
+    where = (
+        f'{{reporter="source",destination_service_namespace="{place.namespace}",'
+        f'destination_service_name="{_service(place, served)}"}}'
+    )
+    rate = f"rate(istio_request_duration_milliseconds_bucket{where}[{_WINDOW}])"
+    return _or_zero(f"histogram_quantile(0.95, sum by (le) ({rate}))")
+
+
+def _service(place: Place, served: Served) -> str:
+    return routes.backend_for(served.number, served.spec, 100).service_of(place.deployment)
+
+
+def _or_zero(query: str) -> str:
+    """Without traffic a quotient is no number, which KEDA would take for a failure."""
+    return f"(({query}) > 0) or vector(0)"
+
+
+def _queue_of_jobs(place: Place, served: Served) -> dict[str, Any]:
+    scaling = served.spec.scaling
+    found = _SQS_REGION.match(scaling.sqs_queue_url)
+    length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[specs.KEDA, "sqs"]
+    return {
+        "type": "aws-sqs-queue",
+        "name": "jobs",
+        "authenticationRef": {"name": workload_name(place.deployment, served.number)},
+        "metadata": {
+            "queueURL": scaling.sqs_queue_url,
+            "awsRegion": found[1] if found else "",
+            "queueLength": str(length),
+            "activationQueueLength": "0",
+            "scaleOnInFlight": "true",
+        },
+    }
+
+
+def _cron(hours: OfficeHours) -> dict[str, Any]:
+    return {
+        "type": "cron",
+        "name": "office-hours",
+        "metadata": {
+            "timezone": hours.timezone,
+            "start": _cron_time(hours.start, hours.days),
+            "end": _cron_time(hours.end, hours.days),
+            "desiredReplicas": str(hours.replicas),
+        },
+    }
+
+
+def _cron_time(clock: str, days: str) -> str:
+    hour, _, minute = clock.partition(":")
+    return f"{int(minute)} {int(hour)} * * {days}"
+
+
+def _trigger_authentication(place: Place, served: Served) -> Manifest:
+    """KEDA's own role reads the queue's length; it needs sqs:GetQueueAttributes."""
+    return {
+        "apiVersion": _KEDA,
+        "kind": "TriggerAuthentication",
+        "metadata": metadata(place, workload_name(place.deployment, served.number), served),
+        "spec": {"podIdentity": {"provider": "aws"}},
+    }

@@ -1,0 +1,117 @@
+"""vLLM's own OpenAI server under KServe, from Hugging Face files; over several nodes with workers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deployments.domain.manifests import pods
+from deployments.domain.manifests.parts import (
+    MANAGED_BY,
+    SERVICE_ACCOUNT,
+    Manifest,
+    Place,
+    Served,
+    env_of,
+    resources_of,
+)
+from deployments.domain.specs import Llm, ServingSpec
+
+RUNTIME: Final = "slipway-vllm"
+# KServe ships it, with the start of Ray on every node and its probes.
+_MULTI_NODE_RUNTIME = "kserve-huggingfaceserver-multinode"
+_FORMAT = {"name": "huggingface", "version": "1"}
+_MODELS = "/mnt/models"
+_DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
+    """What vLLM is told on top of where the model lies; parallelism is told by the caller."""
+    made = [
+        f"--dtype={_DTYPES[spec.precision]}",
+        f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",
+        f"--kv-cache-dtype={llm.kv_cache_dtype}",
+        "--enable-prefix-caching" if llm.prefix_caching else "--no-enable-prefix-caching",
+    ]
+    if llm.max_model_len:
+        made.append(f"--max-model-len={llm.max_model_len}")
+    if llm.max_num_seqs:
+        made.append(f"--max-num-seqs={llm.max_num_seqs}")
+    return made
+
+
+def weights_uri(served: Served, llm: Llm) -> str:
+    if llm.hugging_face_id:
+        return f"hf://{llm.hugging_face_id}"
+    return llm.artifact or served.storage_uri
+
+
+def model(place: Place, served: Served) -> dict[str, Any]:
+    spec, llm = served.spec, served.spec.llm or Llm()
+    made: dict[str, Any] = {
+        "modelFormat": dict(_FORMAT),
+        "runtime": _MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
+        "protocolVersion": "v2",
+        "storageUri": weights_uri(served, llm),
+        "env": [*env_of(spec), pods.hugging_face_env()],
+        "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
+    }
+    if llm.nodes > 1:
+        # The sizes are told by workerSpec; the runtime refuses them as arguments.
+        return {**made, "args": [f"--model_name={served.model_name}", *engine_args(spec, llm)]}
+    own = not (llm.hugging_face_id or llm.artifact)
+    where = f"{_MODELS}/{served.model_name}/1" if own else _MODELS
+    args = [
+        where,
+        f"--served-model-name={served.model_name}",
+        f"--tensor-parallel-size={llm.tensor_parallel}",
+        *engine_args(spec, llm),
+    ]
+    return {**made, "image": spec.image or place.vllm_image, "args": args}
+
+
+def workers(place: Place, served: Served) -> dict[str, Any]:
+    """One pod per further node; each splits every layer over its GPUs, the nodes split the layers."""
+    llm = served.spec.llm or Llm()
+    return {
+        "pipelineParallelSize": llm.nodes,
+        "tensorParallelSize": llm.tensor_parallel,
+        "serviceAccountName": SERVICE_ACCOUNT,
+        **pods.placement_of(place, served),
+        "containers": [{"name": "worker-container", "resources": resources_of(served.spec)}],
+    }
+
+
+def serving_runtime(place: Place) -> Manifest:
+    amounts = {"cpu": "1", "memory": "4Gi"}
+    container = {
+        "name": "kserve-container",
+        "image": place.vllm_image,
+        "command": ["vllm", "serve"],
+        "args": ["--port=8080"],
+        "env": [
+            {"name": "HF_HOME", "value": "/tmp/huggingface"},  # noqa: S108  inside the pod
+            {"name": "HOME", "value": "/tmp"},  # noqa: S108  inside the pod
+        ],
+        "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
+        "securityContext": pods.security(),
+        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+    }
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "ServingRuntime",
+        "metadata": {
+            "name": RUNTIME,
+            "namespace": place.namespace,
+            "labels": {**MANAGED_BY, "slipway.dev/team": place.team},
+        },
+        "spec": {
+            "annotations": {
+                "prometheus.kserve.io/port": "8080",
+                "prometheus.kserve.io/path": "/metrics",
+            },
+            "multiModel": False,
+            "supportedModelFormats": [{**_FORMAT, "autoSelect": False}],
+            "protocolVersions": ["v2", "v1"],
+            "containers": [container],
+        },
+    }

@@ -1,0 +1,170 @@
+"""Every kind of spec that the portal takes, and a place for it, drawn by Hypothesis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from deployments.domain import specs
+from deployments.domain.manifests.parts import Place, Served
+from deployments.domain.specs import (
+    Batching,
+    Components,
+    Llm,
+    Network,
+    OfficeHours,
+    Placement,
+    Scaling,
+    ServingSpec,
+    Storage,
+)
+
+_names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
+_QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
+_IMAGES = st.sampled_from(["", "registry.example/team/part:1.2"])
+_hours = st.builds(
+    OfficeHours,
+    timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    start=st.sampled_from(["07:00", "00:30"]),
+    end=st.sampled_from(["20:00", "23:59"]),
+    days=st.sampled_from(["1-5", "0,6", "*"]),
+)
+
+
+@st.composite
+def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
+    kinds = [specs.FIXED]
+    if engine != specs.LLM_SERVICE and nodes == 1:
+        kinds += [specs.HPA, specs.KEDA]
+        kinds += [specs.KNATIVE] if engine in specs.KSERVE_ENGINES else []
+    kind = draw(st.sampled_from(kinds))
+    made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
+    if kind == specs.HPA:
+        made["metric"] = draw(st.sampled_from(["cpu", "memory"]))
+    if kind == specs.KNATIVE:
+        made["metric"] = draw(st.sampled_from(["concurrency", "rps"]))
+    if kind == specs.KEDA:
+        made["office_hours"] = draw(st.none() | _hours)
+        made["sqs_queue_url"] = draw(st.sampled_from(["", _QUEUE]))
+        metrics = ["queue", "latency", "gateway-latency"]
+        metrics += ["sqs"] if made["sqs_queue_url"] else []
+        metrics += [""] if made["office_hours"] else []
+        made["metric"] = draw(st.sampled_from(metrics))
+    if kind in (specs.KEDA, specs.KNATIVE):
+        made["can_scale_to_zero"] = draw(st.booleans())
+    return Scaling(kind=kind, **made)
+
+
+@st.composite
+def _llms(draw: st.DrawFn, engine: str) -> Llm:
+    nodes = 1 if engine == specs.TRITON_VLLM else draw(st.sampled_from([1, 2]))
+    made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
+    if engine == specs.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
+        made = {"artifact": "pvc://weights/model-8B"}
+    return Llm(
+        **made,
+        nodes=nodes,
+        tensor_parallel=draw(st.sampled_from([1, 2, 8])),
+        max_model_len=draw(st.sampled_from([0, 8192])),
+        gpu_memory_utilization=draw(st.sampled_from([0.9, 0.5])),
+        kv_cache_dtype=draw(st.sampled_from(["auto", "fp8"])),
+        max_num_seqs=draw(st.sampled_from([0, 64])),
+        prefix_caching=draw(st.booleans()),
+    )
+
+
+@st.composite
+def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = specs.ENGINES) -> ServingSpec:
+    engine = draw(st.sampled_from(engines))
+    llm = draw(_llms(engine)) if engine in specs.LLM_ENGINES else None
+    scaling = draw(_scalings(engine, llm.nodes if llm else 1))
+    least = draw(st.integers(1, 5))
+    most = least if scaling.kind == specs.FIXED else draw(st.integers(least, 9))
+    resource = "nvidia.com/gpu"
+    if llm is None:
+        resource = draw(st.sampled_from([resource, "nvidia.com/mig-1g.10gb"]))
+    gpus = draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1
+    tuning = draw(_onnx_tuning()) if llm is None else {}
+    return ServingSpec(
+        engine=engine,
+        instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
+        gpu_resource=resource,
+        gpus=llm.tensor_parallel if llm else gpus,
+        min_replicas=least,
+        max_replicas=most,
+        cpu=draw(st.sampled_from(["2", "1500m"])),
+        env=tuple(draw(st.dictionaries(st.sampled_from("ABC"), st.just("x"))).items()),
+        image=draw(st.sampled_from(["", "registry.example/server:26.07"])),
+        precision=draw(st.sampled_from(["original", "fp16", "bf16"])),
+        scaling=scaling,
+        placement=Placement(
+            capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
+            priority_class=draw(st.sampled_from(["", "serving-high"])),
+            spread_zones=draw(st.booleans()),
+        ),
+        storage=Storage(
+            model_cache=draw(
+                st.sampled_from(["none", "cluster"] if engine in specs.KSERVE_ENGINES else ["none"])
+            ),
+            shm_size=draw(st.sampled_from(["", "1Gi", "512Mi"])),
+        ),
+        network=draw(st.builds(Network)),
+        llm=llm,
+        components=draw(_components(engine, scaling.kind)),
+        **tuning,
+    )
+
+
+@st.composite
+def _onnx_tuning(draw: st.DrawFn) -> dict[str, Any]:
+    is_dynamic = draw(st.booleans())
+    return {
+        "batching": Batching(
+            is_dynamic=is_dynamic,
+            max_queue_delay_us=draw(st.sampled_from([0, 500])) if is_dynamic else 0,
+            preferred_batch_sizes=draw(st.sampled_from([(), (4, 8)])) if is_dynamic else (),
+        ),
+        "instances_per_gpu": draw(st.integers(1, 3)),
+        "warm_up": draw(st.booleans()),
+    }
+
+
+@st.composite
+def _components(draw: st.DrawFn, engine: str, kind: str) -> Components:
+    if engine not in specs.KSERVE_ENGINES or kind == specs.KNATIVE:
+        return Components()
+    return Components(transformer_image=draw(_IMAGES), explainer_image=draw(_IMAGES))
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[Place, Served]:
+    slug = draw(_names)
+    place = Place(
+        team=slug,
+        namespace=slug,
+        deployment=draw(_names),
+        deployment_id=draw(st.integers(1, 10**9)),
+        is_local_cluster=draw(st.booleans()),
+        gateway_namespace="slipway-gateway",
+        gateway_name="slipway",
+        triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
+        storage_image="kserve/storage-initializer:v0.20.0",
+        s3_endpoint=draw(st.sampled_from(["", "http://127.0.0.1:9000"])),
+        s3_region="us-east-1",
+        role_arn=draw(st.sampled_from(["", "arn:aws:iam::1:role/models"])),
+        vllm_image="vllm/vllm-openai:v0.11.0",
+        prometheus_url="http://prometheus-operated.monitoring:9090",
+        cache_node_group="gpu",
+    )
+    served = Served(
+        number=draw(st.integers(1, 999)),
+        model_name=draw(_names),
+        version_label="detector:3",
+        sha256="ab" * 32,
+        storage_uri="s3://bucket/repositories/t/m/1/abc/",
+        spec=draw(serving_specs()),
+        size_mib=draw(st.integers(0, 200_000)),
+        config_name=draw(st.sampled_from(["", "slipway-0123456789abcdef"])),
+    )
+    return place, served
