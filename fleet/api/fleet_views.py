@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from fleet.api import serializers as shapes
 from fleet.selectors import capacity, clusters, overview, pods, prices
 from fleet.services import clusters as cluster_services
+from fleet.services import connection_test
 from portal.accounts.models import User
 from portal.core import clock
 
@@ -60,7 +61,7 @@ class ClusterTestView(APIView):
         responses=shapes.ConnectionCheckSerializer(many=True),
     )
     def post(self, request: Request, cluster_id: int) -> Response:
-        found = cluster_services.test_connection(actor=actor_of(request), cluster_id=cluster_id)
+        found = connection_test.run(actor=actor_of(request), cluster_id=cluster_id)
         return Response(shapes.ConnectionCheckSerializer(found, many=True).data)
 
 

@@ -23,6 +23,7 @@ class ClusterSerializer(Shape):
     region = serializers.CharField()
     gateway_url = serializers.CharField()
     is_reachable = serializers.BooleanField(allow_null=True)
+    last_error = serializers.CharField(help_text="empty while it answers")
     last_seen_at = serializers.DateTimeField(allow_null=True)
     watch_seen_at = serializers.DateTimeField(allow_null=True)
     capabilities = serializers.JSONField()
@@ -36,6 +37,12 @@ class ClusterDraftSerializer(Shape):
     region = serializers.CharField(default="us-east-1", max_length=30)
     kubeconfig_path = serializers.CharField(default="", allow_blank=True, max_length=400)
     eks_name = serializers.CharField(default="", allow_blank=True, max_length=100)
+    role_arn = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="AWS role to assume for this cluster; empty uses the portal's own",
+    )
     gateway_namespace = serializers.CharField(default="slipway-gateway", max_length=63)
     gateway_name = serializers.CharField(default="slipway", max_length=63)
 

@@ -52,6 +52,8 @@ class Capabilities:
     gpu_offers: tuple[GpuOffer, ...] | None = None
     gpus_why: str = ""
     probed_at: str = ""
+    # Engines that cannot run there whatever is installed, and why.
+    excluded_engines: Mapping[str, str] = field(default_factory=dict)
     legacy_engines: tuple[str, ...] | None = None
     legacy_notes: tuple[str, ...] = ()
 
@@ -62,6 +64,8 @@ class Capabilities:
         if not self.features and self.legacy_engines is not None:
             is_offered = engine in self.legacy_engines
             return Offer(is_offered, "" if is_offered else " ".join(self.legacy_notes))
+        if engine in self.excluded_engines:
+            return Offer(ok=False, why=self.excluded_engines[engine])
         needs = ENGINE_NEEDS.get(engine)
         if needs is None:
             return Offer(None, f"Nothing is known of what the engine {engine} needs.")
@@ -116,6 +120,7 @@ class Capabilities:
             found.append(self.gpus_why or NOT_ASKED)
         elif not self.gpu_offers:
             found.append("No node offers GPUs now.")
+        found += dict.fromkeys(self.excluded_engines.values())
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -129,6 +134,7 @@ class Capabilities:
             "engines": self.engines,
             "notes": self.notes,
             "probed_at": self.probed_at,
+            "excluded_engines": dict(self.excluded_engines),
         }
 
     @classmethod
@@ -141,6 +147,7 @@ class Capabilities:
             gpu_offers=None if offers is None else tuple(GpuOffer(**offer) for offer in offers),
             gpus_why=raw.get("gpus_why", ""),
             probed_at=raw.get("probed_at", ""),
+            excluded_engines=raw.get("excluded_engines") or {},
             legacy_engines=None if known or engines is None else tuple(engines),
             legacy_notes=() if known else tuple(raw.get("notes") or ()),
         )

@@ -1,22 +1,13 @@
-"""The lines of a connection test, and what a cluster's API groups make possible."""
+"""The lines of a connection test: what was found, and how to mend it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from fleet.domain.cluster_errors import ClusterError, Refused, Throttled
-
-_GROUPS = {
-    "has_kserve": "serving.kserve.io",
-    "has_gateway_api": "gateway.networking.k8s.io",
-    "has_knative": "serving.knative.dev",
-    "has_keda": "keda.sh",
-    "has_karpenter": "karpenter.sh",
-    "has_istio": "networking.istio.io",
-    "has_prometheus_operator": "monitoring.coreos.com",
-}
+from fleet.domain.capabilities import Capabilities, sentence
+from fleet.domain.capability_words import WORDS
+from fleet.domain.cluster_errors import ClusterError, NotAllowed, Refused, Throttled
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +22,8 @@ class Check:
 
 def explain(error: ClusterError) -> Check:
     """What stands in the way of reaching a cluster, and how to mend it."""
+    if isinstance(error, NotAllowed):
+        return Check("Permissions", ok=False, detail=error.message, fix=_GRANT)
     if isinstance(error, Refused):
         return Check(
             "Signed in",
@@ -52,29 +45,52 @@ def explain(error: ClusterError) -> Check:
     )
 
 
-def capabilities(
-    version: str, groups: Mapping[str, Sequence[str]], gpu_resources: Sequence[str]
-) -> dict[str, Any]:
-    """What works on the cluster; `notes` say what does not, and why."""
-    found: dict[str, Any] = {
-        "version": version,
-        "groups": {name: list(versions) for name, versions in sorted(groups.items())},
-        "gpu_resources": sorted(gpu_resources),
-    }
-    found |= {flag: group in groups for flag, group in _GROUPS.items()}
-    found["engines"] = ["kserve-triton", "triton"] if found["has_kserve"] else ["triton"]
-    found["notes"] = _notes(found)
-    return found
+_WAY_FIXES = {
+    "Address resolves": "Check the address in the kubeconfig, and that the portal's DNS knows it; "
+    "a private EKS endpoint resolves only inside its VPC.",
+    "Port answers": "Open the way from the portal to that port: security group, firewall, VPN, or "
+    "the list of networks that the API endpoint admits.",
+    "TLS": "Use the cluster's own certificate authority in the kubeconfig, and the name that its "
+    "certificate is for.",
+}
 
 
-def _notes(found: Mapping[str, Any]) -> list[str]:
-    notes = []
-    if not found["has_kserve"]:
-        notes.append("KServe is not installed: only the triton engine works.")
-    if not found["has_gateway_api"]:
-        notes.append("Gateway API is not installed: no stable URL and no canary.")
-    if not found["has_keda"]:
-        notes.append("KEDA is not installed: no scaling on queue length or GPU metrics.")
-    if not found["gpu_resources"]:
-        notes.append("No node offers GPUs now.")
-    return notes
+def credentials() -> Check:
+    return Check("Credentials", ok=True, detail="where they are to be found, they are")
+
+
+def way(step: str, detail: str, *, ok: bool | None) -> Check:
+    return Check(step, ok=ok, detail=detail, fix="" if ok else _WAY_FIXES[step])
+
+
+def all_permitted(count: int) -> Check:
+    return Check("Permissions", ok=True, detail=f"all {count} that the portal needs")
+
+
+def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str) -> Check:
+    where = f" in namespace {namespace}" if namespace else ""
+    return Check(
+        "Permissions",
+        ok=False,
+        detail=f"may not {', '.join(verbs)} {what}{where}: needed for {why}",
+        fix="Apply what `manage.py cluster_rbac` prints, for the account that the portal uses.",
+    )
+
+
+def of_features(found: Capabilities) -> list[Check]:
+    """One line per feature. Not installed is no failure: the form then leaves out what needs it."""
+    lines = []
+    for name, words in WORDS.items():
+        feature = found.feature(name)
+        if feature.is_there:
+            detail = " ".join(part for part in (feature.version, feature.why) if part)
+            lines.append(Check(words.title, ok=True, detail=detail or "installed"))
+        else:
+            detail = sentence(name, feature)
+            is_unknown = feature.is_there is None
+            fix = _GRANT if is_unknown else words.install
+            lines.append(Check(words.title, ok=None, detail=detail, fix=fix))
+    return lines
+
+
+_GRANT = "Apply what `manage.py cluster_rbac` prints, then test again."

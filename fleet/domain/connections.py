@@ -14,3 +14,5 @@ class Connection:
     kubeconfig_path: str = ""
     eks_name: str = ""
     region: str = ""
+    # The AWS role to assume before speaking to EKS; empty uses the portal's own.
+    role_arn: str = ""

@@ -34,9 +34,27 @@ class EksCluster:
     version: str
 
 
-def describe(name: str, region: str) -> EksCluster:
+def session_for(region: str, role_arn: str) -> Any:
+    """The portal's own AWS session, or one of the role that it assumes, for an hour at most."""
+    own = boto3.session.Session(region_name=region)
+    if not role_arn:
+        return own
     try:
-        client = boto3.client("eks", region_name=region, config=_TIMEOUTS)
+        sts = own.client("sts", region_name=region, config=_TIMEOUTS)
+        given = sts.assume_role(RoleArn=role_arn, RoleSessionName="slipway")["Credentials"]
+    except (BotoCoreError, ClientError, KeyError) as error:
+        raise EksUnavailable(f"sts:AssumeRole {role_arn} failed: {error}") from error
+    return boto3.session.Session(
+        given["AccessKeyId"],
+        given["SecretAccessKey"],
+        given["SessionToken"],
+        region_name=region,
+    )
+
+
+def describe(name: str, region: str, role_arn: str = "") -> EksCluster:
+    try:
+        client = session_for(region, role_arn).client("eks", region_name=region, config=_TIMEOUTS)
         found = client.describe_cluster(name=name)["cluster"]
         certificate = base64.b64decode(found["certificateAuthority"]["data"])
     except (BotoCoreError, ClientError, KeyError, binascii.Error) as error:
@@ -47,12 +65,16 @@ def describe(name: str, region: str) -> EksCluster:
 
 
 class TokenCache:
-    """A bearer token for one cluster, made anew shortly before EKS stops taking the old one."""
+    """A bearer token for one cluster, made anew shortly before EKS stops taking the old one.
 
-    def __init__(self, name: str, region: str, session: Any = None) -> None:
+    The role is assumed anew for each: its session outlives the token that it signed.
+    """
+
+    def __init__(self, name: str, region: str, session: Any = None, role_arn: str = "") -> None:
         self._name = name
         self._region = region
         self._session = session
+        self._role_arn = role_arn
         self._lock = threading.Lock()
         self._token = ""
         self._renew_at: datetime | None = None
@@ -67,7 +89,7 @@ class TokenCache:
 
     def _make(self) -> str:
         try:
-            session = self._session or boto3.session.Session(region_name=self._region)
+            session = self._session or session_for(self._region, self._role_arn)
             credentials = session.get_credentials()
             if credentials is None:
                 raise EksUnavailable("no AWS credentials were found for the portal")

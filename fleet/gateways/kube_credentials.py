@@ -41,10 +41,10 @@ def configuration_of(connection: Connection) -> Any:
 
 def _eks(connection: Connection) -> Any:
     try:
-        cluster = eks.describe(connection.eks_name, connection.region)
+        cluster = eks.describe(connection.eks_name, connection.region, connection.role_arn)
     except eks.EksUnavailable as error:
         raise Unreachable(f"Cluster {connection.name}: {error}") from error
-    tokens = eks.TokenCache(connection.eks_name, connection.region)
+    tokens = eks.TokenCache(connection.eks_name, connection.region, role_arn=connection.role_arn)
     loaded = Configuration()
     loaded.host = cluster.endpoint
     loaded.ssl_ca_cert = cluster.ca_file

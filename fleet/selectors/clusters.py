@@ -16,9 +16,7 @@ from portal.core.errors import NotFound
 class ClusterInfo:
     """`is_reachable` None means never tried; `capabilities` {} means never probed.
 
-    Capabilities: version (text), groups ({name: [versions]}), engines ([engine]), has_kserve,
-    has_gateway_api, has_knative, has_keda, has_karpenter, has_istio, has_prometheus_operator,
-    gpu_resources ([name]), notes ([text]: what is missing and what that rules out).
+    Read `capabilities` by fleet.domain.capabilities.Capabilities.from_json.
     """
 
     id: int

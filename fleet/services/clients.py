@@ -25,6 +25,7 @@ def connection_of(cluster: Cluster) -> Connection:
         kubeconfig_path=cluster.kubeconfig_path,
         eks_name=cluster.eks_name,
         region=cluster.region,
+        role_arn=cluster.role_arn,
     )
 
 

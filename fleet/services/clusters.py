@@ -1,4 +1,4 @@
-"""Clusters: registering one, trying its connection, finding out what works there."""
+"""Clusters: registering one and changing its connection."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from fleet.domain import checks, kinds, shares
-from fleet.domain.checks import Check
-from fleet.domain.cluster_errors import ClusterError
-from fleet.gateways.kube import KubeClient
 from fleet.models import Cluster, ClusterKind
 from fleet.services import clients
 from portal.accounts import policy
@@ -23,6 +19,7 @@ from portal.core.errors import Invalid
 REGISTERED = register_action("cluster.registered", "registered cluster")
 CHANGED = register_action("cluster.changed", "changed the connection of cluster")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_ROLE = re.compile(r"arn:aws[-a-z]*:iam::\d{12}:role/[\w+=,.@/-]{1,128}")
 # Without "@": it is shown to everyone, so it must not hold a password.
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
@@ -37,6 +34,7 @@ class ClusterDraft:
     region: str = "us-east-1"
     kubeconfig_path: str = ""
     eks_name: str = ""
+    role_arn: str = ""
     gateway_namespace: str = "slipway-gateway"
     gateway_name: str = "slipway"
 
@@ -44,7 +42,7 @@ class ClusterDraft:
 def register(*, actor: Actor, draft: ClusterDraft) -> int:
     """Create the cluster of this name or change its connection; the same again changes nothing.
 
-    Nothing is asked of the cluster here: call `probe` for that.
+    Nothing is asked of the cluster here: that is `capabilities.probe`.
     """
     policy.require_platform_admin(actor)
     _validate(draft)
@@ -53,6 +51,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
         "kind": draft.kind,
         "kubeconfig_path": draft.kubeconfig_path,
         "eks_name": draft.eks_name,
+        "role_arn": draft.role_arn,
         "region": draft.region,
         "gateway_url": draft.gateway_url.rstrip("/"),
         "gateway_namespace": draft.gateway_namespace,
@@ -77,73 +76,6 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     return cluster.pk
 
 
-def test_connection(*, actor: Actor, cluster_id: int) -> list[Check]:
-    """From reaching it to what works there, in words. Stops at the first thing that fails."""
-    policy.require_platform_admin(actor)
-    try:
-        client = clients.client_for(cluster_id)
-        version = client.version()
-        found = [Check("Answers", ok=True, detail=f"Kubernetes {version}")]
-        found += _readable(client)
-        return found + _capability_checks(probe(cluster_id=cluster_id))
-    except ClusterError as error:
-        _note(cluster_id, error)
-        return [checks.explain(error)]
-
-
-def probe(*, cluster_id: int) -> dict[str, object]:
-    """Ask the cluster what works there and remember it. Raises ClusterError."""
-    client = clients.client_for(cluster_id)
-    version, groups = client.version(), client.groups()
-    nodes = client.list_all(kinds.NODE).items
-    offered = {
-        name
-        for node in nodes
-        for name in (node.get("status") or {}).get("allocatable") or {}
-        if shares.is_gpu(name)
-    }
-    found = checks.capabilities(version, groups, sorted(offered))
-    found["probed_at"] = clock.now().isoformat()
-    Cluster.objects.filter(pk=cluster_id).update(
-        capabilities=found, is_reachable=True, last_error=""
-    )
-    return found
-
-
-def _note(cluster_id: int, error: ClusterError) -> None:
-    Cluster.objects.filter(pk=cluster_id).update(is_reachable=False, last_error=error.message)
-
-
-def _readable(client: KubeClient) -> list[Check]:
-    """What observing needs. A refusal is told per kind, because a role often lacks just one."""
-    found = []
-    for kind in (kinds.NODE, kinds.POD):
-        try:
-            seen = len(client.list_all(kind).items)
-        except ClusterError as error:
-            found.append(checks.explain(error))
-        else:
-            found.append(Check(f"Shows {kind.plural}", ok=True, detail=f"{seen} {kind.plural}"))
-    return found
-
-
-def _capability_checks(found: dict[str, object]) -> list[Check]:
-    names = {
-        "has_gateway_api": ("Gateway API", "Install the Gateway API CRDs and a gateway."),
-        "has_kserve": ("KServe", "Install KServe, or use the triton engine."),
-        "has_keda": ("KEDA", "Install KEDA to scale on queue length."),
-    }
-    return [
-        Check(
-            name,
-            ok=True if found[flag] else None,
-            detail="installed" if found[flag] else "not installed",
-            fix="" if found[flag] else fix,
-        )
-        for flag, (name, fix) in names.items()
-    ]
-
-
 def _validate(draft: ClusterDraft) -> None:
     problems: dict[str, str] = {}
     if not _NAME.fullmatch(draft.name):
@@ -156,6 +88,8 @@ def _validate(draft: ClusterDraft) -> None:
         problems["kubeconfig_path"] = "the path of a kubeconfig file that the portal can read"
     if draft.kind == ClusterKind.EKS and not draft.eks_name:
         problems["eks_name"] = "the name of the cluster in EKS"
+    if draft.role_arn and not _ROLE.fullmatch(draft.role_arn):
+        problems["role_arn"] = "such as arn:aws:iam::123456789012:role/slipway"
     if problems:
         told = "; ".join(f"{field}: {words}" for field, words in problems.items())
         raise Invalid(f"The cluster cannot be registered: {told}.", fields=problems)

@@ -11,7 +11,7 @@ from django.db import connection
 from fleet.domain import kinds
 from fleet.domain.cluster_errors import ClusterError
 from fleet.models import Cluster
-from fleet.services import clients, clusters, observation
+from fleet.services import capabilities, clients, observation
 from fleet.services.observation import Complete
 from portal.core import clock, leases
 
@@ -22,7 +22,6 @@ _LEASE_SECONDS = 60
 _WITHOUT_WATCHER = timedelta(seconds=5)
 _BESIDE_WATCHER = timedelta(seconds=30)
 _WATCHER_SILENT = timedelta(seconds=15)
-_PROBE_EVERY = timedelta(minutes=10)
 
 
 def observe_due() -> None:
@@ -73,9 +72,8 @@ def _look(cluster_id: int, at: datetime) -> None:
         pods=Complete(pods.items, _number(pods.resource_version)),
         at=at,
     )
-    probed = Cluster.objects.get(pk=cluster_id).capabilities.get("probed_at")
-    if probed is None or at - datetime.fromisoformat(probed) >= _PROBE_EVERY:
-        clusters.probe(cluster_id=cluster_id)
+    if capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):
+        capabilities.probe(cluster_id=cluster_id)
 
 
 def _note_failure(cluster_id: int, error: ClusterError) -> None:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from fleet.selectors import clusters as cluster_list
 from fleet.selectors import prices as price_list
-from fleet.services import clusters, prices
+from fleet.services import clusters, connection_test, prices
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.core import clock
@@ -35,7 +35,7 @@ def cluster_page(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    result = clusters.test_connection(actor=user, cluster_id=cluster_id)
+    result = connection_test.run(actor=user, cluster_id=cluster_id)
     return _render_clusters(request, ClusterForm(), {"tested_id": cluster_id, "result": result})
 
 

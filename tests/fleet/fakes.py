@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
+from fleet.domain.cluster_errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.domain.kinds import Manifest, ResourceType, find
 from fleet.gateways.kube import Listing, WatchEvent
+from fleet.gateways.kube_reach import Reached
 
 
 class FakeKube:
@@ -23,6 +24,11 @@ class FakeKube:
             "serving.kserve.io": ["v1beta1"],
             "gateway.networking.k8s.io": ["v1"],
         }
+        self.served: dict[str, list[str]] = {}
+        self.allows: Callable[[Mapping[str, str]], bool] = lambda _attributes: True
+        self.way = [Reached("Port answers", ok=True, detail="port 443 takes connections")]
+        # Kinds that may not be read, as the plural.
+        self.forbidden: set[str] = set()
         self.on_list: Callable[[], None] = lambda: None
 
     def put(self, *items: Mapping[str, Any]) -> None:
@@ -33,9 +39,11 @@ class FakeKube:
     def remove(self, kind: str, namespace: str, name: str) -> None:
         del self.objects[kind, namespace, name]
 
-    def _check(self) -> None:
+    def _check(self, kind: ResourceType | None = None) -> None:
         if self.broken:
             raise self.broken
+        if kind and kind.plural in self.forbidden:
+            raise NotAllowed(f"{kind.plural} is forbidden")
 
     def apply(
         self, manifest: Manifest, *, dry_run: bool = False, force: bool = False
@@ -47,7 +55,7 @@ class FakeKube:
         return dict(manifest)
 
     def get(self, kind: ResourceType, namespace: str | None, name: str) -> dict[str, Any]:
-        self._check()
+        self._check(kind)
         try:
             return self.objects[kind.kind, namespace or "", name]
         except KeyError as error:
@@ -60,7 +68,7 @@ class FakeKube:
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Listing:
-        self._check()
+        self._check(kind)
         items = [
             item
             for (found, in_namespace, _), item in self.objects.items()
@@ -113,6 +121,17 @@ class FakeKube:
     def groups(self) -> dict[str, list[str]]:
         self._check()
         return self.api_groups
+
+    def resources(self, api_version: str) -> frozenset[str]:
+        self._check()
+        return frozenset(self.served.get(api_version, ()))
+
+    def may(self, attributes: Mapping[str, str]) -> bool:
+        self._check()
+        return self.allows(attributes)
+
+    def reach(self) -> list[Reached]:
+        return self.way
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         found = find(api_version, kind)

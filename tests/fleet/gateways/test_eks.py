@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 import time_machine
+from botocore.exceptions import ClientError
+from moto import mock_aws
 
 from fleet.gateways import eks
 from tests.fleet.objects import START
@@ -48,3 +50,28 @@ def test_portal_without_aws_credentials_says_so(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(eks.EksUnavailable, match="no AWS credentials"):
         eks.TokenCache("prod", "eu-west-1").get()
+
+
+def test_role_is_assumed_and_signs_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    role = "arn:aws:iam::123456789012:role/slipway"
+    with mock_aws():
+        token = eks.TokenCache("prod", "eu-west-1", role_arn=role).get()
+
+    encoded = token.partition(".")[2]
+    url = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    signed_by = parse_qs(urlsplit(url).query)["X-Amz-Credential"][0]
+    assert signed_by.startswith("ASIA")
+
+
+def test_role_that_may_not_be_assumed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: object, operation: str, _arguments: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no trust"}}, operation)
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", refuse)
+
+    with pytest.raises(eks.EksUnavailable, match="sts:AssumeRole arn:aws:iam::1:role/x failed"):
+        eks.describe("prod", "eu-west-1", "arn:aws:iam::1:role/x")

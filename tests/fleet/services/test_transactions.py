@@ -9,7 +9,7 @@ import time_machine
 from django.db import transaction
 
 from fleet.models import Cluster, MetricSample, Node
-from fleet.services import clients, clusters, sweeps, telemetry
+from fleet.services import capabilities, clients, connection_test, sweeps, telemetry
 from portal.accounts.policy import SYSTEM
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
@@ -37,7 +37,7 @@ def test_the_guard_itself_sees_a_call_inside_a_transaction(
     calls: list[str], cluster: Cluster
 ) -> None:
     with pytest.raises(CalledInTransaction), transaction.atomic():
-        clusters.probe(cluster_id=cluster.pk)
+        capabilities.probe(cluster_id=cluster.pk)
 
 
 def test_observing_probing_and_polling(
@@ -48,7 +48,7 @@ def test_observing_probing_and_polling(
 
     with time_machine.travel(START + timedelta(seconds=1), tick=False):
         sweeps.observe_due()
-        clusters.test_connection(actor=SYSTEM, cluster_id=cluster.pk)
+        connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
         telemetry.poll()
 
     assert Node.objects.count() == 1

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fleet.domain.capabilities import Capabilities
 from fleet.models import Cluster, GpuLease, Node, Pod
 from fleet.services import clients, observers, sweeps, workloads
 from fleet.services.watching import ClusterWatch
@@ -149,6 +150,9 @@ def test_sweep_alone_sees_the_cluster_and_its_capabilities(
     assert Node.objects.filter(name=name, gpu_count=1).exists()
     assert found.is_reachable is True
     assert found.capabilities["engines"] == ["kserve-triton", "triton"]
+    offers = Capabilities.from_json(found.capabilities)
+    assert offers.offers_engine("kserve-vllm").ok is False
+    assert offers.offers("keda").ok is False
     assert found.lease_until is None
 
 

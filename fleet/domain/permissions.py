@@ -1,0 +1,199 @@
+"""What the portal does to a cluster, as RBAC sees it: the one list.
+
+The manifest that an admin applies is made from it, and the connection test asks for it. A test
+compares it with every request that the portal makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_LOOK = ("list", "watch")
+# Server-side apply patches, and creates what is not there.
+_APPLY = ("create", "patch")
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """`resource` may name a subresource: pods/log. `names` limits it to objects of these names.
+
+    `is_per_team`: needed only in the namespaces of teams.
+    """
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    is_per_team: bool = True
+    names: tuple[str, ...] = ()
+
+    def attributes(self, verb: str, namespace: str = "") -> dict[str, str]:
+        """As a SelfSubjectAccessReview asks."""
+        resource, _, subresource = self.resource.partition("/")
+        found = {
+            "group": self.group,
+            "resource": resource,
+            "subresource": subresource,
+            "verb": verb,
+            "namespace": namespace,
+            "name": self.names[0] if self.names else "",
+        }
+        return {key: value for key, value in found.items() if value or key == "group"}
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Permission:
+    return Permission(group, resource, verbs, why, is_per_team=False)
+
+
+def label_of(permission: Permission, verbs: Iterable[str]) -> str:
+    return f"{', '.join(verbs)} {permission}"
+
+
+_KSERVE, _APPS = "serving.kserve.io", "apps"
+_GATEWAY = "gateway.networking.k8s.io"
+
+# Where the controllers of features run by default, as namespace and name: their images tell versions.
+CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "kserve": (("kserve", "kserve-controller-manager"),),
+    "kserve-knative": (("knative-serving", "controller"),),
+    "keda": (("keda", "keda-operator"),),
+    "karpenter": (("kube-system", "karpenter"), ("karpenter", "karpenter")),
+    "istio": (("istio-system", "istiod"),),
+    "leader-worker-set": (("lws-system", "lws-controller-manager"),),
+    "hpa-metrics": (("kube-system", "metrics-server"),),
+}
+_CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
+
+_EVERYWHERE: tuple[Permission, ...] = (
+    _cluster("", "nodes", _LOOK, "GPUs that exist, and what they cost"),
+    _cluster("", "pods", _LOOK, "who holds which GPU since when, and why a pod waits"),
+    _cluster("", "namespaces", ("get", *_APPLY), "a namespace per team"),
+    _cluster(_KSERVE, "inferenceservices", _LOOK, "changes of what is served, at once"),
+    _cluster(_APPS, "deployments", _LOOK, "changes of what is served, at once"),
+    _cluster(_GATEWAY, "httproutes", _LOOK, "changes of routes, at once"),
+    _cluster(_GATEWAY, "gateways", ("get",), "whether the gateway is programmed"),
+    Permission(
+        "",
+        "configmaps",
+        ("get",),
+        "KServe's default mode",
+        is_per_team=False,
+        names=("inferenceservice-config",),
+    ),
+    Permission(
+        _APPS,
+        "deployments",
+        ("get",),
+        "versions of what is installed",
+        is_per_team=False,
+        names=_CONTROLLER_NAMES,
+    ),
+)
+_WRITE = ("get", "list", *_APPLY, "delete")
+_WRITTEN: tuple[tuple[str, str], ...] = (
+    (_KSERVE, "inferenceservices"),
+    (_KSERVE, "llminferenceservices"),
+    (_KSERVE, "inferencegraphs"),
+    (_APPS, "deployments"),
+    ("leaderworkerset.x-k8s.io", "leaderworkersets"),
+    (_GATEWAY, "httproutes"),
+    ("", "services"),
+    ("", "configmaps"),
+    ("", "persistentvolumeclaims"),
+    ("policy", "poddisruptionbudgets"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("keda.sh", "scaledobjects"),
+    ("keda.sh", "triggerauthentications"),
+    ("monitoring.coreos.com", "servicemonitors"),
+    ("monitoring.coreos.com", "podmonitors"),
+    ("security.istio.io", "peerauthentications"),
+)
+_IN_TEAMS: tuple[Permission, ...] = (
+    *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),
+    Permission(_KSERVE, "servingruntimes", ("get", *_APPLY), "the team's own Triton runtime"),
+    Permission("", "serviceaccounts", ("get", *_APPLY), "the account that reads models"),
+    Permission("", "pods/log", ("get",), "logs of the team's pods"),
+    Permission("", "pods/proxy", ("get",), "metrics of pods, from outside the cluster"),
+    Permission("", "pods/proxy", ("create",), "golden requests to a candidate before traffic"),
+)
+PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
+
+
+def manifests(
+    *, account: Mapping[str, str], name: str = "slipway", team_namespaces: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """ClusterRole and binding; with `team_namespaces`, writing is granted only in those.
+
+    `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
+    """
+    if not team_namespaces:
+        return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account)]
+    everywhere = [one for one in PERMISSIONS if not one.is_per_team]
+    per_team = [one for one in PERMISSIONS if one.is_per_team]
+    found = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
+    for namespace in team_namespaces:
+        found += [_role(name, namespace, per_team), _binding(name, namespace, account)]
+    return found
+
+
+def _rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """One rule per permission: RBAC lets them be joined, but then nobody can say why each is there."""
+    return [
+        {"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)}
+        | ({"resourceNames": list(one.names)} if one.names else {})
+        for one in permissions
+    ]
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_VERSION = f"{_RBAC}/v1"
+_LABELS = {"app.kubernetes.io/managed-by": "slipway"}
+
+
+def _cluster_role(name: str, permissions: Iterable[Permission]) -> dict[str, Any]:
+    return {
+        "apiVersion": _VERSION,
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": _LABELS},
+        "rules": _rules(permissions),
+    }
+
+
+def _role(name: str, namespace: str, permissions: Iterable[Permission]) -> dict[str, Any]:
+    return {
+        "apiVersion": _VERSION,
+        "kind": "Role",
+        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
+        "rules": _rules(permissions),
+    }
+
+
+def _cluster_binding(name: str, account: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": _VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name, "labels": _LABELS},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [_subject(account)],
+    }
+
+
+def _binding(name: str, namespace: str, account: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": _VERSION,
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+        "subjects": [_subject(account)],
+    }
+
+
+def _subject(account: Mapping[str, str]) -> dict[str, str]:
+    is_service_account = account["kind"] == "ServiceAccount"
+    return dict(account) | ({} if is_service_account else {"apiGroup": _RBAC})

@@ -1,0 +1,223 @@
+"""Ask a cluster what works there, and remember it. What may not be looked at is not known."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+
+from fleet.domain import kinds, shares
+from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
+from fleet.domain.capability_words import ENGINE_NEEDS
+from fleet.domain.cluster_errors import ClusterError, NotAllowed, ObjectNotFound
+from fleet.domain.kinds import Manifest, ResourceType
+from fleet.domain.permissions import CONTROLLERS
+from fleet.gateways.kube import KubeClient
+from fleet.models import Cluster
+from fleet.services import clients
+from portal.core import clock
+
+_LOCAL_VERSION = "+slipway.local"
+_LOCAL_WORDS = "The embedded local cluster runs Triton with its Python backend, so no vLLM."
+LOCAL_LIMITS: Mapping[str, str] = {
+    engine: _LOCAL_WORDS for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
+}
+_PROBE_EVERY = timedelta(minutes=10)
+_KSERVE_ALPHA = ("serving.kserve.io/v1alpha2", "serving.kserve.io/v1alpha1")
+# Feature to API group: the group is there when the product is installed.
+_GROUPS: Mapping[str, str] = {
+    "kserve": "serving.kserve.io",
+    "keda": "keda.sh",
+    "karpenter": "karpenter.sh",
+    "prometheus": "monitoring.coreos.com",
+    "istio": "security.istio.io",
+    "leader-worker-set": "leaderworkerset.x-k8s.io",
+    "hpa-metrics": "metrics.k8s.io",
+}
+_IN_KSERVE: Mapping[str, str] = {
+    "llm-inference-service": "llminferenceservices",
+    "local-model-cache": "localmodelcaches",
+}
+_CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
+_GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
+_TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
+
+
+def probe(*, cluster_id: int) -> Capabilities:
+    """Raises ClusterError when the cluster does not answer or does not let the portal in."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    client = clients.client_for(cluster_id)
+    found = look(
+        client,
+        gateway=(cluster.gateway_namespace, cluster.gateway_name),
+        at=clock.now(),
+    )
+    Cluster.objects.filter(pk=cluster_id).update(
+        capabilities=found.to_json(), is_reachable=True, last_error=""
+    )
+    return found
+
+
+def is_due(cluster: Cluster, at: datetime) -> bool:
+    """Also for what an older probe wrote, which knew nothing of features."""
+    found = Capabilities.from_json(cluster.capabilities)
+    if not found.features or not found.probed_at:
+        return True
+    return at - datetime.fromisoformat(found.probed_at) >= _PROBE_EVERY
+
+
+def look(client: KubeClient, *, gateway: tuple[str, str], at: datetime) -> Capabilities:
+    version = client.version()
+    features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
+    groups = client.groups()
+    for name, group in _GROUPS.items():
+        features[name] = _of_group(client, name, group, groups)
+    for name, plural in _IN_KSERVE.items():
+        features[name] = _in_kserve(client, plural, groups)
+    features["kserve-knative"] = _knative(client, features["kserve"], groups)
+    features["gateway-api"] = _gateway(client, gateway, groups)
+    offers, why = _gpus(client)
+    return Capabilities(
+        features=features,
+        gpu_offers=offers,
+        gpus_why=why,
+        probed_at=at.isoformat(),
+        excluded_engines=LOCAL_LIMITS if version.endswith(_LOCAL_VERSION) else {},
+    )
+
+
+def _of_group(
+    client: KubeClient, name: str, group: str, groups: Mapping[str, list[str]]
+) -> Feature:
+    if group not in groups:
+        return Feature(is_there=False)
+    return Feature(is_there=True, version=_version(client, name) or groups[group][0])
+
+
+def _version(client: KubeClient, name: str) -> str:
+    """What its controller's Deployment says of itself; empty where that may not be read."""
+    for namespace, deployment in CONTROLLERS.get(name, ()):
+        try:
+            found = client.get(kinds.DEPLOYMENT, namespace, deployment)
+        except (NotAllowed, ObjectNotFound):
+            continue
+        label = (found["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
+        if _TAG.fullmatch(label):
+            return str(label)
+        containers = found["spec"]["template"]["spec"]["containers"]
+        tags = [
+            str(one.get("image", "")).partition("@")[0].rpartition(":")[2] for one in containers
+        ]
+        return next((tag for tag in tags if _TAG.fullmatch(tag)), "")
+    return ""
+
+
+def _in_kserve(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:
+    if _GROUPS["kserve"] not in groups:
+        return Feature(is_there=False)
+
+    def ask() -> Feature:
+        for version in _KSERVE_ALPHA:
+            is_served = version.partition("/")[2] in groups[_GROUPS["kserve"]]
+            if is_served and plural in client.resources(version):
+                return Feature(is_there=True, version=version.partition("/")[2])
+        return Feature(is_there=False, why="This KServe does not serve it")
+
+    return _or_unknown(ask, f"get /apis/{_GROUPS['kserve']}")
+
+
+def _knative(client: KubeClient, kserve: Feature, groups: Mapping[str, list[str]]) -> Feature:
+    if "serving.knative.dev" not in groups:
+        return Feature(is_there=False, why="Knative Serving is not installed")
+    if not kserve.is_there:
+        return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
+    version = _version(client, "kserve-knative") or groups["serving.knative.dev"][0]
+    return Feature(is_there=True, version=version, why=_default_mode(client))
+
+
+def _default_mode(client: KubeClient) -> str:
+    """Worth telling, though the portal always writes the mode itself."""
+    try:
+        found = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
+        mode = json.loads(found["data"]["deploy"])["defaultDeploymentMode"]
+    except (NotAllowed, ObjectNotFound, KeyError, ValueError, TypeError):
+        return ""
+    return f"This KServe serves in {mode} mode unless told otherwise."
+
+
+def _gateway(
+    client: KubeClient, gateway: tuple[str, str], groups: Mapping[str, list[str]]
+) -> Feature:
+    versions = groups.get("gateway.networking.k8s.io")
+    if versions is None:
+        return Feature(is_there=False)
+    namespace, name = gateway
+    where = f"Gateway {namespace}/{name}"
+
+    def ask() -> Feature:
+        try:
+            found = client.get(_GATEWAY, namespace, name)
+        except ObjectNotFound:
+            return Feature(is_there=False, version=versions[0], why=f"{where} does not exist")
+        told = _condition(found, "Programmed")
+        if told.get("status") == "True":
+            return Feature(is_there=True, version=versions[0], why=f"{where} is programmed.")
+        reason = told.get("message") or "no controller has taken it up"
+        why = f"{where} is not programmed ({str(reason).rstrip('.')})"
+        return Feature(is_there=False, version=versions[0], why=why)
+
+    return _or_unknown(ask, f"get gateways.gateway.networking.k8s.io in {namespace}")
+
+
+def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return next((one for one in conditions if one.get("type") == kind), {})
+
+
+def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:
+    try:
+        return ask()
+    except NotAllowed:
+        return Feature(None, why=f"The portal's role lacks the permission to {verb}.")
+
+
+def _gpus(client: KubeClient) -> tuple[tuple[GpuOffer, ...] | None, str]:
+    try:
+        nodes = client.list_all(kinds.NODE).items
+    except NotAllowed:
+        return None, "GPUs are not known: the portal's role lacks the permission to list nodes."
+    return gpu_offers(nodes), ""
+
+
+def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
+    """What nodes offer, joined where resource, product, memory and sharing are the same."""
+    on_nodes: Counter[tuple[str, str, int, str]] = Counter()
+    units: Counter[tuple[str, str, int, str]] = Counter()
+    for node in nodes:
+        labels = node["metadata"].get("labels") or {}
+        allocatable = (node.get("status") or {}).get("allocatable") or {}
+        gpus = shares.gpus_of(labels, allocatable)
+        for resource, amount in allocatable.items():
+            if not shares.is_gpu(resource) or not str(amount).isdigit() or int(amount) == 0:
+                continue
+            memory = shares.vram_mib(resource, 1, gpus)
+            key = (resource, gpus.product, memory, _sharing(resource, gpus))
+            on_nodes[key] += 1
+            units[key] += int(amount)
+    return tuple(
+        GpuOffer(resource, product, memory, on_nodes[key], units[key], sharing)
+        for key in sorted(units)
+        for resource, product, memory, sharing in (key,)
+    )
+
+
+def _sharing(resource: str, gpus: shares.NodeGpus) -> str:
+    if resource.startswith(shares.MIG_PREFIX) or gpus.single_profile:
+        return "mig"
+    return "shared" if resource == shares.SHARED or gpus.replicas > 1 else "whole"
+
+
+def note_failure(cluster_id: int, error: ClusterError) -> None:
+    Cluster.objects.filter(pk=cluster_id).update(is_reachable=False, last_error=error.message)

@@ -1,0 +1,81 @@
+"""Try a cluster's connection step by step, and say of each step what to do when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from fleet.domain import checks
+from fleet.domain.capabilities import Capabilities
+from fleet.domain.checks import Check
+from fleet.domain.cluster_errors import ClusterError
+from fleet.domain.permissions import PERMISSIONS, Permission
+from fleet.gateways.kube import KubeClient
+from fleet.models import Workload
+from fleet.services import capabilities, clients
+from portal.accounts import policy
+from portal.accounts.policy import Actor
+
+_THREADS = 8
+_MOST_NAMESPACES = 20
+
+
+def run(*, actor: Actor, cluster_id: int) -> list[Check]:
+    """From the credentials to what works there. Stops at the first step that cannot be passed."""
+    policy.require_platform_admin(actor)
+    passed: list[Check] = []
+    try:
+        client = clients.client_for(cluster_id)
+        passed.append(checks.credentials())
+        for step in client.reach():
+            passed.append(checks.way(step.step, step.detail, ok=step.ok))
+            if step.ok is False:
+                capabilities.note_failure(cluster_id, ClusterError(step.detail))
+                return passed
+        passed.append(Check("Answers", ok=True, detail=f"Kubernetes {client.version()}"))
+        passed += _permissions(client, cluster_id)
+        return passed + checks.of_features(capabilities.probe(cluster_id=cluster_id))
+    except ClusterError as error:
+        capabilities.note_failure(cluster_id, error)
+        return [*passed, checks.explain(error)]
+
+
+def capability_table(found: Capabilities) -> list[Check]:
+    return checks.of_features(found)
+
+
+def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
+    """One line when nothing is missing, one for each permission that is."""
+    asked = [(one, verb) for one in PERMISSIONS for verb in one.verbs]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        answers = list(pool.map(lambda pair: client.may(pair[0].attributes(pair[1])), asked))
+    denied = [pair for pair, allowed in zip(asked, answers, strict=True) if not allowed]
+    signed_in = Check("Signed in", ok=True, detail="the cluster knows the portal's account")
+    namespaces = _namespaces(cluster_id)
+    missing = _missing(client, denied, namespaces)
+    lines = [
+        checks.missing_permission(str(one), verbs, one.why, where) for one, verbs, where in missing
+    ]
+    return [signed_in, *(lines or [checks.all_permitted(len(asked))])]
+
+
+def _namespaces(cluster_id: int) -> list[str]:
+    """Those where something runs: a role may be granted there and nowhere else."""
+    rows = Workload.objects.filter(cluster_id=cluster_id, retired_at=None)
+    found = rows.order_by("namespace").values_list("namespace", flat=True).distinct()
+    return list(found[:_MOST_NAMESPACES])
+
+
+def _missing(
+    client: KubeClient, denied: Iterable[tuple[Permission, str]], namespaces: Sequence[str]
+) -> list[tuple[Permission, list[str], str]]:
+    """What is denied everywhere may still be granted in each team's namespace."""
+    found: dict[tuple[Permission, str], list[str]] = {}
+    for one, verb in denied:
+        if not one.is_per_team or not namespaces:
+            found.setdefault((one, ""), []).append(verb)
+            continue
+        for namespace in namespaces:
+            if not client.may(one.attributes(verb, namespace)):
+                found.setdefault((one, namespace), []).append(verb)
+    return [(one, verbs, where) for (one, where), verbs in found.items()]

@@ -1,0 +1,186 @@
+"""What a cluster is found to offer, with a fake behind the gateway's Protocol."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
+from fleet.domain.cluster_errors import Unreachable
+from fleet.models import Cluster
+from fleet.services import capabilities, sweeps
+from tests.fleet.fakes import FakeKube
+from tests.fleet.objects import START, node
+
+pytestmark = pytest.mark.django_db
+
+
+def gateway(status: str = "True", message: str = "") -> dict[str, Any]:
+    condition = {"type": "Programmed", "status": status, "message": message}
+    return {
+        "kind": "Gateway",
+        "metadata": {"namespace": "slipway-gateway", "name": "slipway"},
+        "status": {"conditions": [condition]},
+    }
+
+
+def controller(namespace: str, name: str, image: str, **labels: str) -> dict[str, Any]:
+    return {
+        "kind": "Deployment",
+        "metadata": {"namespace": namespace, "name": name, "labels": labels},
+        "spec": {"template": {"spec": {"containers": [{"image": image}]}}},
+    }
+
+
+def probed(cluster: Cluster) -> Capabilities:
+    capabilities.probe(cluster_id=cluster.pk)
+    return Capabilities.from_json(Cluster.objects.get().capabilities)
+
+
+def test_versions_are_those_that_controllers_say_of_themselves(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.api_groups["keda.sh"] = ["v1alpha1"]
+    kube.put(
+        controller("kserve", "kserve-controller-manager", "kserve/kserve-controller:v0.20.0"),
+        controller(
+            "keda", "keda-operator", "x@sha256:1", **{"app.kubernetes.io/version": "2.18.0"}
+        ),
+    )
+
+    found = probed(cluster)
+
+    assert found.feature("kubernetes") == Feature(True, "v1.36.2")
+    assert found.feature("kserve") == Feature(True, "v0.20.0")
+    assert found.feature("keda") == Feature(True, "2.18.0")
+    assert found.feature("istio") == Feature(False)
+
+
+def test_version_that_may_not_be_read_is_the_one_of_the_api(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.forbidden = {"deployments"}
+
+    assert probed(cluster).feature("kserve") == Feature(True, "v1beta1")
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        ({}, Feature(False, why="This KServe does not serve it")),
+        ({"serving.kserve.io/v1alpha1": ["llminferenceservices"]}, Feature(True, "v1alpha1")),
+    ],
+)
+def test_llm_service_is_looked_up_in_what_kserve_serves(
+    kube: FakeKube, cluster: Cluster, served: dict[str, list[str]], expected: Feature
+) -> None:
+    kube.api_groups["serving.kserve.io"] = ["v1beta1", "v1alpha1"]
+    kube.served = served
+
+    assert probed(cluster).feature("llm-inference-service") == expected
+
+
+def test_knative_mode_needs_both_and_tells_the_default(kube: FakeKube, cluster: Cluster) -> None:
+    assert probed(cluster).feature("kserve-knative").is_there is False
+    kube.api_groups["serving.knative.dev"] = ["v1"]
+    kube.put(
+        {
+            "kind": "ConfigMap",
+            "metadata": {"namespace": "kserve", "name": "inferenceservice-config"},
+            "data": {"deploy": '{"defaultDeploymentMode": "Serverless"}'},
+        }
+    )
+
+    assert probed(cluster).feature("kserve-knative") == Feature(
+        True, "v1", "This KServe serves in Serverless mode unless told otherwise."
+    )
+
+
+def test_gateway_counts_only_when_it_is_programmed(kube: FakeKube, cluster: Cluster) -> None:
+    where = "Gateway slipway-gateway/slipway"
+    assert probed(cluster).feature("gateway-api") == Feature(False, "v1", f"{where} does not exist")
+    kube.put(gateway("False", "no load balancer yet."))
+    assert probed(cluster).feature("gateway-api").why == (
+        f"{where} is not programmed (no load balancer yet)"
+    )
+    kube.put(gateway())
+    assert probed(cluster).feature("gateway-api") == Feature(True, "v1", f"{where} is programmed.")
+
+
+def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.forbidden = {"gateways", "nodes"}
+
+    found = probed(cluster)
+
+    assert found.feature("gateway-api") == Feature(
+        None,
+        why="The portal's role lacks the permission to get gateways.gateway.networking.k8s.io "
+        "in slipway-gateway.",
+    )
+    assert found.gpu_offers is None
+    assert found.offers("nvidia.com/gpu").why == (
+        "GPUs are not known: the portal's role lacks the permission to list nodes."
+    )
+
+
+def test_gpu_offers_join_nodes_alike_and_keep_shares_apart() -> None:
+    def labelled(resource: str, units: str, **labels: str) -> dict[str, Any]:
+        names = {key.replace("_", "."): value for key, value in labels.items()}
+        wanted = {f"nvidia.com/{key}": value for key, value in names.items()}
+        return {
+            "metadata": {"labels": wanted},
+            "status": {"allocatable": {resource: units, "cpu": "8"}},
+        }
+
+    a10 = {"gpu_product": "NVIDIA-A10G", "gpu_memory": "22888", "gpu_count": "1"}
+    sliced = a10 | {"gpu_product": "NVIDIA-A10G-SHARED", "gpu_replicas": "4"}
+    h100 = {"gpu_product": "NVIDIA-H100", "gpu_memory": "81920", "gpu_count": "1"}
+    nodes = [
+        labelled("nvidia.com/gpu", "1", **a10),
+        labelled("nvidia.com/gpu", "1", **a10),
+        labelled("nvidia.com/gpu", "4", **sliced),
+        labelled("nvidia.com/mig-1g.10gb", "7", **h100),
+        labelled("nvidia.com/gpu", "0", **a10),
+    ]
+
+    assert capabilities.gpu_offers(nodes) == (
+        GpuOffer("nvidia.com/gpu", "NVIDIA-A10G", 5722, nodes=1, units=4, sharing="shared"),
+        GpuOffer("nvidia.com/gpu", "NVIDIA-A10G", 22888, nodes=2, units=2, sharing="whole"),
+        GpuOffer("nvidia.com/mig-1g.10gb", "NVIDIA-H100", 10240, nodes=1, units=7, sharing="mig"),
+    )
+
+
+def test_sweep_asks_again_after_ten_minutes_and_at_once_after_an_upgrade(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    Cluster.objects.update(capabilities={"engines": ["triton"], "probed_at": START.isoformat()})
+    kube.put(node())
+
+    def keda_after(seconds: float) -> bool | None:
+        Cluster.objects.update(next_check_at=START)
+        with time_machine.travel(START + timedelta(seconds=seconds), tick=False):
+            sweeps.observe_due()
+        found = Capabilities.from_json(Cluster.objects.get().capabilities)
+        return found.feature("keda").is_there
+
+    assert keda_after(0) is False
+    kube.api_groups["keda.sh"] = ["v1alpha1"]
+    assert keda_after(599) is False
+    assert keda_after(600) is True
+
+
+def test_a_cluster_that_is_down_keeps_what_was_known_of_it(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    before = probed(cluster)
+    kube.broken = Unreachable("no route to host")
+
+    with pytest.raises(Unreachable):
+        capabilities.probe(cluster_id=cluster.pk)
+
+    assert Capabilities.from_json(Cluster.objects.get().capabilities) == before

@@ -1,0 +1,108 @@
+"""A connection test says of each step whether it was passed, and what to do when it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from fleet.domain.cluster_errors import NotAllowed, Refused, Unreachable
+from fleet.gateways.kube_reach import Reached
+from fleet.models import Cluster
+from fleet.services import connection_test
+from portal.accounts.policy import SYSTEM
+from portal.core.errors import Forbidden
+from tests.factories import UserFactory
+from tests.fleet.fakes import FakeKube
+
+pytestmark = pytest.mark.django_db
+
+
+def steps(cluster: Cluster) -> list[tuple[str, bool | None]]:
+    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    return [(check.name, check.ok) for check in found]
+
+
+def test_a_good_connection_passes_every_step(kube: FakeKube, cluster: Cluster) -> None:
+    assert steps(cluster)[:6] == [
+        ("Credentials", True),
+        ("Port answers", True),
+        ("Answers", True),
+        ("Signed in", True),
+        ("Permissions", True),
+        ("Kubernetes", True),
+    ]
+    assert Cluster.objects.get().is_reachable is True
+
+
+def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.way = [
+        Reached("Address resolves", ok=True, detail="api.example is 10.0.0.1"),
+        Reached("Port answers", ok=False, detail="api.example port 443 refuses"),
+    ]
+
+    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+
+    assert [(one.name, one.ok) for one in found] == [
+        ("Credentials", True),
+        ("Address resolves", True),
+        ("Port answers", False),
+    ]
+    assert "security group" in found[-1].fix
+    assert Cluster.objects.get().is_reachable is False
+    assert Cluster.objects.get().last_error == "api.example port 443 refuses"
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (Unreachable("gone"), "Answers"),
+        (Refused("Unauthorized"), "Signed in"),
+        (NotAllowed("nodes is forbidden"), "Permissions"),
+    ],
+)
+def test_an_error_is_told_as_the_step_it_belongs_to(
+    kube: FakeKube, cluster: Cluster, error: Exception, step: str
+) -> None:
+    kube.broken = error  # type: ignore[assignment]  # a ClusterError of each kind
+
+    assert steps(cluster)[-1] == (step, False)
+
+
+def test_each_missing_permission_is_a_line_of_its_own(kube: FakeKube, cluster: Cluster) -> None:
+    def allows(asked: Mapping[str, str]) -> bool:
+        return (asked["resource"], asked["verb"]) != ("nodes", "watch")
+
+    kube.allows = allows
+
+    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+
+    lines = [(one.ok, one.detail) for one in found if one.name == "Permissions"]
+    assert lines == [(False, "may not watch nodes: needed for GPUs that exist, and what they cost")]
+
+
+def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
+    kube: FakeKube, cluster: Cluster, detector: int
+) -> None:
+    def only_there(asked: Mapping[str, str]) -> bool:
+        is_about_team = asked["resource"] == "services"
+        return not is_about_team or asked.get("namespace") == "vision"
+
+    kube.allows = only_there
+
+    assert ("Permissions", True) in steps(cluster)
+    kube.allows = lambda asked: asked["resource"] != "services"
+    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    assert [one.detail for one in found if one.ok is False] == [
+        "may not get, list, create, patch, delete services in namespace vision: "
+        "needed for serving a revision"
+    ]
+
+
+def test_only_platform_admins_may_try(kube: FakeKube, cluster: Cluster) -> None:
+    with pytest.raises(Forbidden):
+        connection_test.run(actor=UserFactory(), cluster_id=cluster.pk)
+
+    assert Cluster.objects.get().is_reachable is None
