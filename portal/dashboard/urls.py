@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.dashboard import account, admin, admin_fleet, audit, frame, jump, slots
+from portal.dashboard import account, admin, admin_fleet, audit, channels, frame, jump, slots
 
 slots.fill()
 
@@ -28,6 +28,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("admin/prices", admin_fleet.price_page, name="admin-prices"),
     path("admin/prices/load", admin_fleet.load_prices, name="admin-prices-load"),
+    path("admin/teams/<str:slug>/notifications", channels.of_team, name="team-channels"),
+    path("account/notifications", channels.of_person, name="my-channels"),
+    path("channels/<int:channel_id>", channels.change, name="channel-change"),
+    path("channels/<int:channel_id>/test", channels.try_out, name="channel-try"),
+    path("channels/<int:channel_id>/remove", channels.remove, name="channel-remove"),
     path("account/tokens", account.token_list, name="tokens"),
     path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
     path("", include("portal.dashboard.home_urls")),

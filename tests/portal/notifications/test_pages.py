@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.accounts.models import Team, User
+from portal.notifications import sending
+from portal.notifications.models import Channel
+from tests.factories import UserFactory
+from tests.portal.notifications.listeners import Hook
+
+pytestmark = pytest.mark.django_db
+TEAM_URL = "/admin/teams/vision/notifications"
+MY_URL = "/account/notifications"
+
+
+def _client(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def _add(client: Client, url: str, hook: Hook):
+    typed = {"name": "room", "kind": "webhook", "address": f"{hook.url}/s3cret"}
+    return client.post(url, typed)
+
+
+def test_a_lead_adds_tries_narrows_and_removes_a_channel(
+    lead: User, team: Team, hook: Hook
+) -> None:
+    client = _client(lead)
+
+    added = _add(client, TEAM_URL, hook)
+    channel = Channel.objects.get()
+    client.post(f"/channels/{channel.pk}/test")
+    sending.sweep()
+    page = client.get(TEAM_URL).content.decode()
+    client.post(f"/channels/{channel.pk}", {"wanted": ["rollout.waits"], "is_on": "on"})
+
+    assert added["Location"] == TEAM_URL
+    assert len(hook.bodies) == 1
+    assert '<span class="pill ok">Works</span>' in page
+    assert "s3cret" not in page
+    channel.refresh_from_db()
+    assert (channel.events, channel.is_on) == (["rollout.waits"], True)
+    client.post(f"/channels/{channel.pk}/remove")
+    assert Channel.objects.count() == 0
+
+
+def test_no_event_at_all_means_off_and_not_everything(lead: User, team: Team, hook: Hook) -> None:
+    client = _client(lead)
+    _add(client, MY_URL, hook)
+    channel = Channel.objects.get()
+
+    client.post(f"/channels/{channel.pk}", {"is_on": "on"})
+
+    channel.refresh_from_db()
+    assert channel.is_on is False
+
+
+def test_a_refused_address_shows_at_the_form_and_keeps_what_was_typed(
+    lead: User, team: Team
+) -> None:
+    typed = {"name": "metadata", "kind": "webhook", "address": "https://169.254.169.254/"}
+
+    answer = _client(lead).post(TEAM_URL, typed)
+
+    assert answer.status_code == 422
+    assert "inside the portal&#x27;s own network" in answer.content.decode()
+    assert 'value="metadata"' in answer.content.decode()
+    assert Channel.objects.count() == 0
+
+
+def test_others_neither_see_nor_touch_channels(
+    lead: User, member: User, team: Team, hook: Hook
+) -> None:
+    _add(_client(lead), TEAM_URL, hook)
+    _add(_client(lead), MY_URL, hook)
+    of_team = Channel.objects.get(user=None)
+    own = Channel.objects.get(team=None)
+    stranger = UserFactory.create()
+
+    for user, status in ((member, 403), (stranger, 404)):
+        client = _client(user)
+        assert client.get(TEAM_URL).status_code == status
+        for part in ("", "/test", "/remove"):
+            assert client.post(f"/channels/{of_team.pk}{part}").status_code == status
+            assert client.post(f"/channels/{own.pk}{part}").status_code == 404
+    assert Client().get(TEAM_URL).status_code == 302
+
+    assert Channel.objects.count() == 2
+    assert hook.bodies == []
