@@ -46,6 +46,13 @@ class Environment(StrEnum):
     PRODUCTION = "production"
 
 
+class DriftPolicy(StrEnum):
+    """What happens when someone edits a deployment's objects on the cluster."""
+
+    RE_APPLY = "re-apply"
+    HOLD = "hold"
+
+
 class DeploymentState(StrEnum):
     """Observed, never set by hand."""
 

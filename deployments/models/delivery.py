@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, Environment
+from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, DriftPolicy, Environment
 from deployments.models.registry import ModelVersion
 from portal.accounts.models import Team
 from portal.core.leases import Leased
@@ -42,6 +42,12 @@ class Deployment(Leased):
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
     desired_generation = models.PositiveIntegerField(default=1)
+    # What to do when someone edits its objects on the cluster; the route is always put right.
+    drift_policy = models.CharField(
+        max_length=8, choices=[(p, p) for p in DriftPolicy], default=DriftPolicy.RE_APPLY
+    )
+    # Someone decided that what differs now shall be put right.
+    is_heal_wanted = models.BooleanField(default=False)
 
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)
@@ -55,6 +61,11 @@ class Deployment(Leased):
     observed_at = models.DateTimeField(null=True)
     first_ready_at = models.DateTimeField(null=True)
     progress_deadline_at = models.DateTimeField(null=True)
+    # What others changed of it on the cluster and what was done: deployments.domain.drifting.Drift.
+    drift = models.JSONField(default=dict)
+    # When all its objects were last compared with what is wanted, and for which generation.
+    objects_checked_at = models.DateTimeField(null=True)
+    objects_checked_generation = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["team__slug", "name"]
