@@ -50,5 +50,11 @@ class PlanSerializer(Shape):
     kind = serializers.ChoiceField(choices=[kind.value for kind in PlanKind], required=False)
     guards = GuardLimitSerializer(many=True, required=False)
     analysis = AnalysisSerializer(required=False)
+    quality = serializers.DictField(
+        child=serializers.FloatField(allow_null=True),
+        required=False,
+        help_text="limits of label_drift, output_length, structured_failures, embedding_drift and "
+        "disagreement, 0 to 1; null switches one off",
+    )
     move_alias = serializers.CharField(required=False, allow_blank=True, max_length=60)
     drain_seconds = serializers.IntegerField(required=False)

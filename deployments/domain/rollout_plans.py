@@ -3,6 +3,7 @@
     {"kind": "canary" | "blue-green",
      "guards": [{"metric": "error_rate", "max": 0.02, "max_ratio": 1.25, "ignore_below": 0.005}, …],
      "analysis": {"alpha": 0.01, "is_strict": false},
+     "quality": {"label_drift": 0.15, "embedding_drift": null, …},
      "move_alias": "champion",
      "drain_seconds": 15}
 
@@ -17,13 +18,14 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import guards, model_names
+from deployments.domain import guards, model_names, quality
 from deployments.domain.guards import GuardLimit
 from deployments.domain.problems import Rejected
 
 DRAIN_SECONDS: Final = 15
 _LONGEST_DRAIN: Final = 24 * 3600
-_FIELDS: Final = frozenset({"kind", "guards", "analysis", "move_alias", "drain_seconds"})
+_FIELDS: Final = frozenset({"kind", "guards", "analysis", "quality", "move_alias", "drain_seconds"})
+_AS_THEY_ARE: Final = frozenset({"quality", "move_alias", "drain_seconds"})
 _ANALYSIS: Final = frozenset({"alpha", "is_strict"})
 
 
@@ -52,6 +54,8 @@ class PlanSettings:
     kind: PlanKind = PlanKind.CANARY
     guards: tuple[GuardLimit, ...] = guards.DEFAULTS
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
+    # Limits of the model-quality guards that differ from their defaults; None switches one off.
+    quality: Mapping[str, float | None] = field(default_factory=dict)
     # The alias that points to the candidate's version once it is stable; empty: none.
     move_alias: str = ""
     drain_seconds: int = DRAIN_SECONDS
@@ -61,7 +65,9 @@ class PlanSettings:
         return sum(limit.tests for limit in self.guards)
 
     def to_json(self) -> dict[str, Any]:
+        chosen = {"quality": dict(self.quality)} if self.quality else {}
         return {
+            **chosen,
             "kind": self.kind.value,
             "guards": [limit.to_json() for limit in self.guards],
             "analysis": self.analysis.to_json(),
@@ -72,7 +78,7 @@ class PlanSettings:
 
 def from_json(plan: Mapping[str, Any]) -> PlanSettings:
     """Rows from before there were plans hold {}: the defaults."""
-    known = {name: value for name, value in plan.items() if name in ("move_alias", "drain_seconds")}
+    known = {name: value for name, value in plan.items() if name in _AS_THEY_ARE}
     return PlanSettings(
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
         guards=guards.from_json(plan["guards"]) if "guards" in plan else guards.DEFAULTS,
@@ -91,6 +97,7 @@ def check(plan: Any) -> PlanSettings:
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
         guards=guards.check(plan["guards"]) if "guards" in plan else guards.DEFAULTS,
         analysis=_check_analysis(plan.get("analysis", {})),
+        quality=quality.check_limits(plan.get("quality", {})),
         move_alias=_check_alias(plan.get("move_alias", "")),
         drain_seconds=_check_drain(plan.get("drain_seconds", DRAIN_SECONDS)),
     )

@@ -9,14 +9,26 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from deployments.domain import quality_guards
 from deployments.domain.evidence import Guard, Verdict
 from deployments.domain.golden import ProbePurpose, ProbeVerdict
+from deployments.domain.quality import DEFAULT_LIMITS, Kind, Summary
 from deployments.domain.states import ChangeKind
-from deployments.models import GoldenRequest, GoldenResult, GoldenRun, Model, Rollout
+from deployments.models import (
+    GoldenRequest,
+    GoldenResult,
+    GoldenRun,
+    Model,
+    QualityObservation,
+    Revision,
+    Rollout,
+)
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
+# A row holds a minute or more; beyond this many, what was seen first decides.
+_MOST_ROWS: Final = 2000
 _VERDICTS: Final[Mapping[str, Verdict]] = {
     ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
     ProbeVerdict.PASSED: Verdict.PASSED,
@@ -91,8 +103,40 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
 
 def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
     """Lines to append to the evidence of a running step; none where there is nothing to tell."""
+    limits = {**DEFAULT_LIMITS, **rollout.plan.get("quality", {})}
     run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
-    return () if run is None else (_golden_guard(run),)
+    disagreement = limits["disagreement"]
+    found = [] if run is None else [_golden_guard(run)]
+    if run is not None and disagreement is not None:
+        found.append(_disagreement_guard(run, disagreement))
+    told = set(_told(rollout).order_by().values_list("kind", flat=True).distinct())
+    for kind in Kind:
+        limit = limits[quality_guards.LIMIT_OF[kind]]
+        if kind in told and limit is not None:
+            stable = _summaries(rollout, rollout.stable_revision, kind)
+            candidate = _summaries(rollout, rollout.candidate_revision, kind)
+            found.append(
+                quality_guards.judge(kind, stable=stable, candidate=candidate, limit=limit)
+            )
+    return tuple(found)
+
+
+def _told(rollout: Rollout) -> QuerySet[QualityObservation]:
+    """What was posted of both revisions since the rollout began, in the order in which it came."""
+    both = (rollout.stable_revision_id, rollout.candidate_revision_id)
+    rows = QualityObservation.objects.filter(revision__in=both, at__gte=rollout.created_at)
+    return rows.order_by("id")
+
+
+def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary]:
+    rows = _told(rollout).filter(revision=revision, kind=kind)[:_MOST_ROWS]
+    return [Summary(row.n, row.counts, tuple(row.total)) for row in rows]
+
+
+def _disagreement_guard(run: GoldenRun, limit: float) -> Guard:
+    answered = [row for row in run.results.all() if row.against_stable]
+    wrong = sum(not all(one["is_within"] for one in row.against_stable) for row in answered)
+    return quality_guards.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
 
 
 def _golden_guard(run: GoldenRun) -> Guard:
@@ -106,6 +150,7 @@ def _golden_guard(run: GoldenRun) -> Guard:
         n=len(verdicts) * run.rounds,
         verdict=_VERDICTS[run.verdict],
         words=run.words or "the golden requests were not sent at this step yet",
+        source="golden requests",
     )
 
 

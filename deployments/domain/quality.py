@@ -1,0 +1,156 @@
+"""What a service may tell of its model's answers, and how one batch is summed up.
+
+    labels        the label of each answer
+    lengths       how long each answer is, in what unit the service likes
+    structured    whether each answer was in the form that was asked for
+    embeddings    the vector of each answer
+
+Only sums are kept: counts per label, per bucket of length, per bucket of distance. A vector becomes
+its cosine distance to the centre of the stable revision's reference set, and a part of the sum of
+unit vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from deployments.domain import quality_statistics
+from deployments.domain.problems import Rejected
+
+MOST_VALUES: Final = 1000
+MOST_LABELS: Final = 200
+LONGEST_LABEL: Final = 100
+MOST_DIMENSIONS: Final = 4096
+MOST_NUMBERS: Final = 131_072
+_LONGEST: Final = 10**9
+_DISTANCE_STEPS: Final = 200
+GOOD: Final = "good"
+BAD: Final = "bad"
+
+
+class Kind(StrEnum):
+    LABELS = "labels"
+    LENGTHS = "lengths"
+    STRUCTURED = "structured"
+    EMBEDDINGS = "embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of one batch. `total` is the sum of unit vectors, empty but for embeddings."""
+
+    n: int
+    counts: Mapping[str, int]
+    total: tuple[float, ...] = ()
+
+
+# What each limit bounds is said in quality_guards. None: not looked at unless the plan asks.
+DEFAULT_LIMITS: Final[Mapping[str, float | None]] = {
+    "label_drift": 0.15,
+    "output_length": 0.2,
+    "structured_failures": 0.02,
+    "embedding_drift": 0.05,
+    "disagreement": None,
+}
+
+
+def check_limits(found: Any) -> dict[str, float | None]:
+    """{metric: limit}, null to switch one off; those left out have their default. Raises Rejected."""
+    words = f"quality may have {', '.join(DEFAULT_LIMITS)}, each a number 0 to 1, or null for off."
+    if not isinstance(found, Mapping) or not set(found) <= set(DEFAULT_LIMITS):
+        raise Rejected(words, {"quality": words})
+    for value in found.values():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= value <= 1):
+            raise Rejected(words, {"quality": words})
+    return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+def sum_up(kind: Kind, values: object) -> Summary:
+    """Raises Rejected, naming what is wrong. Embeddings have their own way: `unit_vectors`."""
+    listed = _listed(values)
+    if kind == Kind.LABELS:
+        return _labels(listed)
+    if kind == Kind.LENGTHS:
+        return _lengths(listed)
+    if not all(isinstance(value, bool) for value in listed):
+        raise _bad("Each value is true when the answer had the right form, else false.")
+    good = sum(listed)
+    return Summary(len(listed), {GOOD: good, BAD: len(listed) - good})
+
+
+def unit_vectors(values: object) -> list[list[float]]:
+    """All of one size and of length 1. Raises Rejected."""
+    rows = _listed(values)
+    sizes = {len(row) if isinstance(row, list) else 0 for row in rows}
+    size = next(iter(sizes))
+    if len(sizes) != 1 or not 2 <= size <= MOST_DIMENSIONS or size * len(rows) > MOST_NUMBERS:
+        raise _bad(
+            f"Embeddings are lists of 2 to {MOST_DIMENSIONS} numbers, all of one size, at most "
+            f"{MOST_NUMBERS:,} numbers in one batch."
+        )
+    return [_unit(row) for row in rows]
+
+
+def sum_vectors(vectors: Sequence[Sequence[float]], size: int) -> tuple[float, ...]:
+    if not vectors:
+        return (0.0,) * size
+    return tuple(math.fsum(column) for column in zip(*vectors, strict=True))
+
+
+def distances(vectors: Sequence[Sequence[float]], centre: Sequence[float]) -> Mapping[str, int]:
+    """Counts per bucket of the cosine distance to the centre, in steps of 0.005."""
+    found = (quality_statistics.cosine_distance(vector, centre) for vector in vectors)
+    return Counter(f"{round(one * _DISTANCE_STEPS) / _DISTANCE_STEPS:.3f}" for one in found)
+
+
+def _labels(values: Sequence[Any]) -> Summary:
+    if not all(_is_label(value) for value in values):
+        raise _bad(f"A label is a text of 1 to {LONGEST_LABEL} printable characters.")
+    counts = Counter(values)
+    if len(counts) > MOST_LABELS:
+        raise _bad(f"{len(counts)} different labels in one batch; at most {MOST_LABELS}.")
+    return Summary(len(values), counts)
+
+
+def _lengths(values: Sequence[Any]) -> Summary:
+    if not all(type(value) is int and 0 <= value <= _LONGEST for value in values):
+        raise _bad("A length is a whole number, 0 or more.")
+    return Summary(len(values), Counter(str(_bucket(value)) for value in values))
+
+
+def _bucket(length: int) -> int:
+    """Two leading digits: 0 to 99 as they are, 1,234 as 1,200."""
+    step = 10 ** max(0, len(str(length)) - 2)
+    return length // step * step
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= LONGEST_LABEL and value.isprintable()
+
+
+def _unit(row: Sequence[Any]) -> list[float]:
+    if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in row):
+        raise _bad("An embedding holds something that is no number.")
+    try:
+        length = math.hypot(*row)
+    except OverflowError as error:
+        raise _bad("An embedding holds a number that is too large.") from error
+    if not length or not math.isfinite(length):
+        raise _bad("An embedding has no direction: it is all zeros, or not finite.")
+    return [x / length for x in row]
+
+
+def _listed(values: object) -> list[Any]:
+    if not isinstance(values, list) or not 1 <= len(values) <= MOST_VALUES:
+        raise _bad(f"Post a list of 1 to {MOST_VALUES:,} values at a time.")
+    return values
+
+
+def _bad(words: str) -> Rejected:
+    return Rejected(words, {"values": words})

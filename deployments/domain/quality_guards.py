@@ -1,0 +1,163 @@
+"""Model-quality guards: two samples of posted sums and a limit become one line of the evidence.
+
+    Label distribution    Jensen-Shannon distance <= limit;     chi-square test of homogeneity
+    Output length         Kolmogorov-Smirnov distance <= limit; its test
+    Structured output     failure rate above stable <= limit;   Fisher's exact test, one-sided
+    Embedding drift       cosine distance between the mean vectors <= limit; Kolmogorov-Smirnov test
+                          on the distances to the reference set
+
+Each looks when both samples have reached 100, 200, 400, … (quality_statistics says why). It fails
+only when the effect is beyond its limit and the test says that this is no chance; it passes when
+the effect is within the limit; in between there is not enough data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from deployments.domain import quality_statistics as statistics
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.quality import BAD, Kind, Summary
+from deployments.domain.quality_statistics import Compared, Look
+
+# The chance that a good candidate is ever stopped by one of these guards.
+ALPHA: Final = 0.001
+TITLES: Final = {
+    Kind.LABELS: "Label distribution",
+    Kind.LENGTHS: "Output length",
+    Kind.STRUCTURED: "Structured output",
+    Kind.EMBEDDINGS: "Embedding drift",
+}
+LIMIT_OF: Final = {
+    Kind.LABELS: "label_drift",
+    Kind.LENGTHS: "output_length",
+    Kind.STRUCTURED: "structured_failures",
+    Kind.EMBEDDINGS: "embedding_drift",
+}
+_SOURCE: Final = "posted by the service"
+_EFFECTS: Final = {
+    Kind.LABELS: "Jensen-Shannon distance",
+    Kind.LENGTHS: "largest gap of the distributions",
+    Kind.STRUCTURED: "rise of the failure rate",
+    Kind.EMBEDDINGS: "cosine distance of the means",
+}
+_TESTS: Final = {
+    Kind.LABELS: "chi-square",
+    Kind.LENGTHS: "Kolmogorov-Smirnov",
+    Kind.STRUCTURED: "Fisher",
+    Kind.EMBEDDINGS: "Kolmogorov-Smirnov",
+}
+
+
+def judge(
+    kind: Kind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
+) -> Guard:
+    """The batches in the order in which they came."""
+    sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
+    look = statistics.look_at(min(sizes), alpha=ALPHA)
+    if look is None:
+        words = (
+            f"{sizes[1]:,} of {statistics.FIRST} values of the candidate and {sizes[0]:,} of "
+            f"{statistics.FIRST} of stable so far"
+        )
+        return _guard(kind, ("", ""), limit, sizes[1], Verdict.NOT_ENOUGH, words, "")
+    both = (_prefix(stable, look.size), _prefix(candidate, look.size))
+    found = _compare(kind, *both)
+    is_within = found.effect <= limit
+    is_chance = found.p > look.level
+    verdict = Verdict.PASSED if is_within else Verdict.NOT_ENOUGH if is_chance else Verdict.FAILED
+    words = f"{_EFFECTS[kind]} {found.effect:.3f}"
+    words += "" if is_within else ", which can be chance" if is_chance else ", which is no chance"
+    statistic = _statistic(kind, found, look)
+    shown = (_shown(kind, both[0]), _shown(kind, both[1]))
+    return _guard(kind, shown, limit, both[1].n, verdict, words, statistic)
+
+
+def judge_disagreement(*, wrong: int, asked: int, limit: float) -> Guard:
+    """Of the golden requests that both sides answered in the last round of probes."""
+    if not asked:
+        verdict, words = Verdict.NOT_ENOUGH, "no golden request was answered by both sides yet"
+    else:
+        is_good = wrong / asked <= limit
+        verdict = Verdict.PASSED if is_good else Verdict.FAILED
+        words = f"{wrong} of {asked} golden requests are answered differently by stable"
+    return Guard(
+        guard="Disagreement with stable",
+        stable="",
+        candidate=f"{wrong / asked:.0%}" if asked else "",
+        limit=f"≤ {limit:.0%}",
+        n=asked,
+        verdict=verdict,
+        words=words,
+        source="golden requests",
+    )
+
+
+def _prefix(batches: Sequence[Summary], size: int) -> Summary:
+    """The first batches that hold `size` values together: what comes later waits for the next look,
+    so that each look is made once."""
+    taken: list[Summary] = []
+    n = 0
+    for batch in batches:
+        if n >= size:
+            break
+        taken.append(batch)
+        n += batch.n
+    totals = [batch.total for batch in taken if batch.total]
+    total = tuple(map(sum, zip(*totals, strict=True))) if totals else ()
+    return Summary(n, statistics.add([batch.counts for batch in taken]), total)
+
+
+def _compare(kind: Kind, stable: Summary, candidate: Summary) -> Compared:
+    if kind == Kind.LABELS:
+        return statistics.compare_labels(stable.counts, candidate.counts)
+    if kind == Kind.LENGTHS:
+        return statistics.compare_ordered(stable.counts, candidate.counts)
+    if kind == Kind.STRUCTURED:
+        return statistics.compare_failures(_failed(stable), _failed(candidate))
+    shape = statistics.compare_ordered(stable.counts, candidate.counts)
+    return Compared(statistics.cosine_distance(stable.total, candidate.total), shape.p)
+
+
+def _failed(summary: Summary) -> tuple[int, int]:
+    return summary.counts.get(BAD, 0), summary.n
+
+
+def _shown(kind: Kind, summary: Summary) -> str:
+    if kind == Kind.LABELS:
+        name, count = max(summary.counts.items(), key=lambda item: (item[1], item[0]))
+        return f"{name} {count / summary.n:.0%}"
+    if kind == Kind.LENGTHS:
+        return f"median {statistics.median(summary.counts):g}"
+    if kind == Kind.STRUCTURED:
+        return f"{summary.counts.get(BAD, 0) / summary.n:.2%} failed"
+    return f"{statistics.mean(summary.counts):.3f} from reference"
+
+
+def _statistic(kind: Kind, found: Compared, look: Look) -> str:
+    return (
+        f"{_TESTS[kind]} p = {found.p:.2g}; fails below {look.level:.2g} at look {look.number + 1}"
+    )
+
+
+def _guard(
+    kind: Kind,
+    shown: tuple[str, str],
+    limit: float,
+    n: int,
+    verdict: Verdict,
+    words: str,
+    statistic: str,
+) -> Guard:
+    return Guard(
+        guard=TITLES[kind],
+        stable=shown[0],
+        candidate=shown[1],
+        limit=f"≤ {limit:g}",
+        n=n,
+        verdict=verdict,
+        words=words,
+        source=_SOURCE,
+        statistic=statistic,
+    )
