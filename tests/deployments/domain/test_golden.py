@@ -1,0 +1,119 @@
+"""What a golden request may hold, and when a server's signature is the version's."""
+
+from typing import Any
+
+import pytest
+
+from deployments.domain import golden
+from deployments.domain.problems import Rejected
+from deployments.domain.signatures import Signature, Tensor
+
+SIGNATURE = Signature(
+    inputs=(Tensor("x", "FP32", (-1, 3)), Tensor("text", "STRING", (-1, 1))),
+    outputs=(Tensor("y", "FP32", (-1, 2)),),
+    max_batch_size=8,
+)
+X = {"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}
+TEXT = {"name": "text", "datatype": "BYTES", "shape": [1, 1], "data": ["a"]}
+Y = {"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [0.25, 0.75]}
+
+
+def test_a_fitting_request_is_kept_without_its_id() -> None:
+    kept = golden.check_request({"id": "1", "inputs": [X, TEXT]}, SIGNATURE)
+
+    assert kept == {"inputs": [X, TEXT]}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ([X], "lacks text"),
+        ([{**X, "name": "z"}, TEXT], "has no z"),
+        ([{**X, "datatype": "INT32"}, TEXT], "is INT32, but must be FP32"),
+        ([{**X, "shape": [1, 2], "data": [1, 2]}, TEXT], "must fit"),
+        ([{**X, "data": [1, 2]}, TEXT], "has 2 elements"),
+        ([{**X, "data": [1, 2, float("nan")]}, TEXT], "NaN"),
+        ([X, {**TEXT, "data": ["\0"]}], "zero byte"),
+        ([X, {**TEXT, "data": ["a" * golden.MOST_BYTES]}], "at most 262,144"),
+        ([], "no list of inputs"),
+    ],
+)
+def test_a_request_that_the_model_would_refuse_is_not_saved(
+    inputs: list[dict[str, Any]], words: str
+) -> None:
+    with pytest.raises(Rejected, match=words) as caught:
+        golden.check_request({"inputs": inputs}, SIGNATURE)
+    assert set(caught.value.fields) == {"request"}
+
+
+def test_the_expected_answer_may_be_whole_or_its_outputs_alone() -> None:
+    whole = golden.check_expected({"model_name": "m", "outputs": [Y]}, SIGNATURE)
+
+    assert whole == golden.check_expected([Y], SIGNATURE) == [Y]
+    with pytest.raises(Rejected, match="has no z"):
+        golden.check_expected([{**Y, "name": "z"}], SIGNATURE)
+
+
+def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
+    assert golden.check_tolerances({"y": {"relative": 0.01}}, [Y]) == {
+        "y": {"absolute": 0.0, "relative": 0.01}
+    }
+    label = {"name": "label", "datatype": "BYTES"}
+    for wrong in (
+        {"z": {}},
+        {"y": {"absolute": -1}},
+        {"y": {"relative": 1.5}},
+        {"y": {"absolute": float("inf")}},
+        {"y": {"absolute": True}},
+        {"y": 1},
+        {"label": {"absolute": 1}},
+        [],
+    ):
+        with pytest.raises(Rejected):
+            golden.check_tolerances(wrong, [Y, label])
+
+
+def reported(**changed: Any) -> dict[str, Any]:
+    return {
+        "inputs": [
+            {"name": "x", "datatype": "FP32", "shape": [-1, 3]},
+            {"name": "text", "datatype": "BYTES", "shape": [-1, 1]},
+        ],
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 2]}],
+        **changed,
+    }
+
+
+def test_a_signature_matches_when_names_datatypes_and_shapes_do() -> None:
+    more = [*reported()["outputs"], {"name": "also", "datatype": "FP32", "shape": [1]}]
+
+    assert golden.signature_problem(SIGNATURE, reported()) == ""
+    assert golden.signature_problem(SIGNATURE, reported(outputs=more)) == ""
+    assert golden.signature_problem(Signature((), ()), reported()) == ""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        ([], "output y is not reported by the server"),
+        (
+            [{"name": "y", "datatype": "INT64", "shape": [-1, 2]}],
+            "output y is INT64 at the server, FP32 in the file",
+        ),
+        (
+            [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
+            "output y has shape [-1, 3] at the server, [-1, 2] in the file",
+        ),
+    ],
+)
+def test_what_differs_from_the_signature_is_named(outputs: Any, words: str) -> None:
+    assert golden.signature_problem(SIGNATURE, reported(outputs=outputs)) == words
+
+
+def test_an_input_that_nobody_sends_is_named() -> None:
+    extra = {"name": "mask", "datatype": "FP32", "shape": [1]}
+    inputs = [*reported()["inputs"], extra]
+
+    assert golden.signature_problem(SIGNATURE, reported(inputs=inputs)) == (
+        "the server wants an input mask that is not known"
+    )
