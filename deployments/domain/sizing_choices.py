@@ -95,7 +95,7 @@ class Refusal:
 
     @property
     def is_final(self) -> bool:
-        return self.why is not Why.BUDGET
+        return self.why not in (Why.QUOTA, Why.BUDGET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

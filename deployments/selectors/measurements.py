@@ -52,6 +52,12 @@ def busy_us_of(version: ModelVersion) -> int | None:
     return measured.busy_us_per_inference(namespace=version.team.slug, names=names)
 
 
+def start_seconds_of(version: ModelVersion) -> list[int]:
+    """From the pod's creation until it first answered, for every start of this model seen lately."""
+    names = [revision.workload_name for revision in _revisions(version)]
+    return measured.start_seconds(namespace=version.team.slug, names=names)
+
+
 def _revisions(version: ModelVersion) -> list[Revision]:
     rows = Revision.objects.filter(
         version__model_id=version.model_id, version__number__lte=version.number

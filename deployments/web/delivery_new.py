@@ -11,17 +11,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain.preflight import DeployDraft
-from deployments.models import ModelVersion
-from deployments.selectors import registry
+from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.services import changes
-from deployments.web import deploy_page, draft_yaml
+from deployments.web import (
+    deploy_page,
+    deploy_settings,
+    deploy_shares,
+    draft_yaml,
+    request_body,
+)
+from deployments.web.deploy_draft import Draft, build
 from deployments.web.deploy_form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
 from deployments.web.draft_yaml import YamlForm
 from deployments.web.fragments import respond
 from deployments.web.manifest_views import manifests_of_text
-from fleet.selectors import capacity, clusters
-from fleet.selectors.capacity import GpuShare
 from fleet.selectors.clusters import ClusterInfo
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -31,13 +34,6 @@ from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.htmx import is_partial
 
-_DEFAULTS = {
-    "engine": "kserve-triton",
-    "min_replicas": "1",
-    "max_replicas": "1",
-    "cpu": "2",
-    "memory": "8Gi",
-}
 _FIELDS = tuple(DeployForm.base_fields)
 
 
@@ -46,35 +42,6 @@ class StepItem:
     step: Step
     # "done", "on" or "".
     tone: str
-
-
-@dataclass(slots=True)
-class Draft:
-    """The form with what it may choose from, built anew for every request."""
-
-    user: User
-    team: Team
-    data: dict[str, str]
-    versions: list[ModelVersion]
-    clusters: list[ClusterInfo]
-    shares: list[GpuShare]
-    form: DeployForm
-    asked: DeployDraft | None = None
-
-    @property
-    def version(self) -> ModelVersion | None:
-        wanted = self.data.get("version", "")
-        return next((v for v in self.versions if str(v.pk) == wanted), None)
-
-    @property
-    def cluster(self) -> ClusterInfo | None:
-        wanted = self.data.get("cluster", "")
-        return next((c for c in self.clusters if str(c.id) == wanted), None)
-
-    @property
-    def share(self) -> GpuShare | None:
-        wanted = self.data.get("share", "")
-        return next((s for s in self.shares if deploy_page.value_of(s) == wanted), None)
 
 
 @require_http_methods(["GET", "POST"])
@@ -144,32 +111,6 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
     return redirect("change", change_id=change.pk)
 
 
-def build(user: User, team: Team, data: dict[str, str]) -> Draft:
-    """Fills in what was not chosen yet; what was typed stays, right or wrong."""
-    versions = list(registry.list_ready_versions(actor=user, team_slug=team.slug))
-    known = clusters.list_clusters()
-    data = _DEFAULTS | data
-    if known and not data.get("cluster"):
-        data["cluster"] = str(next((c.id for c in known if c.is_reachable), known[0].id))
-    cluster_ids = {str(cluster.id): cluster.id for cluster in known}
-    found = cluster_ids.get(data.get("cluster", ""))
-    shares = [] if found is None else capacity.list_shares(cluster_id=found)
-    form = DeployForm(data, choices=deploy_page.choices_of(versions, known, shares))
-    draft = Draft(user, team, data, versions, known, shares, form)
-    _complete(draft)
-    draft.asked = deploy_page.draft_of(form)
-    return draft
-
-
-def _complete(draft: Draft) -> None:
-    if draft.version is not None and not draft.data.get("name"):
-        draft.data["name"] = draft.version.model.name[:30]
-    if draft.version is None or (draft.share is None and draft.data.get("share", "").strip("|")):
-        return
-    if draft.share is None or deploy_page.is_too_small(draft.share, draft.version):
-        draft.data["share"] = deploy_page.default_share(draft.shares, draft.version)
-
-
 def _posted(request: HttpRequest) -> dict[str, str]:
     return {name: str(request.POST[name]) for name in _FIELDS if name in request.POST}
 
@@ -209,6 +150,10 @@ def _show(
 def _frame(draft: Draft, at: str) -> dict[str, Any]:
     index = STEP_NAMES.index(at)
     step = STEPS[index]
+    allowed, rejected = deploy_shares.rows_of(
+        draft.advice, draft.shares, chosen=draft.data.get("share", "")
+    )
+    settings = deploy_settings.settings_of(draft.form, draft.data, draft.cluster)
     tones = ["done"] * index + ["on"] + [""] * (len(STEPS) - index - 1)
     return {
         "team": draft.team,
@@ -222,10 +167,15 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "version": draft.version,
         "versions": draft.versions,
         "chosen_version": draft.data.get("version", ""),
-        "engines": deploy_page.engine_choices(draft.cluster),
-        "shares": deploy_page.share_rows(
-            draft.shares, version=draft.version, chosen=draft.data.get("share", "")
-        ),
+        "engines": deploy_settings.engine_choices(draft.cluster),
+        "is_language": draft.data.get("engine") in LLM_ENGINES,
+        "settings": settings,
+        "groups": deploy_settings.groups_of(settings, draft.data),
+        "office_hours_fields": [draft.form[one.field] for one in request_body.OFFICE_HOURS],
+        "usual_target": deploy_settings.usual_target(draft.data),
+        "sizing": deploy_shares.card_of(draft.advice),
+        "shares": allowed,
+        "rejected_shares": rejected,
         "shares_reason": _shares_reason(draft),
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
@@ -240,9 +190,10 @@ def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
         "preflight": checked,
         "side_problem": problem,
         "cost": deploy_page.cost_card(checked.cost if checked else None),
-        "vram": deploy_page.vram_of(draft.version, draft.share),
+        "vram": deploy_page.vram_of(draft.advice, draft.share),
+        "cold_start": deploy_page.cold_start_of(draft.version, draft.data),
         "manifests": manifests_of_text(checked.manifests) if checked else None,
-        "snippets": draft_yaml.snippets(body=draft_yaml.body_of(draft.data), url=url),
+        "snippets": draft_yaml.snippets(body=request_body.body_of(draft.data), url=url),
     }
 
 

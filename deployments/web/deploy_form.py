@@ -13,11 +13,49 @@ from typing import Any, ClassVar, cast
 from django import forms
 
 from deployments.domain import specs
+from deployments.web import request_body
+from deployments.web.deploy_fields import SettingsForm
 from deployments.web.service_forms import ServiceForm
 
 ENGINES = (
     (specs.KSERVE_TRITON, "KServe · Triton"),
     (specs.TRITON, "Triton"),
+    (specs.KSERVE_VLLM, "KServe · vLLM"),
+    (specs.TRITON_VLLM, "Triton · vLLM"),
+    (specs.LLM_SERVICE, "LLMInferenceService"),
+)
+LOAD_FIELDS = ("requests_per_second", "parameters_millions")
+LLM_FIELDS = tuple(setting.field for setting in request_body.LLM)
+SCALING_FIELDS = (
+    "scaling",
+    "metric",
+    "target",
+    "to_zero",
+    "cooldown",
+    "sqs_queue_url",
+    "office_hours",
+    *(setting.field for setting in request_body.OFFICE_HOURS),
+)
+BATCHING_FIELDS = (
+    "dynamic_batching",
+    "queue_delay",
+    "batch_sizes",
+    "instances",
+    "warm_up",
+    "precision",
+)
+PLACEMENT_FIELDS = ("capacity", "priority_class", "spread_zones")
+ADVANCED_FIELDS = (
+    "cpu",
+    "memory",
+    "model_cache",
+    "shm_size",
+    "network_policy",
+    "strict_mtls",
+    "service_monitor",
+    "transformer_image",
+    "explainer_image",
+    "env",
 )
 
 
@@ -30,8 +68,23 @@ class Step:
 
 STEPS = (
     Step("model", "Model", ("version",)),
-    Step("serving", "Serving", ("cluster", "name", "engine", "share")),
-    Step("scaling", "Scaling", ("min_replicas", "max_replicas", "cpu", "memory", "env")),
+    Step(
+        "serving",
+        "Serving",
+        ("cluster", "name", "engine", "share", *LOAD_FIELDS, *LLM_FIELDS),
+    ),
+    Step(
+        "scaling",
+        "Scaling",
+        (
+            "min_replicas",
+            "max_replicas",
+            *SCALING_FIELDS,
+            *BATCHING_FIELDS,
+            *PLACEMENT_FIELDS,
+            *ADVANCED_FIELDS,
+        ),
+    ),
     Step("review", "Review", ("comment",)),
 )
 STEP_NAMES = tuple(step.name for step in STEPS)
@@ -46,14 +99,8 @@ class Choices:
     shares: Sequence[tuple[str, str]]
 
 
-class DeployForm(ServiceForm):
-    renamed: ClassVar[Mapping[str, str]] = {
-        "version_id": "version",
-        "cluster_id": "cluster",
-        "instance_type": "share",
-        "gpu_resource": "share",
-        "gpus": "share",
-    }
+class DeployForm(SettingsForm, ServiceForm):
+    renamed: ClassVar[Mapping[str, str]] = request_body.RENAMED
 
     version = forms.ChoiceField(
         label="Version", error_messages={"required": "Choose the version to serve."}
@@ -121,19 +168,7 @@ class DeployForm(ServiceForm):
 
     def spec(self) -> specs.ServingSpec:
         """Raises specs' Rejected; call it only when the fields are clean."""
-        data = self.cleaned_data
-        instance_type, gpu_resource, gpus = data["share"].split("|")
-        return specs.ServingSpec(
-            engine=data["engine"],
-            instance_type=instance_type,
-            gpu_resource=gpu_resource,
-            gpus=int(gpus),
-            min_replicas=data["min_replicas"],
-            max_replicas=data["max_replicas"],
-            cpu=data["cpu"],
-            memory=data["memory"],
-            env=tuple(data["env"].items()),
-        )
+        return specs.from_json(request_body.spec_of(self.data))
 
 
 def is_back(*, at: str, wanted: str) -> bool:

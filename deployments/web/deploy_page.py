@@ -13,41 +13,19 @@ from django import forms
 
 from deployments.domain.preflight import Check, Cost, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
+from deployments.domain.sizing_choices import Advice
 from deployments.models import ModelVersion
+from deployments.selectors import measurements
 from deployments.services import preflight
-from deployments.web.deploy_form import ENGINES, Choices, DeployForm
+from deployments.web.deploy_form import Choices, DeployForm
+from deployments.web.deploy_shares import value_of
+from deployments.web.request_body import ON
 from fleet.selectors.capacity import GpuShare
 from fleet.selectors.clusters import ClusterInfo
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import DomainError
-
-_ENGINE_DETAILS = {
-    "kserve-triton": "autoscaling, canary by the route",
-    "triton": "plain Deployment, a fixed number of replicas",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ShareRow:
-    share: GpuShare
-    title: str
-    value: str
-    is_chosen: bool
-    is_too_small: bool
-    # Part of the VRAM that stays free; None when the model's need is not known.
-    headroom: float | None
-    note: str
-    free_words: str
-
-
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
-    name: str
-    title: str
-    detail: str
-    # Why it is not offered; empty when it is.
-    reason: str
+from portal.core.money import HOURS_PER_MONTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +54,19 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class ColdStart:
+    """`amount` is empty while nothing is known."""
+
+    amount: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Vram:
     needed: int
     there: int
     percent: float
     tone: str
-
-
-def value_of(share: GpuShare) -> str:
-    return f"{share.instance_type}|{share.gpu_resource}|{share.gpus}"
 
 
 def choices_of(
@@ -95,37 +77,6 @@ def choices_of(
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
         shares=[(value_of(share), value_of(share)) for share in shares],
     )
-
-
-def share_rows(
-    shares: Sequence[GpuShare], *, version: ModelVersion | None, chosen: str
-) -> list[ShareRow]:
-    """Those that are large enough first."""
-    rows = [_share_row(share, version, chosen) for share in shares]
-    return sorted(rows, key=lambda row: row.is_too_small)
-
-
-def default_share(shares: Sequence[GpuShare], version: ModelVersion | None) -> str:
-    """The cheapest that is large enough and free; else the cheapest that is large enough."""
-    large = [share for share in shares if not is_too_small(share, version)]
-    free = [share for share in large if share.free_now]
-    return value_of((free or large)[0]) if large else ""
-
-
-def engine_choices(cluster: ClusterInfo | None) -> list[EngineChoice]:
-    offered = cluster.capabilities.get("engines") if cluster else None
-    notes = " ".join(cluster.capabilities.get("notes", [])) if cluster else ""
-    return [
-        EngineChoice(
-            name=name,
-            title=title,
-            detail=_ENGINE_DETAILS.get(name, ""),
-            reason=""
-            if offered is None or name in offered
-            else f"off: {cluster.name if cluster else ''} cannot run it. {notes}".strip(),
-        )
-        for name, title in ENGINES
-    ]
 
 
 def draft_of(form: DeployForm) -> DeployDraft | None:
@@ -178,6 +129,7 @@ def cost_card(cost: Cost | None) -> CostCard | None:
         return None
     facts = (
         CostFact("Now, at the fewest replicas", cost.per_hour, " / h"),
+        CostFact("At the most replicas", _per_hour(cost.month_max), " / h"),
         CostFact("Month at the fewest", cost.month_min),
         CostFact("Month at the most", cost.month_max),
     )
@@ -212,12 +164,26 @@ def stored_cost_card(cost: Mapping[str, Any]) -> CostCard | None:
     )
 
 
-def vram_of(version: ModelVersion | None, share: GpuShare | None) -> Vram | None:
-    if version is None or share is None or not version.vram_estimate_mib or not share.vram_mib:
+def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
+    """On each GPU of what is chosen."""
+    if advice is None or share is None or not share.vram_mib:
         return None
-    part = 100 * version.vram_estimate_mib / share.vram_mib
+    needed, there = advice.need.mib_on(share.gpus), share.vram_mib // share.gpus
+    part = 100 * needed / there
     tone = "bad" if part > 100 else "warn" if part > 85 else ""
-    return Vram(version.vram_estimate_mib, share.vram_mib, part, tone)
+    return Vram(needed, there, part, tone)
+
+
+def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
+    """Only where it matters: with scale to zero someone waits for it."""
+    if version is None or data.get("to_zero") != ON:
+        return None
+    starts = measurements.start_seconds_of(version)
+    if not starts:
+        return ColdStart("", "No start of this model has been seen, so how long is not known yet.")
+    middle = sorted(starts)[len(starts) // 2]
+    words = f"{len(starts)} starts seen, the slowest took {max(starts)} s"
+    return ColdStart(f"about {middle} s", words)
 
 
 def _cluster_label(cluster: ClusterInfo) -> str:
@@ -225,28 +191,8 @@ def _cluster_label(cluster: ClusterInfo) -> str:
     return f"{cluster.name} · {cluster.region}{simulated}"
 
 
-def is_too_small(share: GpuShare, version: ModelVersion | None) -> bool:
-    needed = version.vram_estimate_mib if version else None
-    return bool(needed and share.vram_mib and needed > share.vram_mib)
-
-
-def _share_row(share: GpuShare, version: ModelVersion | None, chosen: str) -> ShareRow:
-    needed = version.vram_estimate_mib if version else None
-    headroom = 1 - needed / share.vram_mib if needed and share.vram_mib else None
-    too_small = is_too_small(share, version)
-    notes = ["too small for this model"] if too_small else []
-    if share.is_simulated:
-        notes.append("simulated")
-    return ShareRow(
-        share=share,
-        title=f"{share.gpus} \N{MULTIPLICATION SIGN} {share.gpu_name.removeprefix('NVIDIA-')}",
-        value=value_of(share),
-        is_chosen=value_of(share) == chosen,
-        is_too_small=too_small,
-        headroom=None if headroom is None else max(0.0, headroom),
-        note=", ".join(notes),
-        free_words=f"{share.free_now} free",
-    )
+def _per_hour(month: Decimal | None) -> Decimal | None:
+    return None if month is None else (month / HOURS_PER_MONTH).quantize(Decimal("0.01"))
 
 
 def _percent(part: Decimal | None, whole: Decimal | None) -> float | None:

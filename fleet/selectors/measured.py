@@ -8,10 +8,11 @@ from datetime import timedelta
 
 from django.db.models import Sum
 
-from fleet.models import Workload, WorkloadHour
+from fleet.models import Pod, Workload, WorkloadHour
 from portal.core import clock
 
 _SPEED_DAYS = 30
+_STARTS = 50
 # Fewer say nothing: the first requests of a process are slow.
 _ENOUGH_INFERENCES = 1000
 
@@ -45,3 +46,12 @@ def busy_us_per_inference(*, namespace: str, names: Collection[str]) -> int | No
     if (sums["inferences"] or 0) < _ENOUGH_INFERENCES or not sums["busy"]:
         return None
     return int(sums["busy"]) * 1000 // int(sums["inferences"])
+
+
+def start_seconds(*, namespace: str, names: Collection[str]) -> list[int]:
+    """Of the last pods that became ready: from creation to ready, waiting for a node included."""
+    rows = Pod.objects.filter(
+        workload__namespace=namespace, workload__name__in=names, ready_at__isnull=False
+    ).order_by("-created_at")
+    pairs = rows.values_list("created_at", "ready_at")[:_STARTS]
+    return [max(0, round((ready - made).total_seconds())) for made, ready in pairs if ready]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
-from deployments.models import (
-    Deployment,
-)
+from deployments.domain.preflight import Check
+from deployments.domain.specs import Scaling
+from deployments.gateways.artifacts import StoreUnreachable
+from deployments.models import Deployment, ModelVersion
 from deployments.services import changes, preflight
+from fleet.domain.capabilities import Capabilities, Feature
 from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from fleet.models import Cluster, Node, Workload
 from portal.accounts.models import Team
 from portal.core.errors import Invalid
 from tests.deployments.delivery.conftest import World
@@ -16,8 +20,6 @@ from tests.deployments.delivery.refusals import refused
 
 
 def test_an_engine_that_the_cluster_lacks_is_refused_with_the_others(world: World) -> None:
-    from fleet.models import Cluster
-
     Cluster.objects.update(capabilities={"engines": ["triton"], "notes": ["KServe is missing."]})
 
     with refused(world, Invalid) as raised:
@@ -57,7 +59,10 @@ def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> Non
     assert [check.name for check in found.checks] == [
         "Name",
         "Version",
+        "Artifact",
         "Engine",
+        "Settings",
+        "GPU memory",
         "Quota",
         "Budget",
         "Capacity now",
@@ -74,3 +79,101 @@ def test_over_budget_is_told_but_left_to_the_approver(world: World) -> None:
     check = next(check for check in found.checks if check.name == "Budget")
     assert check.ok is False
     assert found.can_submit
+
+
+def check_named(world: World, name: str, **changed: Any) -> Check:
+    found = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return next(check for check in found.checks if check.name == name)
+
+
+def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:
+    assert check_named(world, "Artifact").detail == (
+        "10 bytes and their config lie where serving reads them."
+    )
+    model_key = next(key for key in world.store.sizes if key.endswith("model.onnx"))
+
+    world.store.sizes[model_key] = 11
+    changed = check_named(world, "Artifact")
+    del world.store.sizes[model_key]
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft())
+
+    assert changed.detail == "Serving would read 11 bytes; 10 were verified."
+    assert changed.is_refusal
+    assert "detector/1/model.onnx" in raised[0].fields["version_id"]
+    assert (
+        raised[0]
+        .fields["version_id"]
+        .endswith("Upload the file again as a new version, and request that one.")
+    )
+
+
+def test_a_store_that_does_not_answer_is_not_known_and_does_not_refuse(world: World) -> None:
+    world.store.fail_with = StoreUnreachable("timed out")
+
+    assert check_named(world, "Artifact").ok is None
+
+
+def test_a_setting_that_the_cluster_lacks_is_refused_by_name(world: World) -> None:
+    features = {name: Feature(True) for name in ("kubernetes", "kserve", "hpa-metrics")}
+    raw = Capabilities(features={**features, "keda": Feature(False)}).to_json()
+    Cluster.objects.update(capabilities=raw)
+
+    keda = check_named(world, "Settings", max_replicas=2, scaling=Scaling(kind="keda"))
+    plain = check_named(world, "Settings", max_replicas=2)
+
+    assert keda.is_refusal
+    assert keda.detail.startswith("scaling.kind: KEDA is not installed")
+    assert plain.detail == "eks-test can do all that is asked."
+
+
+def test_only_a_measurement_of_too_much_memory_refuses(world: World) -> None:
+    parts = {"weights": 24000, "activations": 200, "runtime": 450}
+    ModelVersion.objects.update(signature={"vram_parts_mib": parts})
+    estimated = check_named(world, "GPU memory")
+    ModelVersion.objects.update(signature={})
+    small = world.serving(name="other")
+    Workload.objects.filter(name="other-r1").update(gpu_memory_peak_mib=30_000)
+    ModelVersion.objects.update(signature={"vram_parts_mib": parts})
+    measured = check_named(world, "GPU memory")
+
+    assert small.stable_revision is not None
+    assert (estimated.ok, estimated.is_refusal) == (False, False)
+    assert estimated.detail == "24,656 MiB estimated, 24,576 MiB on each GPU."
+    assert measured.is_refusal
+    assert measured.detail == "30,000 MiB measured, 24,576 MiB on each GPU."
+
+
+def test_a_canary_that_todays_clients_cannot_call_is_refused(world: World) -> None:
+    image = {"name": "image", "dtype": "FP32", "dims": [-1, 3, 224, 224]}
+    label = {"name": "label", "dtype": "INT64", "dims": [-1]}
+    ModelVersion.objects.update(signature={"inputs": [image], "outputs": [label]})
+    deployment = world.serving()
+    other = {"inputs": [image | {"dtype": "FP16"}], "outputs": []}
+    ModelVersion.objects.filter(pk=world.version2.pk).update(signature=other)
+
+    with refused(world, Invalid) as raised:
+        changes.request_canary(
+            actor=world.member,
+            deployment_id=deployment.pk,
+            version_id=world.version2.pk,
+            steps=[{"weight": 10, "soak_seconds": 60, "min_requests": 0}],
+        )
+    assert (
+        raised[0]
+        .fields["version_id"]
+        .startswith("input image is FP16, was FP32; output label is gone.")
+    )
+
+
+def test_with_karpenter_a_full_cluster_may_grow(world: World) -> None:
+    Node.objects.update(is_schedulable=False)
+    without = check_named(world, "Capacity now")
+    features = {name: Feature(True) for name in ("kubernetes", "kserve", "karpenter")}
+    Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
+
+    growing = check_named(world, "Capacity now")
+
+    assert (without.ok, growing.ok) == (False, None)
+    assert growing.detail.endswith("Karpenter starts nodes where a node pool allows g5.xlarge.")
+    assert not growing.is_refusal

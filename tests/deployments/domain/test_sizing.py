@@ -207,7 +207,7 @@ def test_each_rejection_says_why(offer: Offer, limits: Limits | None, why: Why, 
     (refusal,) = found.rejected[0].refusals
     assert refusal.why is why
     assert words in refusal.words
-    assert found.rejected[0].can_choose is (why is Why.BUDGET)
+    assert found.rejected[0].can_choose is (why in (Why.QUOTA, Why.BUDGET))
 
 
 def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:

@@ -182,5 +182,5 @@ def test_a_share_that_is_too_small_for_the_model_is_not_chosen(
 
     page = client.post(URL, {**typed, "version": str(world.version2.pk), "go": "serving"})
 
-    assert "too small for this model" in page.content.decode()
+    assert "rejected: has 24,576 MiB, 40,000 MiB are needed" in page.content.decode()
     assert fields_of(page).get("share", "") == ""

@@ -1,0 +1,209 @@
+"""What to run it on, as the page shows it: the adviser's ranked list, and what it rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from deployments.domain.problems import Rejected
+from deployments.domain.sizing_choices import Advice, Choice
+from deployments.domain.sizing_needs import LanguageModel, Term
+from deployments.domain.spec_engines import LLM_ENGINES
+from deployments.models import ModelVersion
+from deployments.services import sizing
+from deployments.services.sizing import Load
+from fleet.selectors.capacity import GpuShare
+from fleet.selectors.clusters import ClusterInfo
+
+_KV_PRECISION = {"auto": "bf16"}
+_DEFAULT_CONTEXT = 4096
+_DEFAULT_CONCURRENCY = 8
+_MOST_ELSEWHERE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """`value` is empty for what this cluster cannot give. `headroom` None: the need is not known."""
+
+    title: str
+    instance_type: str
+    value: str
+    is_chosen: bool
+    is_off: bool
+    is_recommended: bool
+    memory_mib: int
+    headroom: float | None
+    usd_per_hour_amount: Decimal | None
+    month_amount: Decimal | None
+    words: str
+    free_now: int | None
+    free_words: str
+    is_simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SizingCard:
+    """What the model needs, and why. `replicas` is for the load that was stated."""
+
+    needed_mib: int
+    terms: Sequence[Term]
+    words: str
+    is_measured: bool
+    replicas: int
+    load_words: str
+
+
+def value_of(share: GpuShare) -> str:
+    return f"{share.instance_type}|{share.gpu_resource}|{share.gpus}"
+
+
+def advice_of(
+    *,
+    version: ModelVersion | None,
+    cluster: ClusterInfo | None,
+    shares: list[GpuShare],
+    data: Mapping[str, str],
+) -> Advice | None:
+    """None while nothing says what is needed."""
+    if version is None or cluster is None:
+        return None
+    is_llm = data.get("engine") in LLM_ENGINES
+    language = _language(data) if is_llm else None
+    if is_llm and language is None:
+        return None
+    load = Load(
+        requests_per_second=_number(data.get("requests_per_second", "")),
+        instances=_number(data.get("instances", "")) or 1,
+        most_replicas=_number(data.get("max_replicas", "")) or 1,
+        language=language,
+    )
+    return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+
+
+def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:
+    """What the adviser recommends; else what may be asked for all the same; else the cheapest."""
+    if advice is None:
+        return value_of(shares[0]) if shares else ""
+    allowed = [*advice.ranked, *(one for one in advice.rejected if one.can_choose)]
+    return _value(allowed[0]) if allowed else ""
+
+
+def may_stay(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> bool:
+    """Whether what was chosen is still here and large enough."""
+    if value not in {value_of(share) for share in shares}:
+        return False
+    if advice is None:
+        return True
+    return all(choice.can_choose for choice in advice.rejected if _value(choice) == value)
+
+
+def rows_of(
+    advice: Advice | None, shares: Sequence[GpuShare], *, chosen: str
+) -> tuple[list[ShareRow], list[ShareRow]]:
+    """Those that may be chosen, and those that are rejected for good."""
+    if advice is None:
+        return [_plain(share, chosen) for share in shares], []
+    known = {value_of(share): share for share in shares}
+    soft = [choice for choice in advice.rejected if choice.can_choose]
+    hard = [choice for choice in advice.rejected if not choice.can_choose]
+    here = [choice for choice in hard if choice.offer.missing is None]
+    elsewhere = [choice for choice in hard if choice.offer.missing is not None]
+    return (
+        [_row(choice, known, chosen) for choice in (*advice.ranked, *soft)],
+        [_row(choice, known, chosen) for choice in (*here, *elsewhere[:_MOST_ELSEWHERE])],
+    )
+
+
+def card_of(advice: Advice | None) -> SizingCard | None:
+    if advice is None:
+        return None
+    need = advice.need
+    best = advice.recommended
+    return SizingCard(
+        needed_mib=need.mib_on(best.offer.gpus if best else 1),
+        terms=need.terms,
+        words=need.words,
+        is_measured=need.is_measured,
+        replicas=advice.demand.replicas,
+        load_words=_load_words(advice),
+    )
+
+
+def _load_words(advice: Advice) -> str:
+    demand = advice.demand
+    if not demand.requests_per_second:
+        return ""
+    if not demand.busy_us:
+        return "How fast this model answers has not been measured: begin with one replica."
+    each = f"{demand.busy_us / 1000:,.1f} ms of GPU each, measured"
+    return f"{demand.replicas} replicas: {each}, none busy more than 70 % of the time."
+
+
+def _language(data: Mapping[str, str]) -> LanguageModel | None:
+    millions = _number(data.get("parameters_millions", "").replace(",", ""))
+    if not millions:
+        return None
+    kv = data.get("kv_cache_dtype", "auto")
+    try:
+        return LanguageModel(
+            parameters_millions=millions,
+            kv_precision=_KV_PRECISION.get(kv, kv.split("_")[0]),
+            context_tokens=_number(data.get("context_tokens", "")) or _DEFAULT_CONTEXT,
+            concurrency=_number(data.get("concurrency", "")) or _DEFAULT_CONCURRENCY,
+            memory_percent=_number(data.get("memory_percent", "")) or 90,
+        )
+    except Rejected:
+        return None
+
+
+def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow:
+    offer, value = choice.offer, _value(choice)
+    share = known.get(value)
+    refused = "; ".join(refusal.words for refusal in choice.refusals)
+    return ShareRow(
+        title=offer.title,
+        instance_type=offer.instance_type,
+        value=value if share else "",
+        is_chosen=value == chosen,
+        is_off=not choice.can_choose,
+        is_recommended=choice.is_recommended,
+        memory_mib=offer.memory_mib,
+        headroom=choice.headroom_percent / 100,
+        usd_per_hour_amount=offer.usd_per_hour_amount,
+        month_amount=choice.month_amount,
+        words=f"rejected: {refused}" if refused else choice.words,
+        free_now=offer.free_replicas,
+        free_words=f"{offer.free_replicas} free",
+        is_simulated=bool(share and share.is_simulated),
+    )
+
+
+def _plain(share: GpuShare, chosen: str) -> ShareRow:
+    name = share.gpu_name.removeprefix("NVIDIA-")
+    return ShareRow(
+        title=f"{share.gpus} \N{MULTIPLICATION SIGN} {name}",
+        instance_type=share.instance_type,
+        value=value_of(share),
+        is_chosen=value_of(share) == chosen,
+        is_off=False,
+        is_recommended=False,
+        memory_mib=share.vram_mib // share.gpus,
+        headroom=None,
+        usd_per_hour_amount=share.usd_per_hour_amount,
+        month_amount=None,
+        words="",
+        free_now=share.free_now,
+        free_words=f"{share.free_now} free",
+        is_simulated=share.is_simulated,
+    )
+
+
+def _value(choice: Choice) -> str:
+    offer = choice.offer
+    return f"{offer.instance_type}|{offer.gpu_resource}|{offer.gpus}"
+
+
+def _number(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) < 10 else None

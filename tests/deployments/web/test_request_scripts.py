@@ -1,0 +1,155 @@
+"""Copy as Python, curl and YAML: what is copied from the page asks for exactly the same."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django.live_server_helper import LiveServer
+
+from deployments.models import ChangeRequest
+from deployments.web import request_body
+from deployments.web.request_body import SETTINGS, Unreadable
+from portal.accounts import tokens
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+
+URL = "/deployments/new"
+TYPED = {
+    "share": "g5.xlarge|nvidia.com/gpu|1",
+    "max_replicas": "3",
+    "scaling": "keda",
+    "metric": "queue",
+    "target": "7",
+    "office_hours": "on",
+    "hours_timezone": "Europe/Berlin",
+    "queue_delay": "500",
+    "instances": "2",
+    "warm_up": "on",
+    "capacity": "spot",
+    "spread_zones": "off",
+    "env": 'LOG=1\nNOTE=it\'s "quoted" $HOME `x` \\n',
+    "comment": "For Friday's demo.\nJSON\nIt's cheap.",
+}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_copied_scripts_make_the_same_request_as_the_form(
+    world: World, signed_in: Callable[[User], Client], live_server: LiveServer
+) -> None:
+    client = signed_in(world.member)
+    token = tokens.make(actor=world.member, name="notebook", days=1).plain
+    env = {**os.environ, "SLIPWAY_TOKEN": token}
+
+    def page(name: str, go: str) -> str:
+        typed = {
+            **TYPED,
+            "version": str(world.version1.pk),
+            "cluster": str(world.cluster_id),
+            "name": name,
+            "at": "scaling",
+            "go": go,
+        }
+        host = live_server.url.removeprefix("http://")
+        return client.post(URL, typed, HTTP_HOST=host).content.decode()
+
+    page("by-form", "submit")
+    python = script(page("by-python", "review"), 1)
+    run([sys.executable, "-c", python], env)
+    curl = script(page("by-curl", "review"), 2)
+    run(["sh", "-c", curl], env)
+
+    made = {change.deployment.name: change for change in ChangeRequest.objects.all()}
+    assert set(made) == {"by-form", "by-python", "by-curl"}
+    for name in ("by-python", "by-curl"):
+        assert facts(made[name]) == facts(made["by-form"])
+    spec = facts(made["by-form"])["spec"]
+    assert spec["scaling"]["metric"] == "queue"
+    assert spec["scaling"]["office_hours"]["timezone"] == "Europe/Berlin"
+    assert spec["env"]["NOTE"] == 'it\'s "quoted" $HOME `x` \\n'
+
+
+def script(text: str, number: int) -> str:
+    found = re.search(rf'<pre[^>]*id="snippet-{number}"[^>]*>(.*?)</pre>', text, re.DOTALL)
+    assert found, text
+    return html.unescape(found.group(1))
+
+
+def run(command: list[str], env: dict[str, str]) -> None:
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def facts(change: ChangeRequest) -> dict[str, Any]:
+    assert change.revision is not None
+    return {
+        "spec": change.revision.spec,
+        "version": change.revision.version_id,
+        "comment": change.comment.replace("\r\n", "\n"),
+        "requester": change.requester_id,
+        "cost": change.cost,
+        "kind": change.kind,
+    }
+
+
+def test_what_was_left_alone_is_left_out_of_the_copy() -> None:
+    data = {**request_body.DEFAULTS, "name": "street", "share": "g5.xlarge|nvidia.com/gpu|1"}
+
+    spec = request_body.body_of(data)["spec"]
+
+    assert spec == {
+        "engine": "kserve-triton",
+        "instance_type": "g5.xlarge",
+        "gpu_resource": "nvidia.com/gpu",
+        "gpus": 1,
+        "min_replicas": 1,
+        "max_replicas": 1,
+        "cpu": "2",
+        "memory": "8Gi",
+        "env": {},
+    }
+
+
+VALUES = {
+    request_body.SWITCH: st.sampled_from(["on", "off"]),
+    request_body.NUMBER: st.integers(0, 10**6).map(str),
+    request_body.NUMBERS: st.lists(st.integers(1, 64).map(str), max_size=3).map(", ".join),
+    request_body.TEXT: st.from_regex(r"[a-z0-9:/.-]{0,12}", fullmatch=True),
+}
+
+
+@given(st.fixed_dictionaries({one.field: VALUES[one.kind] for one in SETTINGS}))
+def test_form_to_yaml_and_back_loses_nothing(settings: dict[str, str]) -> None:
+    data = {**request_body.DEFAULTS, "name": "street", "share": "g5.xlarge|nvidia.com/gpu|1"}
+    data |= settings
+
+    text = yaml.safe_dump(request_body.body_of(data))
+    back = {**request_body.DEFAULTS, **request_body.fields_of(yaml.safe_load(text))}
+
+    # A text that YAML reads as another kind comes back as its text.
+    assert {name: back[name] for name in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"spec": {"colour": "red"}}, "'spec.colour'"),
+        ({"spec": {"scaling": {"speed": 1}}}, "'spec.scaling.speed'"),
+        ({"colour": "red"}, "'colour'"),
+        ({"spec": {"env": ["A=1"]}}, "spec.env must map"),
+        (["name"], "as a mapping"),
+    ],
+)
+def test_a_field_that_no_request_has_is_named(body: Any, words: str) -> None:
+    with pytest.raises(Unreadable, match=words):
+        request_body.fields_of(body)
