@@ -30,15 +30,14 @@ class GitDelivery(models.Model):
 
 
 class GitExport(models.Model):
-    """What Git holds of a deployment, as last seen there. A copy: losing it costs one fetch."""
+    """What was last brought into Git for a deployment. A copy: losing it costs one fetch."""
 
     deployment = models.OneToOneField(
         Deployment, on_delete=models.CASCADE, related_name="git_export"
     )
-    # The repository, branch and path that `files` are of.
-    target = models.CharField(max_length=700)
-    # Path inside the repository to SHA-256 of the file.
-    files = models.JSONField(default=dict)
+    # What it did ("push r3", "route", …), and the digest of what was wanted then and where.
+    step = models.CharField(max_length=40, default="")
+    digest = models.CharField(max_length=64, default="")
     commit = models.CharField(max_length=40)
     verified_at = models.DateTimeField()
 
