@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
+from fleet.domain.cluster_errors import ClusterError, ObjectNotFound, Unreachable
 from fleet.domain.kinds import ResourceType, find
+from fleet.domain.pod_calls import PodAnswer, PodCall
 from fleet.gateways.kube import Listing
 
 
@@ -21,6 +22,8 @@ class RecordingCluster:
         self.refuse: dict[str, ClusterError] = {}
         self.after_apply: list[BaseException] = []
         self._versions = 0
+        # What pods answer; without it nothing reaches them.
+        self.pods: Callable[[PodCall], PodAnswer] | None = None
 
     # What the portal calls.
 
@@ -56,6 +59,12 @@ class RecordingCluster:
             return copy.deepcopy(self.objects[kind.kind, namespace or "", name])
         except KeyError as error:
             raise ObjectNotFound(f"{kind.plural} {name} not found") from error
+
+    def pass_on(self, call: PodCall) -> PodAnswer:
+        self._answer()
+        if self.pods is None:
+            raise Unreachable(f"pod {call.pod} cannot be reached")
+        return self.pods(call)
 
     def version(self) -> str:
         self._answer()

@@ -1,0 +1,123 @@
+"""A model with golden requests, and pods that answer as each revision's version would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.models import Deployment, GoldenRequest, GoldenRun, ModelVersion, Rollout
+from deployments.services import changes, golden_requests, golden_runs
+from fleet.domain.cluster_errors import Unreachable
+from fleet.domain.pod_calls import PodAnswer, PodCall
+from tests.deployments.delivery.canaries import STEPS
+from tests.deployments.delivery.conftest import World
+
+SIGNATURE = {
+    "inputs": [{"name": "x", "dtype": "FP32", "dims": [-1, 1]}],
+    "outputs": [{"name": "y", "dtype": "FP32", "dims": [-1, 1]}],
+    "max_batch_size": 8,
+}
+
+
+def tensor(name: str, value: float) -> dict[str, Any]:
+    return {"name": name, "datatype": "FP32", "shape": [1, 1], "data": [value]}
+
+
+def request_of(x: float) -> dict[str, Any]:
+    return {"inputs": [tensor("x", x)]}
+
+
+def metadata() -> dict[str, Any]:
+    return {
+        "name": "detector",
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 1]}],
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 1]}],
+    }
+
+
+@dataclass
+class Pods:
+    """`answers`: by revision number, what it makes of x. A missing revision is unreachable."""
+
+    answers: dict[int, Callable[[float], float]]
+    metadata: dict[str, Any] = field(default_factory=metadata)
+    asked: list[tuple[int, float]] = field(default_factory=list)
+    crash_before: int | None = None
+    status: int = 200
+
+    def __call__(self, call: PodCall) -> PodAnswer:
+        number = int(call.pod.removeprefix("detector-r").split("-")[0])
+        if number not in self.answers:
+            raise Unreachable(f"pod {call.pod} cannot be reached")
+        if call.body is None:
+            return PodAnswer(200, json.dumps(self.metadata).encode())
+        if len(self.asked) == self.crash_before:
+            self.crash_before = None
+            raise KeyboardInterrupt
+        x = json.loads(call.body)["inputs"][0]["data"][0]
+        self.asked.append((number, x))
+        if self.status != 200 and number == 2:
+            return PodAnswer(self.status, b'{"error": "the GPU is on fire"}')
+        answer = {"outputs": [tensor("y", self.answers[number](x))]}
+        return PodAnswer(200, json.dumps(answer).encode())
+
+
+def double(x: float) -> float:
+    return 2 * x
+
+
+def save(world: World, name: str = "one", x: float = 1.0, y: float = 2.0) -> GoldenRequest:
+    return golden_requests.save(
+        actor=world.member,
+        team_slug="vision",
+        model_name="detector",
+        name=name,
+        request=request_of(x),
+        expected=[tensor("y", y)],
+        version_id=world.version1.pk,
+    )
+
+
+def served(world: World, **answers: Callable[[float], float]) -> tuple[Deployment, Pods]:
+    """Revision 1 serves and doubles; `r2=…` is what the candidate will do."""
+    ModelVersion.objects.update(signature=SIGNATURE)
+    deployment = world.serving()
+    made = {int(name[1:]): answer for name, answer in answers.items()}
+    pods = Pods({1: double, **made})
+    world.cluster.pods = pods
+    return deployment, pods
+
+
+def begin(world: World, deployment: Deployment, **plan: Any) -> Rollout:
+    """A canary whose candidate has just become ready; the golden requests are not sent yet."""
+    change = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+        **plan,
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    world.look(deployment)
+    return Rollout.objects.get()
+
+
+def sweep(world: World, deployment: Deployment, seconds: float = 0) -> Rollout:
+    """What the workers do, `seconds` later."""
+    world.clock.move(seconds)
+    golden_runs.sweep()
+    world.look(deployment)
+    return Rollout.objects.get()
+
+
+def run() -> GoldenRun:
+    return GoldenRun.objects.get(purpose="before traffic")
+
+
+def weight(deployment: Deployment) -> int:
+    deployment.refresh_from_db()
+    return deployment.candidate_weight
