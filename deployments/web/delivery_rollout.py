@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.contrib import messages
@@ -15,14 +14,18 @@ from django.views.decorators.http import require_http_methods
 from deployments.domain import wording
 from deployments.domain.states import RolloutPhase
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import changes, deployments, rollouts
+from deployments.selectors import changes, deployments, quality, rollouts
 from deployments.selectors.rollouts import RolloutView, StepView
 from deployments.services import rollouts as rollout_services
-from deployments.web import change_items, deployment_frame, rollout_story
+from deployments.web import (
+    change_items,
+    deployment_frame,
+    rollout_charts,
+    rollout_outcome,
+    rollout_story,
+)
 from deployments.web.change_items import FieldLine
 from deployments.web.service_forms import RolloutForm
-from fleet.selectors import serving_now
-from fleet.selectors.serving_now import WorkloadKey
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import NotFound
@@ -126,7 +129,10 @@ def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
         "steps": [_step_item(step, view) for step in view.steps],
         "story": rollout_story.story_of(found, change),
         "verdict": rollout_story.verdict_of(view),
-        "traffic": rollout_story.traffic_of(found),
+        "charts": rollout_charts.charts_of(found),
+        "outcome": rollout_outcome.outcome_of(found),
+        "alarm": rollout_outcome.alarm_of(view),
+        "before": quality.before_traffic(rollout=found),
         "says": _says(found, view),
         "board_text": text,
         "board_tone": deployment_frame.rollout_tone(found),
@@ -135,7 +141,7 @@ def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
         "no_promotion": no_promotion,
         "no_full_promotion": no_full,
         "change_lines": _changed(change),
-        "both_cost": _cost_of_candidate(found),
+        "cost": rollout_outcome.cost_of(found, view),
     }
 
 
@@ -156,10 +162,17 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
         words = "passed" if step.state == "done" else f"soaks {soak}"
         if step.state == "ahead" and not step.soak_seconds:
             words = "no soak"
-        needs = "a person promotes" if step.state == "ahead" else ""
+        needs = _who_promotes(step) if step.state == "ahead" else ""
         if step.state == "ahead" and view.is_final:
             words, needs = "not reached", ""
     return StepItem(step, _TONES[step.state], words, needs)
+
+
+def _who_promotes(step: StepView) -> str:
+    words = "promotes itself when all pass" if step.auto_promote else "a person promotes"
+    if step.deadline_seconds:
+        words += f", within {wording.duration_words(step.deadline_seconds)}"
+    return words
 
 
 def _says(found: Rollout, view: RolloutView) -> Says:
@@ -199,15 +212,3 @@ def _changed(change: ChangeRequest | None) -> list[FieldLine]:
     """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
     lines = change_items.lines_of(change) if change else []
     return [line for line in lines if line.is_changed and line.before]
-
-
-def _cost_of_candidate(found: Rollout) -> Decimal | None:
-    """What running both costs more an hour; None when nothing is held or a price is unknown."""
-    deployment = found.deployment
-    key = WorkloadKey(
-        deployment.cluster_id,
-        deployment.namespace,
-        f"{deployment.name}-r{found.candidate_revision.number}",
-    )
-    held = serving_now.held_by([key]).get(key)
-    return held.usd_per_hour_amount if held else None

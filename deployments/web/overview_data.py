@@ -73,10 +73,10 @@ def traffic_charts(
     by_role: Mapping[str, list[MinutePoint]], *, marks: Sequence[Mark]
 ) -> TrafficCharts:
     return TrafficCharts(
-        requests=_chart(
+        requests=minute_chart(
             by_role, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
         ),
-        latency=_chart(
+        latency=minute_chart(
             by_role, lambda one: one.mean_latency_ms, "Mean latency per request", "ms", marks
         ),
     )
@@ -98,12 +98,13 @@ def _split(stats: ServingStats) -> list[Part]:
     ]
 
 
-def _chart(
+def minute_chart(
     by_role: Mapping[str, list[MinutePoint]],
     value: Callable[[MinutePoint], float | None],
     label: str,
     unit: str,
     marks: Sequence[Mark],
+    threshold: float | None = None,
 ) -> Chart | None:
     """None when nothing was measured: an empty chart would look like zero.
 
@@ -119,7 +120,11 @@ def _chart(
         return None
     first = min(point.at for point in found)
     return charts.lines(
-        label=label, points=found, unit=unit, marks=[mark for mark in marks if mark.at >= first]
+        label=label,
+        points=found,
+        unit=unit,
+        threshold=threshold,
+        marks=[mark for mark in marks if mark.at >= first],
     )
 
 

@@ -11,10 +11,7 @@ from deployments.domain.states import RolloutPhase
 from deployments.models import ChangeRequest, Rollout
 from deployments.selectors import rollouts
 from deployments.selectors.rollouts import RolloutView
-from deployments.web import overview_data, tab_data
-from deployments.web.overview_data import TrafficCharts
-from fleet.selectors import telemetry
-from portal.core import clock
+from deployments.web import tab_data
 
 _MOST_LINES = 40
 
@@ -75,23 +72,6 @@ def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
     moves = [line for line, before in zip_longest(moves, moves[1:]) if not _is_echo(line, before)]
     lines = chain(moves, _decisions(change) if change else ())
     return sorted(lines, key=lambda line: line.at, reverse=True)
-
-
-def traffic_of(found: Rollout) -> TrafficCharts:
-    """Stable beside candidate, minute by minute, from a little before the rollout on."""
-    deployment = found.deployment
-    named = {"stable": found.stable_revision, "candidate": found.candidate_revision}
-    points = {
-        role: telemetry.series(
-            cluster_id=deployment.cluster_id,
-            namespace=deployment.namespace,
-            names=[revision.workload_name],
-            start=max(found.created_at, clock.now() - overview_data.CHARTED),
-            end=found.finished_at,
-        )
-        for role, revision in named.items()
-    }
-    return overview_data.traffic_charts(points, marks=[])
 
 
 def _is_echo(line: StoryLine, before: StoryLine | None) -> bool:

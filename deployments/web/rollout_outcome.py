@@ -1,0 +1,124 @@
+"""What a rollout costs while it runs, and what to know once it has stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from django.urls import reverse
+
+from deployments.domain import evidence, rollout_plans
+from deployments.domain.evidence import Guard
+from deployments.domain.states import RolloutPhase
+from deployments.models import Revision, Rollout
+from deployments.selectors.rollouts import RolloutView
+from fleet.selectors import serving_now
+from fleet.selectors.serving_now import WorkloadKey
+from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True)
+class BothCost:
+    """Dollars an hour; None where nothing is held or a price is unknown."""
+
+    stable: Decimal | None
+    candidate: Decimal | None
+    # What the candidate will have cost by the earliest finish, from now on.
+    until_finish: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`tone`: "ok" or "bad". `next_url` is what one would do next, if anything."""
+
+    tone: str
+    title: str
+    words: str
+    guards: tuple[Guard, ...] = ()
+    next_text: str = ""
+    next_url: str = ""
+
+
+def cost_of(found: Rollout, view: RolloutView) -> BothCost:
+    stable, candidate = _key(found, found.stable_revision), _key(found, found.candidate_revision)
+    held = serving_now.held_by([stable, candidate])
+    hourly = held[candidate].usd_per_hour_amount if candidate in held else None
+    until = None
+    if hourly is not None and view.earliest_finish_at is not None:
+        left = max(timedelta(), view.earliest_finish_at - clock.now())
+        until = hourly * Decimal(int(left.total_seconds())) / 3600
+    return BothCost(
+        stable=held[stable].usd_per_hour_amount if stable in held else None,
+        candidate=hourly,
+        until_finish=until,
+    )
+
+
+def outcome_of(found: Rollout) -> Outcome | None:
+    """None while it may still go either way."""
+    phase = RolloutPhase(found.phase)
+    if phase in (RolloutPhase.ABORTING, RolloutPhase.ABORTED):
+        return _stopped(found, phase)
+    if phase == RolloutPhase.COMPLETED:
+        return _completed(found)
+    return None
+
+
+def alarm_of(view: RolloutView) -> str:
+    """The split is not what was asked for: a fault of the gateway, not of the candidate."""
+    wrong = (guard for guard in view.guards if guard.guard == evidence.SHARE)
+    share = next((guard for guard in wrong if guard.verdict == evidence.Verdict.FAILED), None)
+    if share is None:
+        return ""
+    return (
+        f"The gateway does not split as asked: {share.words}. Chance does not explain this; "
+        "nothing can be promoted until it is right."
+    )
+
+
+def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
+    stable = found.stable_revision.version.label
+    failed = evidence.stopping([Guard(**line) for line in found.evidence])
+    is_over = phase == RolloutPhase.ABORTED
+    after = (
+        f"All requests go to {stable} again and the candidate is removed."
+        if is_over
+        else f"All requests go back to {stable}; the candidate is removed once it is drained."
+    )
+    place = [found.deployment.team.slug, found.deployment.name]
+    return Outcome(
+        tone="bad",
+        title="Why it stopped",
+        words=f"{_sentence(found.phase_reason)} {after}",
+        guards=failed,
+        next_text="Request another canary" if is_over else "",
+        next_url=reverse("request-canary", args=place) if is_over else "",
+    )
+
+
+def _completed(found: Rollout) -> Outcome:
+    old, new = found.stable_revision, found.candidate_revision
+    alias = rollout_plans.from_json(found.plan).move_alias
+    moved = f" The alias {alias} points to it." if alias else ""
+    words = f"{new.version.label} is stable and answers all requests; r{old.number} is removed."
+    place = [found.deployment.team.slug, found.deployment.name]
+    is_still = found.deployment.stable_revision_id == new.pk
+    return Outcome(
+        tone="ok",
+        title="What happened after",
+        words=words + moved,
+        next_text=f"Roll back to r{old.number}" if is_still else "",
+        next_url=f"{reverse('request-roll-back', args=place)}?revision={old.number}"
+        if is_still
+        else "",
+    )
+
+
+def _key(found: Rollout, revision: Revision) -> WorkloadKey:
+    deployment = found.deployment
+    return WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
