@@ -1,8 +1,8 @@
 """What a rollout plan guards: a metric, how much of it is allowed, and against what.
 
 A limit is absolute (`max`, in the metric's unit), relative to the stable revision (`max_ratio`),
-or both; each is tested by itself. A relative limit does not count while the candidate stays below
-`ignore_below`: three times nothing is still nothing.
+or both; each is tested by itself. Three times nothing is still nothing: a relative limit ignores an
+error rate below `ignore_below`, and a time that is longer than stable's by less than that.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class MetricKind:
     source: str
     most: float
     ignore_below: float = 0.0
-    # Where less is worse, the tests look at what one inference needs instead.
-    is_per_inference: bool = False
+    # What a share of traffic changes by itself cannot be compared with the stable revision.
+    has_ratio: bool = True
+    # Where less is worse, the tests look at the GPU time of one inference instead.
+    has_max: bool = True
 
 
 # Triton's counters give means only; nothing here is a percentile.
@@ -49,14 +51,18 @@ KINDS: Final[Mapping[Metric, MetricKind]] = {
     Metric.QUEUE_TIME: MetricKind(
         "Queue time", "ms", "Triton counters, mean", most=3_600_000, ignore_below=2.0
     ),
-    Metric.GPU_UTILISATION: MetricKind("GPU utilisation", "ratio", "", most=1.0),
-    Metric.GPU_MEMORY: MetricKind("GPU memory", "GiB", "of the whole GPU, as measured", most=4096),
+    Metric.GPU_UTILISATION: MetricKind(
+        "GPU utilisation", "ratio", "Triton busy time", most=1.0, has_ratio=False
+    ),
+    Metric.GPU_MEMORY: MetricKind(
+        "GPU memory", "GiB", "whole GPU, most seen", most=4096, has_ratio=False
+    ),
     Metric.THROUGHPUT_PER_GPU: MetricKind(
         "Throughput per GPU",
         "/s",
         "inferences per busy GPU second",
         most=1e9,
-        is_per_inference=True,
+        has_max=False,
     ),
     Metric.COST_PER_1000: MetricKind(
         "Cost per 1,000", "$", "list price of the busy GPU time", most=1e6
@@ -115,11 +121,19 @@ def _check_one(row: Any) -> GuardLimit:
         max_ratio=_number(row, "max_ratio", above=1, most=_MOST_RATIO),
         ignore_below=_floor(row, kind),
     )
+    _check_fitting(limit, kind)
     if limit.tests == 0:
         raise _bad(f"The guard {metric} needs a max, a max_ratio or both.")
     if metric == Metric.ERROR_RATE and limit.max == 1:
         raise _bad("A max of 1 for error_rate would allow every request to fail.")
     return limit
+
+
+def _check_fitting(limit: GuardLimit, kind: MetricKind) -> None:
+    if limit.max_ratio is not None and not kind.has_ratio:
+        raise _bad(f"{limit.metric} depends on the share of requests: give a max, not a max_ratio.")
+    if limit.max is not None and not kind.has_max:
+        raise _bad(f"{limit.metric} is compared with the stable revision: give a max_ratio.")
 
 
 def _floor(row: Mapping[str, Any], kind: MetricKind) -> float:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from deployments.domain import evidence
-from deployments.domain.rollouts import Step
+from deployments.domain.rollout_steps import Step
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, Rollout, RolloutEvent
 from deployments.selectors.deployments import OPEN_PHASES

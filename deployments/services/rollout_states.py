@@ -15,7 +15,7 @@ from django.db import transaction
 from deployments.domain import rollouts
 from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.services import actions, change_states, desired, timeline
+from deployments.services import actions, change_states, desired, rollout_telling, timeline
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -23,7 +23,6 @@ from portal.core import clock
 from portal.core.errors import Conflict
 from portal.core.wakeups import wake
 
-DRAIN_SECONDS: Final = 15
 RELATED: Final = (
     "change__requester",
     "change__deployment__team",
@@ -42,7 +41,11 @@ _SECONDS: Final[Mapping[RolloutPhase, int]] = {
 }
 
 
-def seconds_of(rollout: Rollout, phase: RolloutPhase) -> int:
+def seconds_of(rollout: Rollout, phase: RolloutPhase, step_index: int) -> int:
+    if phase == RolloutPhase.RUNNING and rollout.steps:
+        own = rollout.steps[step_index].get("deadline_seconds")
+        if own is not None:
+            return int(own)
     soak = sum(step["soak_seconds"] for step in rollout.steps)
     return _SECONDS.get(phase, rollouts.DECIDE_SECONDS + soak)
 
@@ -95,7 +98,7 @@ def _columns(rollout: Rollout, to: RolloutPhase, index: int, words: str) -> dict
         "phase_reason": words,
         "step_index": index,
         "step_started_at": None if is_restart else rollout.step_started_at,
-        "deadline_at": at + timedelta(seconds=seconds_of(rollout, to)),
+        "deadline_at": at + timedelta(seconds=seconds_of(rollout, to, index)),
         "drain_started_at": None,
         "finished_at": None if ROLLOUT[to] else at,
         "next_check_at": at if ROLLOUT[to] else None,
@@ -122,7 +125,14 @@ def _tell(
         reason=reason,
         evidence=rollout.evidence_hash,
     )
-    timeline.note_rollout(rollout=rollout, kind=rollout.phase, message=words, actor=actor)
+    timeline.note_rollout(
+        rollout=rollout,
+        kind=rollout.phase,
+        message=words,
+        actor=actor,
+        data={"evidence": rollout.evidence} if rollout.phase == RolloutPhase.ABORTING else None,
+    )
+    rollout_telling.moved(rollout, words=words)
 
 
 def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: str) -> None:
@@ -181,8 +191,7 @@ def finish(*, rollout: Rollout, to: RolloutPhase, words: str, reason: str = "") 
     )
 
 
-def mark(rollout: Rollout, fields: Mapping[str, Any]) -> None:
-    """Times that belong to the present phase and step; lost without harm when it has moved on."""
-    Rollout.objects.filter(
-        pk=rollout.pk, phase=rollout.phase, step_index=rollout.step_index
-    ).update(**fields)
+def mark(rollout: Rollout, fields: Mapping[str, Any]) -> bool:
+    """Facts of the present phase and step; lost without harm, and False, when it has moved on."""
+    rows = Rollout.objects.filter(pk=rollout.pk, phase=rollout.phase, step_index=rollout.step_index)
+    return rows.update(**fields) == 1

@@ -8,17 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
-from deployments.domain import rollouts
-from deployments.domain.rollouts import Decision, Effect, RolloutObservation, RolloutPlan, Step
+from deployments.domain import rollout_plans, rollouts
+from deployments.domain.evidence import Verdict
+from deployments.domain.rollout_steps import Step
+from deployments.domain.rollouts import (
+    Checks,
+    Decision,
+    Effect,
+    RolloutObservation,
+    RolloutPlan,
+)
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Revision, Rollout
 from deployments.selectors import deployments as deployment_selectors
-from deployments.services import actions, analysis, desired, rollout_states
+from deployments.selectors import quality
+from deployments.services import (
+    actions,
+    analysis,
+    desired,
+    evidence_rows,
+    promoting,
+    rollout_states,
+)
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
 from portal.core.errors import Conflict
@@ -28,6 +45,11 @@ logger = logging.getLogger(__name__)
 _LEASE_SECONDS = 30
 _MOST_EFFECTS = 8
 _ANALYSED = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+_CHECKS: Mapping[str, Checks] = {
+    Verdict.PASSED: Checks.PASSED,
+    Verdict.FAILED: Checks.FAILED,
+    Verdict.NOT_ENOUGH: Checks.WAITING,
+}
 
 
 def sweep(*, limit: int = 50) -> int:
@@ -48,7 +70,7 @@ def advance(*, rollout_id: int) -> None:
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
             wait = None
             break
-        found = rollouts.decide(plan_of(rollout), observation_of(rollout), clock.now())
+        found = _decide(rollout)
         wait = found.look_again_seconds
         if found.effect == Effect.WAIT:
             _wait(rollout, found)
@@ -69,12 +91,27 @@ def plan_of(rollout: Rollout) -> RolloutPlan:
         step_index=rollout.step_index,
         step_started_at=rollout.step_started_at,
         phase_deadline_at=rollout.deadline_at,
-        drain_seconds=rollout_states.DRAIN_SECONDS,
+        drain_seconds=rollout_plans.from_json(rollout.plan).drain_seconds,
         desired_weight=deployment.candidate_weight,
         is_candidate_wanted=deployment.candidate_revision_id is not None,
         is_swapped=rollout_states.is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
     )
+
+
+def _decide(rollout: Rollout) -> Decision:
+    """With the evidence as it is now, stored before anything is done about it."""
+    plan, at = plan_of(rollout), clock.now()
+    if rollout.phase not in _ANALYSED or plan.step_started_at is None:
+        return rollouts.decide(plan, observation_of(rollout), at)
+    found = analysis.analyse(rollout, plan)
+    evidence_rows.store(rollout, found)
+    observed = replace(
+        observation_of(rollout),
+        failing_words=found.failing_words,
+        is_promotable=found.readiness.is_promotable,
+    )
+    return rollouts.decide(plan, observed, at)
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
@@ -89,7 +126,15 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
         is_stable_ready=_seen(rollout, rollout.stable_revision).get("ready"),
         candidate_unready_since=datetime.fromisoformat(since) if since else None,
         candidate_words=candidate.get("message", ""),
+        **_checks(rollout, is_ready=candidate.get("ready") is True),
     )
+
+
+def _checks(rollout: Rollout, *, is_ready: bool) -> dict[str, Any]:
+    if rollout.phase != RolloutPhase.PREPARING or not is_ready:
+        return {}
+    found = quality.before_traffic(rollout=rollout)
+    return {"checks": _CHECKS[found.verdict], "checks_words": found.words}
 
 
 def _seen(rollout: Rollout, revision: Revision) -> dict[str, Any]:
@@ -98,10 +143,7 @@ def _seen(rollout: Rollout, revision: Revision) -> dict[str, Any]:
 
 
 def _wait(rollout: Rollout, found: Decision) -> None:
-    has_begun = rollout.deployment.candidate_weight > 0
-    if rollout.phase in _ANALYSED and rollout.steps and has_begun:
-        analysis.store(rollout, analysis.analyse(rollout, plan_of(rollout)))
-    elif found.words and found.words != rollout.phase_reason:
+    if found.words and found.words != rollout.phase_reason:
         rollout_states.mark(rollout, {"phase_reason": found.words})
 
 
@@ -151,6 +193,13 @@ def _start_drain(rollout: Rollout, found: Decision) -> None:
 def _complete(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         rollout_states.finish(rollout=rollout, to=RolloutPhase.COMPLETED, words=found.words)
+        promoting.move_alias(rollout)
+
+
+def _promote(rollout: Rollout, found: Decision) -> None:
+    promoting.one_step(
+        actor=SYSTEM, rollout=rollout, evidence_hash=rollout.evidence_hash, words=found.words
+    )
 
 
 def _abort(rollout: Rollout, found: Decision) -> None:
@@ -185,6 +234,7 @@ _EFFECTS: Mapping[Effect, Callable[[Rollout, Decision], None]] = {
     Effect.START: _start,
     Effect.SET_WEIGHT: _set_weight,
     Effect.START_SOAK: _start_soak,
+    Effect.PROMOTE: _promote,
     Effect.SWITCH: _switch,
     Effect.SWAP: _swap,
     Effect.START_DRAIN: _start_drain,

@@ -7,12 +7,11 @@ from django.db import transaction
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Rollout
 from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import actions, analysis, desired, rollout_states
+from deployments.services import actions, analysis, evidence_rows, promoting, rollout_states
 from deployments.services.rollout_steps import plan_of
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.audit.actions import AuditAction
 from portal.core.errors import Conflict, Invalid
 
 _LONGEST_REASON = 500
@@ -26,23 +25,7 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
     found = _same_evidence(rollout, evidence_hash)
     if not found.readiness.is_promotable:
         raise Conflict(f"Not promotable: {found.readiness.words}.", code="not_promotable")
-    if rollout.step_index + 1 == len(rollout.steps):
-        return _promote_to_all(actor, rollout, evidence_hash, action=actions.ROLLOUT_PROMOTED)
-    index = rollout.step_index + 1
-    weight = rollout.steps[index]["weight"]
-    before = rollout.steps[rollout.step_index]["weight"]
-    with transaction.atomic():
-        rollout_states.move(
-            actor=actor,
-            rollout=rollout,
-            to=RolloutPhase.RUNNING,
-            action=actions.ROLLOUT_PROMOTED,
-            words=f"promoted {before} → {weight} %",
-            step_index=index,
-            evidence=evidence_hash,
-        )
-        desired.set_weight(rollout_states.reload(rollout), weight)
-    return rollout
+    return promoting.one_step(actor=actor, rollout=rollout, evidence_hash=evidence_hash)
 
 
 def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
@@ -54,7 +37,9 @@ def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollou
         words = f"{', '.join(failing)} fails; abort, or wait until it passes."
         raise Conflict(words, code="not_promotable")
     action = actions.ROLLOUT_PROMOTED_FULLY
-    return _promote_to_all(actor, rollout, evidence_hash, action=action)
+    return promoting.to_all(
+        actor=actor, rollout=rollout, evidence_hash=evidence_hash, action=action
+    )
 
 
 def pause(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
@@ -138,31 +123,15 @@ def _visible(actor: User, rollout_id: int) -> Rollout:
 def _same_evidence(rollout: Rollout, shown: str) -> analysis.Analysis:
     """Judged anew at the moment of the click, and stored, so that the page shows why it was refused."""
     found = analysis.analyse(rollout, plan_of(rollout))
-    analysis.store(rollout, found)
+    evidence_rows.store(rollout, found)
     if shown != found.digest:
+        turned = evidence_rows.changed_words(rollout, shown=shown, now=found.guards)
+        what = f" ({turned})" if turned else ""
         raise Conflict(
-            "The evidence has changed since you saw it: look again, then decide.",
+            f"The evidence has changed since you saw it{what}: look again, then decide.",
             code="evidence_changed",
         )
     return found
-
-
-def _promote_to_all(
-    actor: User, rollout: Rollout, evidence_hash: str, *, action: AuditAction
-) -> Rollout:
-    with transaction.atomic():
-        rollout_states.move(
-            actor=actor,
-            rollout=rollout,
-            to=RolloutPhase.PROMOTING,
-            action=action,
-            words="promoted to all requests",
-            evidence=evidence_hash,
-        )
-        deployment = rollout_states.reload(rollout)
-        if deployment.candidate_weight != 100:
-            desired.set_weight(deployment, 100)
-    return rollout
 
 
 def _clean(reason: str) -> str:

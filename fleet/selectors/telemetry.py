@@ -33,13 +33,19 @@ _CURRENT = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle."""
+    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle.
+
+    Of the pod time, `busy_ms` were spent executing. The sums of durations are over successes.
+    """
 
     success: int
     failure: int
     inferences: int
     observed_ms: int
     latest_at: datetime | None
+    duration_us: int = 0
+    queue_us: int = 0
+    busy_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,9 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
         inferences=counters.inference_count,
         observed_ms=sum(one.observed_ms for one in found),
         latest_at=max(latest, default=None),
+        duration_us=counters.request_duration_us,
+        queue_us=counters.queue_duration_us,
+        busy_ms=sum(one.busy_ms for one in found),
     )
 
 

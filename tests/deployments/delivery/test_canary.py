@@ -41,10 +41,10 @@ def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> Non
 
 def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> None:
     deployment, rollout = start(world)
-    world.clock.move(50)
+    world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    soak(world, deployment)
+    world.look(deployment)
     shown = view(world, rollout)
     assert shown.is_promotable, shown.promotable_reason
     assert (shown.stable_requests, shown.candidate_requests) == (900, 100)
@@ -77,12 +77,29 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert Workload.objects.get(name="detector-r1").retired_at is not None
 
 
-def test_a_failing_candidate_cannot_be_promoted(world: World) -> None:
+def test_a_failing_candidate_goes_home_by_itself_and_says_why(world: World) -> None:
     deployment, rollout = start(world)
-    world.clock.move(50)
+    world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 80, failure=40)
-    soak(world, deployment)
+    world.look(deployment)
+
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.ABORTING
+    assert Deployment.objects.get().candidate_weight == 0
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+    aborted = RolloutEvent.objects.get(kind="aborting")
+    assert aborted.message == "aborted: error ratio: worse than allowed: 40 of 120 requests failed"
+    assert [guard["verdict"] for guard in aborted.data["evidence"]] == ["pass", "fail", "pass"]
+    assert not AuditEvent.objects.filter(action__startswith="rollout.promoted").exists()
+
+
+def test_a_wrong_split_blocks_promotion_but_is_not_the_candidates_fault(world: World) -> None:
+    deployment, rollout = start(world)
+    world.clock.move(111)
+    send(world, "detector-r1", 500)
+    send(world, "detector-r2", 500)
+    world.look(deployment)
     shown = view(world, rollout)
 
     for act in (rollouts.promote, rollouts.promote_fully):
@@ -90,18 +107,21 @@ def test_a_failing_candidate_cannot_be_promoted(world: World) -> None:
             act(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
         assert refusal.value.code == "not_promotable"
 
-    assert not shown.is_promotable
+    assert shown.guards[0].words == (
+        "the candidate got 500 of 1,000 requests; 10 % were asked for, "
+        "so the split is not what was asked for"
+    )
+    assert Rollout.objects.get().phase == RolloutPhase.RUNNING
     assert Deployment.objects.get().candidate_weight == 10
-    assert not AuditEvent.objects.filter(action__startswith="rollout.promoted").exists()
 
 
 def test_too_little_traffic_waits_and_says_so(world: World) -> None:
     deployment, rollout = start(world)
-    world.clock.move(50)
+    world.clock.move(111)
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
 
-    soak(world, deployment)
+    world.look(deployment)
 
     shown = view(world, rollout)
     assert not shown.is_promotable
@@ -121,10 +141,10 @@ def test_missing_metrics_neither_promote_nor_abort(world: World) -> None:
 
 def test_a_verdict_that_turned_since_it_was_shown_refuses_the_click(world: World) -> None:
     deployment, rollout = start(world)
-    world.clock.move(50)
+    world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    soak(world, deployment)
+    world.look(deployment)
     shown = view(world, rollout)
     world.clock.move(5)
     send(world, "detector-r2", 5, failure=500)
@@ -142,16 +162,16 @@ def test_of_two_leads_who_click_at_once_one_wins(world: World, monkeypatch) -> N
     deployment, rollout = start(world, steps)
     world.look(deployment)
     shown = view(world, rollout)
-    from deployments.services import analysis
+    from deployments.services import evidence_rows
 
-    original = analysis.store
+    original = evidence_rows.store
 
     def other_lead_first(row, found):
         original(row, found)
-        monkeypatch.setattr(analysis, "store", original)
+        monkeypatch.setattr(evidence_rows, "store", original)
         rollouts.promote(actor=world.lead2, rollout_id=row.pk, evidence_hash=shown.evidence_hash)
 
-    monkeypatch.setattr(analysis, "store", other_lead_first)
+    monkeypatch.setattr(evidence_rows, "store", other_lead_first)
     with pytest.raises(Conflict) as refusal:
         rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import evidence, health, progress, reconciliation
-from deployments.domain.evidence import Counts
+from deployments.domain import health, progress, reconciliation
 from deployments.domain.progress import Progress
 from deployments.domain.reconciliation import Next, Seen, Step, Wanted
 from deployments.domain.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
@@ -211,34 +210,3 @@ def test_the_next_effect_keeps_the_order_that_is_the_safety(
     wanted: Wanted, seen: Seen, expected: Next
 ) -> None:
     assert reconciliation.decide(wanted, seen) == expected
-
-
-@pytest.mark.parametrize(
-    ("stable", "candidate", "verdicts"),
-    [
-        (Counts(900, 0, 4.0), Counts(100, 0, 4.0), ["pass", "pass", "pass"]),
-        (Counts(500, 0, 4.0), Counts(500, 0, 4.0), ["fail", "pass", "pass"]),
-        (Counts(900, 0, 4.0), Counts(95, 5, 4.0), ["pass", "fail", "pass"]),
-        (Counts(900, 0, 20.0), Counts(100, 0, 31.0), ["pass", "pass", "fail"]),
-        (Counts(900, 0, 1.0), Counts(100, 0, 5.9), ["pass", "pass", "pass"]),
-        (Counts(9, 0, 4.0), Counts(1, 0, 4.0), ["pass"] + ["not enough data"] * 2),
-        (Counts(), Counts(), ["not enough data"] * 3),
-        (Counts(0, 0), Counts(0, 0), ["not enough data"] * 3),
-        (Counts(900, 0, None), Counts(100, 0, None), ["pass", "pass", "not enough data"]),
-    ],
-)
-def test_verdicts_at_ten_percent(stable: Counts, candidate: Counts, verdicts: list[str]) -> None:
-    guards = evidence.judge(weight=10, min_requests=100, stable=stable, candidate=candidate)
-
-    assert [guard.verdict for guard in guards] == verdicts
-
-
-def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
-    def digest(candidate: Counts) -> str:
-        guards = evidence.judge(
-            weight=10, min_requests=10, stable=Counts(900, 0, 4.0), candidate=candidate
-        )
-        return evidence.digest(rollout_id=1, step_index=0, phase="running", guards=guards)
-
-    assert digest(Counts(100, 0, 4.0)) == digest(Counts(101, 0, 4.1))
-    assert digest(Counts(100, 0, 4.0)) != digest(Counts(90, 20, 4.0))

@@ -16,7 +16,8 @@ from hypothesis.stateful import (
 )
 
 from deployments.domain import rollouts
-from deployments.domain.rollouts import Effect, RolloutObservation, RolloutPlan, Step
+from deployments.domain.rollout_steps import Step
+from deployments.domain.rollouts import Effect, RolloutObservation, RolloutPlan
 from deployments.domain.states import ROLLOUT, RolloutPhase
 
 _DEADLINES = {

@@ -1,0 +1,203 @@
+"""The sequential tests of one step: what they know, and what one more interval adds to it.
+
+Pure: `advance` takes what was stored and the increases since, and returns what to store. Each step
+begins anew, with its share of alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deployments.domain import analysis_sums, sequential
+from deployments.domain.analysis_sums import NO_FACTS, NO_SUMS, Facts, Sums
+from deployments.domain.guards import GuardLimit, Metric
+from deployments.domain.sequential import Wealth
+
+
+@dataclass(frozen=True, slots=True)
+class Bets:
+    """One test of one limit, in both directions; `hits` of its `trials` were worse than allowed."""
+
+    worse: Wealth = field(default_factory=sequential.suspicion)
+    within: Wealth = field(default_factory=sequential.confidence)
+    hits: int = 0
+    trials: int = 0
+
+    def bet(self, *, hits: int, trials: int, chance: float) -> Bets:
+        return Bets(
+            worse=self.worse.bet(hits=hits, trials=trials, chance=chance),
+            within=self.within.bet(hits=hits, trials=trials, chance=chance),
+            hits=self.hits + hits,
+            trials=self.trials + trials,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "worse": self.worse.to_json(),
+            "within": self.within.to_json(),
+            "hits": self.hits,
+            "trials": self.trials,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One interval of both sides, or all that a step saw of them."""
+
+    stable: Sums = NO_SUMS
+    candidate: Sums = NO_SUMS
+
+    def __add__(self, other: Side) -> Side:
+        return Side(self.stable + other.stable, self.candidate + other.candidate)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"stable": self.stable.to_json(), "candidate": self.candidate.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class StepTests:
+    """`waiting` is the interval that has too few requests to compare means yet, of both sides;
+    `alone` the same of the candidate by itself, for absolute limits.
+    """
+
+    total: Side = field(default_factory=Side)
+    waiting: Side = field(default_factory=Side)
+    alone: Sums = NO_SUMS
+    bets: Mapping[str, Bets] = field(default_factory=dict)
+
+    def of(self, name: str) -> Bets:
+        return self.bets.get(name, Bets())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "total": self.total.to_json(),
+            "waiting": self.waiting.to_json(),
+            "alone": self.alone.to_json(),
+            "bets": {name: bets.to_json() for name, bets in self.bets.items()},
+        }
+
+
+def max_test(metric: Metric) -> str:
+    return f"{metric}.max"
+
+
+def ratio_test(metric: Metric) -> str:
+    return f"{metric}.ratio"
+
+
+def floor_test(metric: Metric) -> str:
+    """Whether the candidate is above what a relative limit ignores."""
+    return f"{metric}.floor"
+
+
+def from_json(stored: Mapping[str, Any]) -> StepTests:
+    return StepTests(
+        total=_side(stored.get("total", {})),
+        waiting=_side(stored.get("waiting", {})),
+        alone=analysis_sums.from_json(stored.get("alone")),
+        bets={name: _bets(found) for name, found in stored.get("bets", {}).items()},
+    )
+
+
+def advance(
+    tests: StepTests,
+    interval: Side,
+    *,
+    limits: tuple[GuardLimit, ...],
+    stable: Facts = NO_FACTS,
+    candidate: Facts = NO_FACTS,
+) -> StepTests:
+    bets = dict(tests.bets)
+    for limit in limits:
+        if limit.metric == Metric.ERROR_RATE:
+            _bet_on_errors(bets, limit, interval)
+    waiting, alone = tests.waiting + interval, tests.alone + interval.candidate
+    if alone.success >= sequential.SIGN_REQUESTS:
+        for limit in _compared(limits):
+            _bet_on_max(bets, limit, alone, candidate)
+        alone = Sums()
+    if min(waiting.stable.success, waiting.candidate.success) >= sequential.SIGN_REQUESTS:
+        for limit in _compared(limits):
+            _bet_on_ratio(bets, limit, waiting, stable, candidate)
+        waiting = Side()
+    return replace(tests, total=tests.total + interval, waiting=waiting, alone=alone, bets=bets)
+
+
+def _compared(limits: tuple[GuardLimit, ...]) -> list[GuardLimit]:
+    """Means over intervals. Errors are counted, and memory is measured, not sampled."""
+    direct = (Metric.ERROR_RATE, Metric.GPU_MEMORY)
+    return [limit for limit in limits if limit.metric not in direct]
+
+
+def _bet_on_errors(bets: dict[str, Bets], limit: GuardLimit, interval: Side) -> None:
+    mine, others = interval.candidate, interval.stable
+
+    def of_requests(name: str, most: float) -> None:
+        bets[name] = bets.get(name, Bets()).bet(
+            hits=mine.failure, trials=mine.requests, chance=most
+        )
+
+    if limit.max is not None:
+        of_requests(max_test(limit.metric), limit.max)
+    if limit.max_ratio is None:
+        return
+    if limit.ignore_below:
+        of_requests(floor_test(limit.metric), limit.ignore_below)
+    failures = mine.failure + others.failure
+    if failures:
+        chance = sequential.share_of_failures(
+            ratio=limit.max_ratio, candidate=mine.requests, stable=others.requests
+        )
+        name = ratio_test(limit.metric)
+        bets[name] = bets.get(name, Bets()).bet(hits=mine.failure, trials=failures, chance=chance)
+
+
+def _bet_on_max(bets: dict[str, Bets], limit: GuardLimit, alone: Sums, facts: Facts) -> None:
+    value = analysis_sums.value_of(limit.metric, alone, facts)
+    if limit.max is not None and value is not None:
+        _bet_on_sign(bets, max_test(limit.metric), is_worse=value > limit.max)
+
+
+def _bet_on_ratio(
+    bets: dict[str, Bets], limit: GuardLimit, interval: Side, stable: Facts, candidate: Facts
+) -> None:
+    mine = analysis_sums.value_of(limit.metric, interval.candidate, candidate)
+    base = analysis_sums.value_of(limit.metric, interval.stable, stable)
+    if mine is not None and base is not None and (most := most_of(limit, base)) is not None:
+        _bet_on_sign(bets, ratio_test(limit.metric), is_worse=mine > most)
+
+
+def _bet_on_sign(bets: dict[str, Bets], name: str, *, is_worse: bool) -> None:
+    bets[name] = bets.get(name, Bets()).bet(
+        hits=int(is_worse), trials=1, chance=sequential.SIGN_CHANCE
+    )
+
+
+def most_of(limit: GuardLimit, stable: float) -> float | None:
+    """What the relative limit allows beside such a stable revision.
+
+    A rate may always be as high as `ignore_below`; a mean may always lie that much above stable's.
+    """
+    if limit.max_ratio is None:
+        return None
+    if limit.metric == Metric.ERROR_RATE:
+        return max(limit.max_ratio * stable, limit.ignore_below)
+    return max(limit.max_ratio * stable, stable + limit.ignore_below)
+
+
+def _side(stored: Mapping[str, Any]) -> Side:
+    return Side(
+        analysis_sums.from_json(stored.get("stable")),
+        analysis_sums.from_json(stored.get("candidate")),
+    )
+
+
+def _bets(stored: Mapping[str, Any]) -> Bets:
+    return Bets(
+        worse=sequential.suspicion(stored["worse"]),
+        within=sequential.confidence(stored["within"]),
+        hits=stored["hits"],
+        trials=stored["trials"],
+    )

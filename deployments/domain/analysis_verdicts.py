@@ -1,0 +1,184 @@
+"""From the tests of a step to verdicts in words, each with the numbers that led to it.
+
+- fail: a sequential test says that the candidate is worse than allowed. It stays so for the step.
+- pass: a test says that it is within the limit; or, unless the plan is strict, as many requests as
+  the step asks for were seen, the figure is within the limit and no test says otherwise.
+- not enough data: everything else, above all missing numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployments.domain import analysis, analysis_sums, sequential
+from deployments.domain.analysis import Bets, StepTests
+from deployments.domain.analysis_sums import NO_FACTS, Facts
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.guards import KINDS, GuardLimit, Metric
+from deployments.domain.metric_words import limit_words, value_words
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
+
+    tests: StepTests
+    alpha: float
+    is_strict: bool
+    min_requests: int
+    stable: Facts = NO_FACTS
+    candidate: Facts = NO_FACTS
+    unknown: str = ""
+
+    @property
+    def n(self) -> int:
+        return self.tests.total.candidate.requests
+
+
+def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[Guard, ...]:
+    return tuple(_judge(limit, by) for limit in limits)
+
+
+def alpha_of_one_test(alpha: float, *, tests: int, steps: int) -> float:
+    """Bonferroni: the chances of all tests of all steps together stay within alpha."""
+    return alpha / max(1, tests * steps)
+
+
+def _judge(limit: GuardLimit, by: Judging) -> Guard:
+    total, metric = by.tests.total, limit.metric
+    mine = analysis_sums.value_of(metric, total.candidate, by.candidate)
+    base = analysis_sums.value_of(metric, total.stable, by.stable)
+    verdict, words = _verdict(limit, by, mine=mine, base=base)
+    return Guard(
+        guard=KINDS[metric].label,
+        stable=value_words(metric, base),
+        candidate=value_words(metric, mine),
+        limit=limit_words(limit, base),
+        n=None if by.unknown and not by.n else by.n,
+        verdict=verdict,
+        words=words,
+        source=KINDS[metric].source,
+        statistic=_statistic(limit, by),
+    )
+
+
+def _verdict(
+    limit: GuardLimit, by: Judging, *, mine: float | None, base: float | None
+) -> tuple[Verdict, str]:
+    if by.unknown:
+        return Verdict.NOT_ENOUGH, by.unknown
+    if limit.metric == Metric.GPU_MEMORY:
+        return _measured(limit, mine)
+    if is_worse(limit, by):
+        return Verdict.FAILED, _worse_words(limit, by, mine, base)
+    if mine is not None and is_within(limit, by):
+        return Verdict.PASSED, f"shown to be within the limit; {_seen_words(limit, by)}"
+    missing = _missing_words(limit, by, mine, base)
+    if missing:
+        return Verdict.NOT_ENOUGH, missing
+    return Verdict.PASSED, f"no test says worse; {_seen_words(limit, by)}"
+
+
+def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: float | None) -> str:
+    """What is lacking for a pass without proof; empty when nothing is."""
+    if mine is None:
+        return _nothing_words(limit, by)
+    if by.n < by.min_requests:
+        return f"{by.n:,} of {by.min_requests:,} requests so far"
+    if limit.max_ratio is not None and base is None:
+        return "the stable revision has no numbers to compare with"
+    if not _is_allowed(limit, mine, base):
+        return f"above the limit, but it may be chance; {_seen_words(limit, by)}"
+    return f"not yet shown to be within the limit; {_seen_words(limit, by)}" if by.is_strict else ""
+
+
+def is_worse(limit: GuardLimit, by: Judging) -> bool:
+    """Whether any of its tests has ever said worse than allowed at this step."""
+    return _p_of_max(limit, by) <= by.alpha or _p_of_ratio(limit, by) <= by.alpha
+
+
+def is_within(limit: GuardLimit, by: Judging) -> bool:
+    """Whether the tests of all its limits say so now."""
+    needed = 1 / by.alpha
+    if limit.max is not None:
+        found = by.tests.of(analysis.max_test(limit.metric)).within.value
+        if found < needed:
+            return False
+    if limit.max_ratio is None:
+        return True
+    is_low = by.tests.of(analysis.floor_test(limit.metric)).within.value >= needed
+    return is_low or by.tests.of(analysis.ratio_test(limit.metric)).within.value >= needed
+
+
+def _p_of_max(limit: GuardLimit, by: Judging) -> float:
+    if limit.max is None:
+        return 1.0
+    return _p_of(by.tests.of(analysis.max_test(limit.metric)))
+
+
+def _p_of_ratio(limit: GuardLimit, by: Judging) -> float:
+    """Allowed is being below the ratio or below what is ignored, so both must be refuted."""
+    if limit.max_ratio is None:
+        return 1.0
+    found = _p_of(by.tests.of(analysis.ratio_test(limit.metric)))
+    if limit.metric != Metric.ERROR_RATE or not limit.ignore_below:
+        return found
+    return max(found, _p_of(by.tests.of(analysis.floor_test(limit.metric))))
+
+
+def _p_of(bets: Bets) -> float:
+    return min(1.0, 1 / bets.worse.peak)
+
+
+def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
+    most = None if base is None else analysis.most_of(limit, base)
+    return (limit.max is None or mine <= limit.max) and (most is None or mine <= most)
+
+
+def _measured(limit: GuardLimit, mine: float | None) -> tuple[Verdict, str]:
+    """One look at what is held is enough: it is a fact, not a sample."""
+    if mine is None:
+        return Verdict.NOT_ENOUGH, "nothing measures the GPU memory of the candidate"
+    if limit.max is not None and mine > limit.max:
+        return Verdict.FAILED, "it held more GPU memory than the limit"
+    return Verdict.PASSED, "it never held more than the limit"
+
+
+def _nothing_words(limit: GuardLimit, by: Judging) -> str:
+    if by.n == 0:
+        return "no requests were counted at this step yet"
+    if limit.metric == Metric.COST_PER_1000 and by.candidate.usd_per_gpu_hour is None:
+        return "the price of its node is not known"
+    return "nothing was measured of it yet"
+
+
+def _worse_words(limit: GuardLimit, by: Judging, mine: float | None, base: float | None) -> str:
+    seen = _seen_words(limit, by)
+    if not base or mine is None:
+        return f"worse than allowed: {seen}"
+    if limit.metric == Metric.ERROR_RATE:
+        return f"worse than allowed: {seen}, {mine / base:.1f} times as often as stable"
+    return f"worse than allowed: {mine / base - 1:+.0%} against stable; {seen}"
+
+
+def _seen_words(limit: GuardLimit, by: Judging) -> str:
+    if limit.metric == Metric.ERROR_RATE:
+        mine = by.tests.total.candidate
+        return f"{mine.failure:,} of {mine.requests:,} requests failed"
+    names = (analysis.ratio_test(limit.metric), analysis.max_test(limit.metric))
+    found = max((by.tests.of(name) for name in names), key=lambda bets: bets.trials)
+    if not found.trials:
+        return "no interval had enough requests to compare yet"
+    return f"worse than the limit in {found.hits:,} of {found.trials:,} intervals"
+
+
+def _statistic(limit: GuardLimit, by: Judging) -> str:
+    if limit.metric == Metric.GPU_MEMORY:
+        return ""
+    p = min(_p_of_max(limit, by), _p_of_ratio(limit, by))
+    words = f"always-valid p {p:.2g}, aborts at {by.alpha:.2g}"
+    if limit.metric != Metric.ERROR_RATE or not by.n:
+        return words
+    failures = by.tests.total.candidate.failure
+    bound = sequential.upper_bound(failures=failures, requests=by.n, alpha=0.01)
+    return f"{words}; the rate is below {bound:.2%} (99 % confidence at any look)"

@@ -1,0 +1,45 @@
+"""Guarded figures and their limits, as people read them."""
+
+from __future__ import annotations
+
+from deployments.domain import analysis
+from deployments.domain.guards import KINDS, GuardLimit, Metric
+
+
+def value_words(metric: Metric, value: float | None) -> str:
+    if value is None:
+        return "not known"
+    if metric == Metric.ERROR_RATE:
+        return f"{value:.2%}"
+    if metric == Metric.GPU_UTILISATION:
+        return f"{value:.0%}"
+    if metric == Metric.THROUGHPUT_PER_GPU:
+        # Held as busy GPU milliseconds per inference.
+        return f"{1000 / value:,.0f}/s" if value else "not known"
+    if metric == Metric.COST_PER_1000:
+        return f"${value:.4f}"
+    unit = KINDS[metric].unit
+    return f"{value:,.1f} {unit}"
+
+
+def limit_words(limit: GuardLimit, stable: float | None) -> str:
+    """For example "≤ 2.00% and ≤ 1.13% (1.25 times stable)"."""
+    metric, parts = limit.metric, []
+    if limit.max is not None:
+        parts.append(f"≤ {value_words(metric, limit.max)}")
+    if limit.max_ratio is not None:
+        parts.append(_ratio_words(limit, stable))
+    return " and ".join(parts)
+
+
+def _ratio_words(limit: GuardLimit, stable: float | None) -> str:
+    is_throughput = limit.metric == Metric.THROUGHPUT_PER_GPU
+    sign = "≥" if is_throughput else "≤"
+    rule = f"stable / {limit.max_ratio:g}" if is_throughput else f"{limit.max_ratio:g} times stable"
+    most = None if stable is None else analysis.most_of(limit, stable)
+    if most is None:
+        return f"{sign} {rule}"
+    if stable is not None and limit.max_ratio is not None and most > limit.max_ratio * stable:
+        floor = value_words(limit.metric, limit.ignore_below)
+        rule = floor if limit.metric == Metric.ERROR_RATE else f"stable + {floor}"
+    return f"{sign} {value_words(limit.metric, most)} ({rule})"

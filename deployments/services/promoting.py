@@ -1,0 +1,95 @@
+"""Letting traffic move on: to the next step, or all of it. Whoever decided is the actor."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from deployments.domain import rollout_plans
+from deployments.domain.states import RolloutPhase
+from deployments.models import Rollout
+from deployments.services import actions, aliases, desired, rollout_states, timeline
+from portal.accounts.models import User
+from portal.accounts.policy import SYSTEM, Actor
+from portal.audit.actions import AuditAction
+from portal.core.errors import DomainError
+
+
+def one_step(
+    *, actor: Actor, rollout: Rollout, evidence_hash: str, words: str = "promoted"
+) -> Rollout:
+    """Raises Conflict when the evidence is no longer the one decided on, or someone was first."""
+    if rollout.step_index + 1 == len(rollout.steps):
+        return to_all(
+            actor=actor,
+            rollout=rollout,
+            evidence_hash=evidence_hash,
+            action=actions.ROLLOUT_PROMOTED,
+            words=f"{words} to all requests",
+        )
+    index = rollout.step_index + 1
+    weight = rollout.steps[index]["weight"]
+    before = rollout.steps[rollout.step_index]["weight"]
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.RUNNING,
+            action=actions.ROLLOUT_PROMOTED,
+            words=f"{words} {before} → {weight} %",
+            step_index=index,
+            evidence=evidence_hash,
+        )
+        desired.set_weight(rollout_states.reload(rollout), weight)
+    return rollout
+
+
+def to_all(
+    *,
+    actor: Actor,
+    rollout: Rollout,
+    evidence_hash: str,
+    action: AuditAction,
+    words: str = "promoted to all requests",
+) -> Rollout:
+    with transaction.atomic():
+        rollout_states.move(
+            actor=actor,
+            rollout=rollout,
+            to=RolloutPhase.PROMOTING,
+            action=action,
+            words=words,
+            evidence=evidence_hash,
+        )
+        deployment = rollout_states.reload(rollout)
+        if deployment.candidate_weight != 100:
+            desired.set_weight(deployment, 100)
+    return rollout
+
+
+def move_alias(rollout: Rollout) -> None:
+    """In the name of the person who approved the plan, so that a protected alias needs a lead.
+
+    A refusal does not hold up the rollout: it is written where people look.
+    """
+    name = rollout_plans.from_json(rollout.plan).move_alias
+    if not name:
+        return
+    version = rollout.candidate_revision.version
+    try:
+        aliases.move(
+            actor=_approver_of(rollout),
+            team_slug=version.model.team.slug,
+            model_name=version.model.name,
+            alias=name,
+            number=version.number,
+        )
+        words = f"{version.model.name}@{name} now is {version.label}"
+    except DomainError as error:
+        words = f"{version.model.name}@{name} was not moved: {error.message}"
+    timeline.note_rollout(rollout=rollout, kind="alias", message=words, actor=SYSTEM)
+
+
+def _approver_of(rollout: Rollout) -> User:
+    approvals = rollout.change.approvals.filter(is_approved=True, void_reason="")
+    last = approvals.select_related("user").order_by("-at").first()
+    return last.user if last else rollout.requested_by

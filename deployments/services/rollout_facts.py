@@ -1,0 +1,36 @@
+"""What guards need that request counters do not tell: GPU memory and prices."""
+
+from __future__ import annotations
+
+from deployments.domain.analysis_sums import NO_FACTS, Facts
+from deployments.domain.guards import GuardLimit, Metric
+from deployments.models import Revision, Rollout
+from fleet.selectors import measured, serving_now
+from fleet.selectors.serving_now import WorkloadKey
+
+
+def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
+    """Only what a limit asks for: each costs a query at every reading."""
+    metrics = {limit.metric for limit in limits}
+    if not metrics & {Metric.GPU_MEMORY, Metric.COST_PER_1000}:
+        return NO_FACTS
+    deployment = rollout.deployment
+    name = f"{deployment.name}-r{revision.number}"
+    key = WorkloadKey(deployment.cluster_id, deployment.namespace, name)
+    return Facts(
+        gpu_memory_gib=_memory_gib(key) if Metric.GPU_MEMORY in metrics else None,
+        usd_per_gpu_hour=_price(key) if Metric.COST_PER_1000 in metrics else None,
+    )
+
+
+def _memory_gib(key: WorkloadKey) -> float | None:
+    peaks = measured.memory_peaks(namespace=key.namespace, names=[key.name])
+    return max((peak.mib for peak in peaks), default=0) / 1024 or None
+
+
+def _price(key: WorkloadKey) -> float | None:
+    """Of one GPU for an hour: a figure to compare with, not an amount that anyone is charged."""
+    held = serving_now.held_by([key]).get(key)
+    if held is None or held.usd_per_hour_amount is None or not held.gpus:
+        return None
+    return float(held.usd_per_hour_amount / held.gpus)

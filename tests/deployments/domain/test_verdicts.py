@@ -1,0 +1,275 @@
+"""Verdicts and their words: three answers, each with the numbers that led to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import analysis, analysis_verdicts, evidence, guards, rollout_plans
+from deployments.domain.analysis import Side, StepTests
+from deployments.domain.analysis_sums import NO_FACTS, Facts, Sums
+from deployments.domain.analysis_verdicts import Judging
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.guards import GuardLimit, Metric
+from deployments.domain.problems import Rejected
+
+FAIL, PASS, WAIT = Verdict.FAILED, Verdict.PASSED, Verdict.NOT_ENOUGH
+
+
+def sums(requests: int, failure: int = 0, ms: float = 4.0) -> Sums:
+    success = requests - failure
+    return Sums(
+        success=success,
+        failure=failure,
+        inferences=success,
+        duration_us=round(success * ms * 1000),
+        busy_ms=success,
+        observed_ms=5000,
+    )
+
+
+def seen(
+    stable: Sums,
+    candidate: Sums,
+    *,
+    intervals: int = 1,
+    limits: tuple[GuardLimit, ...] = guards.DEFAULTS,
+    facts: Facts = NO_FACTS,
+) -> StepTests:
+    tests = StepTests()
+    for _ in range(intervals):
+        stored = analysis.from_json(tests.to_json())
+        assert stored == tests
+        tests = analysis.advance(
+            stored, Side(stable, candidate), limits=limits, stable=facts, candidate=facts
+        )
+    return tests
+
+
+def judge(
+    tests: StepTests,
+    *,
+    limits: tuple[GuardLimit, ...] = guards.DEFAULTS,
+    min_requests: int = 100,
+    is_strict: bool = False,
+    unknown: str = "",
+    facts: Facts = NO_FACTS,
+) -> list[Guard]:
+    by = Judging(
+        tests=tests,
+        alpha=0.01 / 8,
+        is_strict=is_strict,
+        min_requests=min_requests,
+        stable=facts,
+        candidate=facts,
+        unknown=unknown,
+    )
+    return list(analysis_verdicts.judge(limits, by))
+
+
+@pytest.mark.parametrize(
+    ("stable", "candidate", "intervals", "verdicts"),
+    [
+        (sums(900), sums(100), 1, [PASS, PASS]),
+        (sums(900), sums(10), 1, [WAIT, WAIT]),
+        (sums(900, 9), sums(100, 1), 20, [PASS, PASS]),
+        (sums(900), sums(100, 3), 1, [WAIT, PASS]),
+        (sums(900), sums(100, 3), 6, [FAIL, PASS]),
+        (sums(900, ms=20), sums(100, ms=28), 1, [PASS, WAIT]),
+        (sums(900, ms=20), sums(100, ms=28), 20, [PASS, FAIL]),
+        # 25 % is allowed, and so is anything that is 2 ms slower at most.
+        (sums(900, ms=20), sums(100, ms=24), 100, [PASS, PASS]),
+        (sums(900, ms=1), sums(100, ms=2.9), 100, [PASS, PASS]),
+        (sums(0), sums(100), 1, [WAIT, WAIT]),
+        (sums(0), sums(0), 1, [WAIT, WAIT]),
+    ],
+)
+def test_verdicts_on_errors_and_latency(
+    stable: Sums, candidate: Sums, intervals: int, verdicts: list[Verdict]
+) -> None:
+    found = judge(seen(stable, candidate, intervals=intervals))
+
+    assert [guard.verdict for guard in found] == verdicts
+
+
+def test_words_carry_the_numbers() -> None:
+    errors, latency = judge(seen(sums(900, 9, ms=20), sums(100, 6, ms=28), intervals=20))
+
+    assert (errors.verdict, errors.n) == (FAIL, 2000)
+    assert errors.words == (
+        "worse than allowed: 120 of 2,000 requests failed, 6.0 times as often as stable"
+    )
+    assert (errors.stable, errors.candidate) == ("1.00%", "6.00%")
+    assert errors.limit == "≤ 1.25% (1.25 times stable)"
+    assert errors.source == "Triton request counters"
+    assert "99 % confidence at any look" in errors.statistic
+    assert latency.words == (
+        "worse than allowed: +40% against stable; worse than the limit in 20 of 20 intervals"
+    )
+    assert latency.source == "Triton counters, mean"
+
+
+def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
+    strict = judge(seen(sums(900), sums(100), intervals=2), is_strict=True)
+    later = judge(seen(sums(900), sums(100), intervals=40), is_strict=True)
+
+    assert [guard.verdict for guard in strict] == [WAIT, WAIT]
+    assert strict[0].words == "not yet shown to be within the limit; 0 of 200 requests failed"
+    assert [guard.verdict for guard in later] == [PASS, PASS]
+    assert later[0].words == "shown to be within the limit; 0 of 4,000 requests failed"
+
+
+def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None:
+    tests = seen(sums(900), sums(100, 50), intervals=5)
+
+    found = judge(tests, unknown="no reading of the candidate since 12:00:00 UTC")
+
+    assert {guard.verdict for guard in found} == {WAIT}
+    assert {guard.words for guard in found} == {"no reading of the candidate since 12:00:00 UTC"}
+
+
+def test_a_failed_guard_stays_failed_for_the_step() -> None:
+    bad = seen(sums(900), sums(100, 50), intervals=2)
+    better = analysis.advance(bad, Side(sums(90_000), sums(50_000)), limits=guards.DEFAULTS)
+
+    assert judge(better)[0].verdict == FAIL
+
+
+def test_absolute_limits_need_no_stable_revision() -> None:
+    limits = (
+        GuardLimit(Metric.ERROR_RATE, max=0.02),
+        GuardLimit(Metric.LATENCY_MEAN, max=10.0),
+        GuardLimit(Metric.GPU_UTILISATION, max=0.01),
+        GuardLimit(Metric.GPU_MEMORY, max=8.0),
+    )
+    facts = Facts(gpu_memory_gib=9.5)
+    tests = seen(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
+
+    found = judge(tests, limits=limits, facts=facts)
+
+    assert [guard.verdict for guard in found] == [FAIL] * 4
+    assert found[3].words == "it held more GPU memory than the limit"
+    assert [guard.limit for guard in found] == ["≤ 2.00%", "≤ 10.0 ms", "≤ 1%", "≤ 8.0 GiB"]
+
+
+def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
+    """One tenth of the requests must not look like one tenth of the throughput."""
+    limits = (
+        GuardLimit(Metric.THROUGHPUT_PER_GPU, max_ratio=1.2),
+        GuardLimit(Metric.COST_PER_1000, max_ratio=1.2),
+    )
+    facts = Facts(usd_per_gpu_hour=3.6)
+    slow = Sums(success=100, inferences=100, busy_ms=200, observed_ms=5000)
+
+    same = judge(
+        seen(sums(900), sums(100), intervals=20, limits=limits, facts=facts),
+        limits=limits,
+        facts=facts,
+    )
+    worse = judge(
+        seen(sums(900), slow, intervals=20, limits=limits, facts=facts), limits=limits, facts=facts
+    )
+
+    assert [guard.verdict for guard in same] == [PASS, PASS]
+    assert [guard.verdict for guard in worse] == [FAIL, FAIL]
+    assert (worse[0].stable, worse[0].candidate) == ("1,000/s", "500/s")
+    assert (worse[1].stable, worse[1].candidate) == ("$0.0010", "$0.0020")
+    assert worse[0].limit == "≥ 833/s (stable / 1.2)"
+
+
+def test_without_a_price_the_cost_is_not_known() -> None:
+    limits = (GuardLimit(Metric.COST_PER_1000, max_ratio=1.2),)
+
+    (found,) = judge(seen(sums(900), sums(100), limits=limits), limits=limits)
+
+    assert (found.verdict, found.words) == (WAIT, "the price of its node is not known")
+
+
+@pytest.mark.parametrize(
+    ("weight", "stable", "candidate", "verdict"),
+    [
+        (10, 900, 100, PASS),
+        (10, 500, 500, FAIL),
+        (10, 9, 1, PASS),
+        (100, 3, 900, PASS),
+        (100, 300, 900, FAIL),
+        (10, None, 100, WAIT),
+        (10, 900, None, WAIT),
+        (10, 0, 0, WAIT),
+    ],
+)
+def test_the_observed_share_is_held_against_the_requested_one(
+    weight: int, stable: int | None, candidate: int | None, verdict: Verdict
+) -> None:
+    found = evidence.judge_share(weight=weight, stable=stable, candidate=candidate)
+
+    assert found.verdict == verdict
+    assert evidence.stopping([found]) == ()
+
+
+def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
+    def digest(candidate: Sums) -> str:
+        found = judge(seen(sums(900), candidate), min_requests=10)
+        return evidence.digest(rollout_id=1, step_index=0, phase="running", guards=found)
+
+    assert digest(sums(100)) == digest(sums(101, ms=4.1))
+    assert digest(sums(100)) != digest(sums(110, 20))
+
+
+def test_what_turned_is_said_in_words() -> None:
+    before = judge(seen(sums(900), sums(100)))
+    after = judge(seen(sums(900), sums(100, 9), intervals=2))
+
+    assert evidence.changed_words(before, before) == ""
+    assert evidence.changed_words(before, after) == (
+        "error ratio: pass → fail (worse than allowed: 18 of 200 requests failed)"
+    )
+    assert evidence.changed_words(before, after[:1]).endswith("; mean latency: no longer judged")
+
+
+@pytest.mark.parametrize(
+    ("plan", "field"),
+    [
+        ({"kind": "shadow"}, "kind"),
+        ({"guards": [{"metric": "p95", "max": 1}]}, "guards"),
+        ({"guards": [{"metric": "error_rate"}]}, "guards"),
+        ({"guards": [{"metric": "error_rate", "max": 1}]}, "guards"),
+        ({"guards": [{"metric": "error_rate", "max": 0}]}, "guards"),
+        ({"guards": [{"metric": "error_rate", "max": True}]}, "guards"),
+        ({"guards": [{"metric": "error_rate", "max": float("nan")}]}, "guards"),
+        ({"guards": [{"metric": "gpu_utilisation", "max_ratio": 2}]}, "guards"),
+        ({"guards": [{"metric": "throughput_per_gpu", "max": 2}]}, "guards"),
+        ({"guards": [{"metric": "error_rate", "max": 0.1}] * 2}, "guards"),
+        ({"analysis": {"alpha": 0.5}}, "analysis"),
+        ({"analysis": {"is_strict": 1}}, "analysis"),
+        ({"move_alias": "no good"}, "move_alias"),
+        ({"drain_seconds": 1}, "drain_seconds"),
+        ({"speed": 1}, "plan"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_refused_with_its_field(
+    plan: dict[str, object], field: str
+) -> None:
+    with pytest.raises(Rejected) as refusal:
+        rollout_plans.check(plan)
+
+    assert set(refusal.value.fields) == {field}
+
+
+def test_a_plan_survives_its_row_and_old_rows_have_the_defaults() -> None:
+    asked = rollout_plans.check(
+        {
+            "kind": "blue-green",
+            "guards": [{"metric": "queue_time", "max": 20, "max_ratio": 2}],
+            "analysis": {"alpha": 0.05, "is_strict": True},
+            "move_alias": "champion",
+            "drain_seconds": 60,
+        }
+    )
+
+    assert rollout_plans.from_json(asked.to_json()) == asked
+    assert asked.tests == 2
+    assert rollout_plans.from_json({}) == rollout_plans.check({})
+    assert [limit.metric for limit in rollout_plans.from_json({}).guards] == [
+        Metric.ERROR_RATE,
+        Metric.LATENCY_MEAN,
+    ]
