@@ -1,4 +1,5 @@
 from deployments.api.delivery_urls import urlpatterns as delivery
+from deployments.api.quality_urls import urlpatterns as quality
 from deployments.api.registry_urls import urlpatterns as registry
 
-urlpatterns = [*registry, *delivery]
+urlpatterns = [*registry, *delivery, *quality]

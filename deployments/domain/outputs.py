@@ -97,9 +97,11 @@ def read_one(row: object) -> Output:
     if not isinstance(row, Mapping) or not isinstance(row.get("name"), str):
         raise BadOutputs("an output has no name")
     name = row["name"]
-    datatype, shape, data = row.get("datatype"), row.get("shape"), row.get("data")
-    is_shape = isinstance(shape, list) and all(_is_size(size) for size in shape)
-    if not isinstance(datatype, str) or not is_shape or not isinstance(data, list):
+    datatype: Any = row.get("datatype")
+    shape: Any = row.get("shape")
+    data: Any = row.get("data")
+    is_list = isinstance(shape, list) and isinstance(data, list)
+    if not isinstance(datatype, str) or not is_list or not all(map(_is_size, shape)):
         raise BadOutputs(f"{name} needs a datatype, a shape and data as a list")
     flat = tuple(_flatten(data))
     if len(flat) != math.prod(shape):

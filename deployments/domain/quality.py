@@ -126,7 +126,7 @@ def _lengths(values: Sequence[Any]) -> Summary:
 
 def _bucket(length: int) -> int:
     """Two leading digits: 0 to 99 as they are, 1,234 as 1,200."""
-    step = 10 ** max(0, len(str(length)) - 2)
+    step: int = 10 ** max(0, len(str(length)) - 2)
     return length // step * step
 
 

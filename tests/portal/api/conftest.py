@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.models import Alias, Deployment, Rollout
-from deployments.services import changes
+from deployments.services import changes, golden_requests
 from portal.accounts import tokens
 from portal.core import clock
 from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
@@ -37,6 +37,15 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         model=world.version1.model, name="champion", version=world.version1, moved_at=clock.now()
     )
     token = tokens.make(actor=world.admin, name="notebook", days=7)
+    output = {"name": "y", "datatype": "FP32", "shape": [1], "data": [2.0]}
+    golden = golden_requests.save(
+        actor=world.member,
+        team_slug="vision",
+        model_name=world.version1.model.name,
+        name="one",
+        request={"inputs": [{**output, "name": "x"}]},
+        expected=[output],
+    )
     names = {
         "slug": "vision",
         "team": "vision",
@@ -50,5 +59,6 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         "change_id": change.pk,
         "rollout_id": Rollout.objects.get().pk,
         "token_id": token.row.pk,
+        "golden_id": golden.pk,
     }
     return FullWorld(world, deployment, names)

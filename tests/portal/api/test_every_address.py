@@ -60,6 +60,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "version_id": "version_id",
         "steps": STEPS,
     },
+    "post models/{team}/{name}/golden-requests": {
+        "name": "other",
+        "request": {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]},
+        "expected": [{"name": "y", "datatype": "FP32", "shape": [1], "data": [2]}],
+    },
+    "post deployments/{deployment_id}/observations": {
+        "revision": 1,
+        "kind": "labels",
+        "values": ["cat"],
+    },
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},

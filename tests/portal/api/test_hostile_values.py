@@ -14,7 +14,22 @@ pytestmark = pytest.mark.django_db
 NUL, SURROGATE, HUGE = b"\\u0000", b"\\ud800", b"9" * 40
 DRAFT = b'"version_id": 1, "cluster_id": 1, "name": "x"'
 SPEC = b'"engine": "triton", "instance_type": "g5.xlarge"'
+TENSOR = b'{"name": "x", "datatype": "BYTES", "shape": [1], "data": ["a"]}'
+GOLDEN = "models/vision/detector/golden-requests"
+OBSERVATIONS = "deployments/{deployment_id}/observations"
 BODIES = [
+    (
+        "post",
+        GOLDEN,
+        b'{"name": "%s", "request": {"inputs": [' + TENSOR + b']}, "expected": [' + TENSOR + b"]}",
+    ),
+    (
+        "post",
+        GOLDEN,
+        b'{"name": "x", "request": {"inputs": [' + TENSOR + b'], "parameters": {"%s": 1}}, '
+        b'"expected": [' + TENSOR + b"]}",
+    ),
+    ("post", OBSERVATIONS, b'{"revision": 1, "kind": "labels", "values": ["%s"]}'),
     ("patch", "versions/{version_id}", b'{"metadata": {"notes": "%s"}}'),
     ("patch", "versions/{version_id}", b'{"metadata": {"free_text": "%s"}}'),
     ("patch", "versions/{version_id}", b'{"metadata": {"%s": "x"}}'),
@@ -38,6 +53,15 @@ BODIES = [
     ("put", "teams/vision/members/member", b'{"role": "%s"}'),
 ]
 NUMBERS = [
+    (
+        "post",
+        GOLDEN,
+        b'{"name": "x", "version_id": %s, "request": {"inputs": [' + TENSOR + b"]}, "
+        b'"expected": [' + TENSOR + b"]}",
+    ),
+    ("post", OBSERVATIONS, b'{"revision": %s, "kind": "lengths", "values": [1]}'),
+    ("post", OBSERVATIONS, b'{"revision": 1, "kind": "lengths", "values": [%s]}'),
+    ("post", OBSERVATIONS, b'{"revision": 1, "kind": "embeddings", "values": [[1, %s]]}'),
     ("post", "models/vision/detector/versions", b'{"filename": "x.onnx", "size_bytes": %s}'),
     ("patch", "versions/{version_id}", b'{"metadata": {"accuracy": %s}}'),
     ("put", "models/vision/detector/aliases/new", b'{"version": %s}'),
