@@ -18,6 +18,9 @@ class Facts:
     was_ready: bool
     is_late: bool
     is_retiring: bool = False
+    is_stopped: bool = False
+    # Workloads and pods that are still there of what was stopped.
+    leftovers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,9 @@ def assess(facts: Facts, *, now: DeploymentState) -> Health:
     """A state that may follow `now`."""
     if facts.is_retiring:
         return Health(now, "is being removed")
-    target = _target(facts)
+    if facts.is_stopped and facts.leftovers:
+        return Health(now, f"is being stopped; {facts.leftovers} objects are still there")
+    target = Health(DeploymentState.STOPPED, "") if facts.is_stopped else _target(facts)
     if target.state != now and target.state not in DEPLOYMENT[now]:
         return Health(DeploymentState.PROGRESSING, target.reason)
     return target

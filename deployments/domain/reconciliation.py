@@ -28,6 +28,8 @@ class Wanted:
     digests: Mapping[int, str]
     weights: Mapping[str, int]
     is_retiring: bool
+    # Nothing shall run and nothing answer, but it may start again.
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class Next:
 
 
 def decide(wanted: Wanted, seen: Seen) -> Next:
-    if wanted.is_retiring:
-        return _decide_retiring(seen)
+    if wanted.is_retiring or wanted.is_stopped:
+        return _decide_removing(wanted, seen)
     is_route_wrong = wanted.weights != seen.weights
     if is_route_wrong and seen.weights is not None:
         return Next(Step.PUSH_ROUTE)
@@ -64,9 +66,10 @@ def decide(wanted: Wanted, seen: Seen) -> Next:
     return Next(Step.NONE)
 
 
-def _decide_retiring(seen: Seen) -> Next:
+def _decide_removing(wanted: Wanted, seen: Seen) -> Next:
     if seen.weights is not None:
         return Next(Step.DELETE_ROUTE)
     for number in sorted(seen.digests):
         return Next(Step.DELETE_REVISION, number)
-    return Next(Step.NONE if seen.is_going else Step.FINISH_RETIRING)
+    is_over = wanted.is_retiring and not seen.is_going
+    return Next(Step.FINISH_RETIRING if is_over else Step.NONE)

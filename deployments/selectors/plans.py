@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 
-from deployments.domain import serving_files, signatures, specs
+from deployments.domain import scales, serving_files, signatures, specs
 from deployments.domain.approvals import Requirement
 from deployments.domain.manifests import revision as revision_manifests
 from deployments.domain.manifests import routes
@@ -56,14 +55,7 @@ def place_for(*, team: str, name: str, deployment_id: int, cluster: Any) -> Plac
 def spec_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> ServingSpec:
     """With the replicas that were approved since the revision was made, or those of `scale`."""
     wanted = revision.deployment.scale if scale is None else scale
-    return scaled(specs.from_json(revision.spec), number=revision.number, scale=wanted)
-
-
-def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, int]) -> ServingSpec:
-    """A scale belongs to one revision and leaves every other one as it is."""
-    if scale.get("revision") != number:
-        return spec
-    return replace(spec, min_replicas=scale["min_replicas"], max_replicas=scale["max_replicas"])
+    return scales.scaled(specs.from_json(revision.spec), number=revision.number, scale=wanted)
 
 
 def spec_of_change(change: ChangeRequest) -> ServingSpec | None:

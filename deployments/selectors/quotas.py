@@ -7,11 +7,10 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from deployments.domain import specs
+from deployments.domain import scales, specs
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import plans
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
@@ -72,4 +71,4 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
 
 
 def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, int]) -> ServingSpec:
-    return plans.scaled(specs.from_json(spec), number=number, scale=scale)
+    return scales.scaled(specs.from_json(spec), number=number, scale=scale)

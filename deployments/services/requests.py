@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import names, rollout_plans, rollout_steps, specs
+from deployments.domain import names, rollout_plans, rollout_steps, scales, specs
 from deployments.domain.preflight import DeployDraft
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
@@ -121,7 +120,7 @@ def request_scale(
     stable = submitting.stable_of(deployment)
     now = plans.spec_of(stable)
     try:
-        spec = replace(now, min_replicas=min_replicas, max_replicas=max_replicas)
+        spec = scales.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
     except Rejected as error:
         raise preflight.as_invalid(error) from error
     if spec == now:
