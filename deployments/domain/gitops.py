@@ -1,0 +1,152 @@
+"""The folder of a namespace in a Git repository, as Argo CD and Flux read it.
+
+    clusters/<cluster>/<namespace>/kustomization.yaml
+                                  /_shared/<kind>-<name>.yaml
+                                  /<deployment>/<kind>-<name>.yaml
+
+Every change is a pure function from the files that are there to those that should be, so that it
+can be tried again on whatever somebody else pushed meanwhile. Secrets are never among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from deployments.domain.manifests import parts, routes
+from deployments.domain.manifests.parts import Manifest, to_yaml
+
+# Paths are relative to the namespace's folder.
+Files = Mapping[str, str]
+Change = Callable[[Files], Files]
+
+# No deployment can be called so.
+SHARED = "_shared"
+_KUSTOMIZATION = "kustomization.yaml"
+_HEADER = (
+    "# Written by Slipway. What is changed here by hand stays until the next change request.\n"
+)
+
+
+def folder_of(path: str, *, cluster: str, namespace: str) -> str:
+    return "/".join(part for part in (path, "clusters", cluster, namespace) if part)
+
+
+def push(deployment: str, manifests: Sequence[Manifest]) -> Change:
+    """Write these; a file of the same revision that is not among them goes."""
+    new = _files(deployment, manifests)
+    numbers = {number for one in manifests if (number := _revision(one))}
+
+    def change(files: Files) -> Files:
+        kept = {
+            path: text
+            for path, text in files.items()
+            if not (_is_in(path, deployment) and _revision_in(text) in numbers)
+        }
+        return _complete(kept | new)
+
+    return change
+
+
+def remove_revision(deployment: str, number: int) -> Change:
+    def change(files: Files) -> Files:
+        return _complete(
+            {
+                path: text
+                for path, text in files.items()
+                if not (_is_in(path, deployment) and _revision_in(text) == str(number))
+            }
+        )
+
+    return change
+
+
+def remove_route(deployment: str) -> Change:
+    gone = f"{deployment}/{routes.KIND.lower()}-{deployment}.yaml"
+
+    def change(files: Files) -> Files:
+        return _complete({path: text for path, text in files.items() if path != gone})
+
+    return change
+
+
+def remove_one(deployment: str, kind: str, name: str) -> Change:
+    gone = f"{deployment}/{kind.lower()}-{name}.yaml"
+
+    def change(files: Files) -> Files:
+        return _complete({path: text for path, text in files.items() if path != gone})
+
+    return change
+
+
+def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
+    """These and nothing else in the deployment's folder; without any, the folder goes."""
+    new = _files(deployment, manifests)
+
+    def change(files: Files) -> Files:
+        kept = {path: text for path, text in files.items() if not _is_in(path, deployment)}
+        return _complete(kept | new)
+
+    return change
+
+
+def _files(deployment: str, manifests: Sequence[Manifest]) -> dict[str, str]:
+    return {
+        _path(deployment, one): _HEADER + to_yaml([one])
+        for one in manifests
+        if one["kind"] != "Secret"
+    }
+
+
+def _path(deployment: str, manifest: Manifest) -> str:
+    is_own = parts.DEPLOYMENT_ID_LABEL in _labels(manifest)
+    folder = deployment if is_own else SHARED
+    return f"{folder}/{manifest['kind'].lower()}-{manifest['metadata']['name']}.yaml"
+
+
+def _complete(files: Files) -> Files:
+    """With the kustomizations that name what each folder holds; none for a folder that is empty."""
+    plain = {path: text for path, text in files.items() if not path.endswith(_KUSTOMIZATION)}
+    folders: dict[str, list[str]] = {}
+    for path in sorted(plain):
+        folder, _, name = path.rpartition("/")
+        if folder and "/" not in folder and name.endswith((".yaml", ".yml")):
+            folders.setdefault(folder, []).append(name)
+    made = {
+        f"{folder}/{_KUSTOMIZATION}": _kustomization(names) for folder, names in folders.items()
+    }
+    if folders:
+        made[_KUSTOMIZATION] = _kustomization(sorted(folders))
+    return plain | made
+
+
+def _kustomization(resources: Sequence[str]) -> str:
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": list(resources),
+    }
+    return _HEADER + yaml.safe_dump(made, sort_keys=False)
+
+
+def _is_in(path: str, deployment: str) -> bool:
+    return path.startswith(f"{deployment}/")
+
+
+def _labels(manifest: Mapping[str, Any]) -> Mapping[str, str]:
+    return (manifest.get("metadata") or {}).get("labels") or {}
+
+
+def _revision(manifest: Mapping[str, Any]) -> str:
+    return _labels(manifest).get(parts.REVISION_LABEL, "")
+
+
+def _revision_in(text: str) -> str:
+    """Empty for what is no manifest: somebody else's file stays."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return ""
+    return _revision(found) if isinstance(found, dict) else ""

@@ -1,0 +1,228 @@
+"""The one door to Git repositories: read a folder, write it again, push, without a working copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import urllib3
+from dulwich.client import HTTPUnauthorized, Urllib3HttpGitClient, get_transport_and_path_from_url
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
+from dulwich.object_store import commit_tree_changes, iter_tree_contents, tree_lookup_path
+from dulwich.objects import Blob, Commit, ObjectID, Tree
+from dulwich.pack import pack_objects_to_data
+from dulwich.refs import Ref
+from dulwich.repo import MemoryRepo
+
+_TIMEOUT = urllib3.Timeout(connect=3.0, read=20.0)
+_MOST_TRIES = 5
+_NOTHING = ObjectID(b"")
+_FILE_MODE = 0o100644
+_COMMITTER = b"Slipway <slipway@localhost>"
+
+
+class GitError(Exception):
+    """`message` never holds a credential."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class GitUnreachable(GitError):
+    """It can heal by itself."""
+
+
+class GitRefused(GitError):
+    """The credential, the branch or a rule of the repository: somebody must change something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    url: str
+    branch: str
+    username: str = ""
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """`is_new` is False when the branch held just that already."""
+
+    sha: str
+    is_new: bool
+
+
+# From the files of a folder, by path below it, to those that it should hold.
+Change = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Push:
+    """What one try found and made. `base` is empty for the first commit of an empty repository."""
+
+    base: ObjectID
+    head: ObjectID
+    objects: list[Any]
+
+
+def commit(remote: Remote, *, folder: str, change: Change, message: str, at: datetime) -> Committed:
+    """One commit on top of the branch as it is now; none when the folder is right already.
+
+    Who pushes meanwhile does not lose anything: the branch is read again and the change made anew.
+    """
+    refusal = ""
+    last = _NOTHING
+    for _ in range(_MOST_TRIES):
+        made = _make(remote, folder, change, message, at)
+        if not made.objects:
+            return Committed(made.base.decode(), is_new=False)
+        if refusal and made.base == last:
+            raise GitRefused(f"{remote.url} refuses the push to {remote.branch}: {refusal}")
+        refusal = _send(remote, made)
+        if not refusal:
+            return Committed(made.head.decode(), is_new=True)
+        last = made.base
+    raise GitUnreachable(f"{remote.url} is pushed to by others faster than Slipway can follow.")
+
+
+def head_of(remote: Remote) -> str:
+    """The commit that the branch is at; empty for an empty repository."""
+    return _fetch(remote)[1].decode()
+
+
+def _make(remote: Remote, folder: str, change: Change, message: str, at: datetime) -> _Push:
+    repo, base = _fetch(remote)
+    store = repo.object_store
+    known = set(store)
+    tree = _tree_of(store, base)
+    before = _files(store, tree.id, folder)
+    after = change(before)
+    changes: list[Any] = [(_path(folder, path), None, None) for path in before if path not in after]
+    for path, text in after.items():
+        if before.get(path) != text:
+            blob = Blob.from_string(text.encode())
+            store.add_object(blob)
+            changes.append((_path(folder, path), _FILE_MODE, blob.id))
+    if not changes:
+        return _Push(base, base, [])
+    root = commit_tree_changes(store, tree.id, changes)
+    made = Commit()
+    made.tree = root
+    made.parents = [base] if base else []
+    made.author = made.committer = _COMMITTER
+    made.author_time = made.commit_time = int(at.timestamp())
+    made.author_timezone = made.commit_timezone = 0
+    made.encoding = b"UTF-8"
+    made.message = message.encode()
+    store.add_object(made)
+    return _Push(base, made.id, [store[sha] for sha in store if sha not in known])
+
+
+def _tree_of(store: Any, base: ObjectID) -> Tree:
+    if not base:
+        empty = Tree()
+        store.add_object(empty)
+        return empty
+    tree: Tree = store[store[base].tree]
+    return tree
+
+
+def _fetch(remote: Remote) -> tuple[MemoryRepo, ObjectID]:
+    """The branch's last commit with all its files, and its id."""
+    repo = MemoryRepo()
+    with _Told(remote):
+        client, path = _client(remote)
+        seen = client.get_refs(path).refs
+        head = seen.get(_ref(remote))
+        if head is None:
+            if any(name.startswith(b"refs/heads/") for name in seen):
+                raise GitRefused(f"{remote.url} has no branch {remote.branch}.")
+            return repo, _NOTHING
+        client.fetch(path, repo, determine_wants=lambda *_refs, **_depth: [head], depth=1)
+    return repo, head
+
+
+def _send(remote: Remote, made: _Push) -> str:
+    """Empty when the branch is at `made.head` now, otherwise why not.
+
+    The server compares with the old id under its own lock, so of two pushes one is refused.
+    """
+    ref = _ref(remote)
+    has_moved = False
+
+    def update(refs: dict[Ref, ObjectID]) -> dict[Ref, ObjectID]:
+        nonlocal has_moved
+        has_moved = refs.get(ref, _NOTHING) != made.base
+        return refs if has_moved else {ref: made.head}
+
+    with _Told(remote):
+        client, path = _client(remote)
+        result = client.send_pack(
+            path,
+            update,
+            lambda *_args, **_more: pack_objects_to_data([(one, None) for one in made.objects]),
+        )
+    if has_moved:
+        return "somebody pushed meanwhile"
+    problem = (result.ref_status or {}).get(ref)
+    if problem is None:
+        return ""
+    return problem
+
+
+class _Told:
+    """Dulwich's and urllib3's errors as ours, with what to mend."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        url = self._remote.url
+        if isinstance(error, HTTPUnauthorized):
+            raise GitRefused(f"{url} does not accept the credential.") from error
+        if isinstance(error, NotGitRepository):
+            raise GitRefused(f"There is no repository at {url}, or it may not be seen.") from error
+        if isinstance(error, GitProtocolError) and "http resp 403" in str(error):
+            raise GitRefused(f"{url} forbids this to the credential (403).") from error
+        if isinstance(
+            error, GitProtocolError | HangupException | urllib3.exceptions.HTTPError | OSError
+        ):
+            raise GitUnreachable(f"{url} does not answer: {error}") from error
+
+
+def _client(remote: Remote) -> tuple[Urllib3HttpGitClient, str]:
+    pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=False)
+    client, path = get_transport_and_path_from_url(
+        remote.url,
+        username=remote.username or ("git" if remote.token else None),
+        password=remote.token or None,
+        pool_manager=pool,
+    )
+    if not isinstance(client, Urllib3HttpGitClient):
+        raise GitRefused(f"{remote.url}: only https addresses are supported.")
+    return client, path
+
+
+def _files(store: Any, root: ObjectID, folder: str) -> dict[str, str]:
+    try:
+        _, sha = tree_lookup_path(store.__getitem__, root, folder.encode())
+    except KeyError:
+        return {}
+    return {
+        entry.path.decode(): store[entry.sha].data.decode("utf-8", "replace")
+        for entry in iter_tree_contents(store, sha)
+    }
+
+
+def _path(folder: str, path: str) -> bytes:
+    return f"{folder}/{path}".encode()
+
+
+def _ref(remote: Remote) -> Ref:
+    return Ref(b"refs/heads/" + remote.branch.encode())
