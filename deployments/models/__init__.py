@@ -15,6 +15,7 @@ from deployments.models.quality import (
     QualityObservation,
 )
 from deployments.models.registry import Alias, Model, ModelVersion
+from deployments.models.rollout_templates import RolloutTemplate
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "Revision",
     "Rollout",
     "RolloutEvent",
+    "RolloutTemplate",
     "RolloutVerdict",
 ]
