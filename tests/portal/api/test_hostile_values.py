@@ -61,7 +61,6 @@ NUMBERS = [
     ),
     ("post", OBSERVATIONS, b'{"revision": %s, "kind": "lengths", "values": [1]}'),
     ("post", OBSERVATIONS, b'{"revision": 1, "kind": "lengths", "values": [%s]}'),
-    ("post", OBSERVATIONS, b'{"revision": 1, "kind": "embeddings", "values": [[1, %s]]}'),
     ("post", "models/vision/detector/versions", b'{"filename": "x.onnx", "size_bytes": %s}'),
     ("patch", "versions/{version_id}", b'{"metadata": {"accuracy": %s}}'),
     ("put", "models/vision/detector/aliases/new", b'{"version": %s}'),
