@@ -80,7 +80,7 @@ class Job:
         """
         deployment, refused = self.deployment, self.refusals
         revisions = [one for one in self.revisions if one.number not in refused]
-        if deployment.is_retiring:
+        if deployment.is_retiring or deployment.is_stopped:
             revisions = []
         backends = plans.backends_of(deployment)
         wanted = Wanted(
@@ -89,6 +89,7 @@ class Job:
             },
             weights=routes.weights_of(plans.place_of(deployment), backends),
             is_retiring=deployment.is_retiring,
+            is_stopped=deployment.is_stopped,
         )
         numbers = set(wanted.digests)
         workloads = self.observation.workloads
@@ -169,9 +170,8 @@ class Batch:
 
     def _act(self, by_step: Mapping[Step, Sequence[tuple[Job, Next]]]) -> None:
         for step, items in by_step.items():
-            for job, found in items:
-                number = found.revision_number
-                logger.info("deployment=%s %s r%s", job.deployment.pk, step, number)
+            told = [f"{job.deployment.pk}/r{found.revision_number}" for job, found in items]
+            logger.info("%s deployments=%s", step, ",".join(told))
         self._push_revisions(by_step.get(Step.PUSH_REVISION, []))
         self._push_routes([job for job, _ in by_step.get(Step.PUSH_ROUTE, [])])
         for step, items in by_step.items():

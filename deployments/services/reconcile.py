@@ -25,7 +25,9 @@ from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
 
-BATCH = 100
+BATCH = 200
+# One part waits for the cluster while another writes rows.
+_TOGETHER = 50
 _LEASE_SECONDS = 90
 _THREADS = 8
 _SILENT_SECONDS = 15.0
@@ -42,24 +44,28 @@ def sweep(*, limit: int = BATCH) -> int:
     by_cluster: dict[int, list[int]] = defaultdict(list)
     for deployment_id, cluster_id in rows:
         by_cluster[cluster_id].append(deployment_id)
-    if len(by_cluster) <= 1:
-        for cluster_id, ids in by_cluster.items():
-            _sweep_cluster(cluster_id, ids)
-        return len(due)
-    with ThreadPoolExecutor(min(_THREADS, len(by_cluster))) as pool:
-        for done in [pool.submit(_in_thread, *item) for item in by_cluster.items()]:
-            done.result()
+    parts = [
+        (cluster_id, ids[start : start + _TOGETHER])
+        for cluster_id, ids in by_cluster.items()
+        for start in range(0, len(ids), _TOGETHER)
+    ]
+    if len(parts) == 1:
+        _sweep_part(*parts[0])
+    elif parts:
+        with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
+            for done in [pool.submit(_in_thread, *part) for part in parts]:
+                done.result()
     return len(due)
 
 
 def _in_thread(cluster_id: int, ids: Collection[int]) -> None:
     try:
-        _sweep_cluster(cluster_id, ids)
+        _sweep_part(cluster_id, ids)
     finally:
         connection.close()
 
 
-def _sweep_cluster(cluster_id: int, ids: Collection[int]) -> None:
+def _sweep_part(cluster_id: int, ids: Collection[int]) -> None:
     error = _reconcile(ids)
     if error is not None:
         _postpone(cluster_id, error)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from deployments.domain import health, progress, specs
+from deployments.domain import health, progress, scales, specs
 from deployments.domain.progress import Progress
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout
@@ -19,6 +19,7 @@ from deployments.services import actions, change_states, timeline
 from deployments.services.observing import Observation
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
+from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
@@ -28,6 +29,17 @@ logger = logging.getLogger(__name__)
 
 # Rows of so many deployments are locked together, for a part of a second.
 _AT_ONCE = 25
+_COLUMNS = (
+    "observed",
+    "observed_generation",
+    "observed_weight",
+    "observed_at",
+    "state",
+    "state_reason",
+    "first_ready_at",
+)
+# Requests that end when the deployment is seen ready.
+_UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
 _SILENT = "Not known now: the cluster does not answer"
 
 
@@ -61,15 +73,16 @@ class _Seen:
 
 def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
     """By deployment, whether nothing is awaited of it any more. Writes nothing of one whose lease
-    was lost.
+    was lost, and leaves it out. The rows in `looks` are changed to what is written.
     """
     settled: dict[int, bool] = {}
     for start in range(0, len(looks), _AT_ONCE):
         some = looks[start : start + _AT_ONCE]
         with transaction.atomic():
-            page = _Page(some)
-            for look in some:
-                settled[look.deployment.pk] = page.write(look, held[look.deployment.pk])
+            page = _Page(some, held)
+            settled |= {
+                look.deployment.pk: page.write(look) for look in some if page.is_held(look)
+            }
             page.close()
     return settled
 
@@ -77,57 +90,68 @@ def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
 class _Page:
     """One transaction. What many deployments need is read once and written once."""
 
-    def __init__(self, looks: Sequence[Look]) -> None:
+    def __init__(self, looks: Sequence[Look], held: Mapping[int, Lease]) -> None:
         self._at = clock.now()
         pks = [look.deployment.pk for look in looks]
+        tokens = {held[pk].token for pk in pks}
+        # Ordered, so that two transactions never wait for each other.
+        mine = Deployment.objects.filter(pk__in=pks, lease_token__in=tokens).order_by("pk")
+        self._held = set(mine.select_for_update(no_key=True).values_list("pk", flat=True))
         rows = ChangeRequest.objects.select_related("deployment__team")
         open_changes = rows.filter(deployment__in=pks, state=ChangeState.APPLYING)
         self._changes = {change.deployment_id: change for change in open_changes}
         rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
         self._rollouts = dict(rollouts.values_list("deployment_id", "pk"))
+        self._written: list[Deployment] = []
         self._lines: list[DeploymentEvent] = []
+        self._audit: list[AuditEvent] = []
 
-    def write(self, look: Look, lease: Lease) -> bool:
+    def is_held(self, look: Look) -> bool:
+        return look.deployment.pk in self._held
+
+    def write(self, look: Look) -> bool:
         deployment = look.deployment
         stable = _see(look, deployment.stable_revision)
         candidate = _see(look, deployment.candidate_revision)
         seen = [one for one in (stable, candidate) if one is not None]
-        facts = _facts(look, stable, candidate, self._at)
+        facts = _facts(look, stable, candidate, self._changes.get(deployment.pk), self._at)
         found = health.assess(facts, now=DeploymentState(deployment.state))
-        if not self._update(deployment, lease, seen, found, candidate):
-            return False
         for one in seen:
             self._lines += _stage_lines(deployment, one)
         self._note_state(deployment, found)
         self._settle(deployment, found, is_late=facts.is_late)
         self._tell_rollout(deployment)
+        self._update(deployment, seen, found, candidate)
+        if deployment.is_stopped:
+            return found.state == DeploymentState.STOPPED
         is_ready = found.state == DeploymentState.READY
-        return (
-            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
-        )
+        return not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
 
     def close(self) -> None:
+        Deployment.objects.bulk_update(self._written, _COLUMNS)
         DeploymentEvent.objects.bulk_create(self._lines)
+        self._flush_audit()
+
+    def _flush_audit(self) -> None:
+        trail.append(self._audit)
+        self._audit = []
 
     def _update(
         self,
         deployment: Deployment,
-        lease: Lease,
         seen: Sequence[_Seen],
         found: health.Health,
         candidate: _Seen | None,
-    ) -> bool:
-        is_ready = found.state == DeploymentState.READY
-        written = Deployment.objects.filter(pk=deployment.pk, lease_token=lease.token).update(
-            observed={f"r{one.revision.number}": one.to_json(self._at) for one in seen},
-            observed_generation=deployment.desired_generation,
-            observed_weight=candidate.weight if candidate else None,
-            observed_at=self._at,
-            state=found.state,
-            state_reason=found.reason,
-            first_ready_at=deployment.first_ready_at or (self._at if is_ready else None),
-        )
-        return written == 1
+    ) -> None:
+        deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in seen}
+        deployment.observed_generation = deployment.desired_generation
+        deployment.observed_weight = _weight(deployment, candidate)
+        deployment.observed_at = self._at
+        deployment.state = found.state
+        deployment.state_reason = found.reason
+        if found.state == DeploymentState.READY and deployment.first_ready_at is None:
+            deployment.first_ready_at = self._at
+        self._written.append(deployment)
 
     def _note_state(self, deployment: Deployment, found: health.Health) -> None:
         if found.state == deployment.state:
@@ -136,14 +160,16 @@ class _Page:
         self._lines.append(
             timeline.line(deployment=deployment, kind="state", message=words, actor=SYSTEM)
         )
-        _audit_state(deployment, found.state, found.reason)
+        self._audit.append(_state_event(deployment, found.state, found.reason))
 
     def _settle(self, deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
         change = self._changes.get(deployment.pk)
         if change is None:
             return
+        # Before what the move itself writes, in the order in which it came about.
+        self._flush_audit()
         try:
-            if change.kind == ChangeKind.DEPLOY and found.state == DeploymentState.READY:
+            if _is_done(change, deployment, found):
                 change_states.move(
                     actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
                 )
@@ -159,15 +185,39 @@ class _Page:
             wake("deployments.advance_rollout", self._rollouts[deployment.pk])
 
 
-def _facts(look: Look, stable: _Seen | None, candidate: _Seen | None, at: datetime) -> health.Facts:
-    deployment = look.deployment
+def _is_done(change: ChangeRequest, deployment: Deployment, found: health.Health) -> bool:
+    if change.kind == ChangeKind.SCALE and deployment.scale != change.scale:
+        # Looked at before the request began.
+        return False
+    return change.kind in _UNTIL_READY and found.state == DeploymentState.READY
+
+
+def _weight(deployment: Deployment, candidate: _Seen | None) -> int | None:
+    """Without a route nothing reaches the candidate of a stopped deployment, so its drain may end."""
+    if deployment.is_stopped:
+        return 0 if deployment.candidate_revision_id is not None else None
+    return candidate.weight if candidate else None
+
+
+def _facts(
+    look: Look,
+    stable: _Seen | None,
+    candidate: _Seen | None,
+    change: ChangeRequest | None,
+    at: datetime,
+) -> health.Facts:
+    deployment, seen = look.deployment, look.observation
+    is_moving = change is not None and change.kind in (ChangeKind.SCALE, ChangeKind.START)
     return health.Facts(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
         route_problem=look.observation.route_problem,
-        was_ready=deployment.first_ready_at is not None,
+        # More replicas coming up are no harm to those that serve, and a start begins anew.
+        was_ready=deployment.first_ready_at is not None and not is_moving,
         is_late=_is_late(deployment, at),
         is_retiring=deployment.is_retiring,
+        is_stopped=deployment.is_stopped,
+        leftovers=len(seen.workloads) + sum(len(pods) for pods in seen.pods.values()),
     )
 
 
@@ -210,7 +260,7 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
             message="everything is removed from the cluster",
             actor=SYSTEM,
         )
-        _audit_state(deployment, DeploymentState.RETIRED, "everything is removed")
+        trail.append([_state_event(deployment, DeploymentState.RETIRED, "everything is removed")])
         change = _applying(deployment)
         if change is not None and change.kind == ChangeKind.RETIRE:
             change_states.move(
@@ -219,9 +269,10 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
 
 
 def _see(look: Look, revision: Revision | None) -> _Seen | None:
-    if revision is None:
+    if revision is None or look.deployment.is_stopped:
         return None
-    spec = specs.from_json(revision.spec)
+    wanted = specs.from_json(revision.spec)
+    spec = scales.scaled(wanted, number=revision.number, scale=look.deployment.scale)
     found = look.observation.progress_of(revision, spec)
     if revision.number in look.refusals:
         words = f"the cluster refuses it: {look.refusals[revision.number]}"
@@ -257,9 +308,9 @@ def _stage_lines(deployment: Deployment, seen: _Seen) -> list[DeploymentEvent]:
     ]
 
 
-def _audit_state(deployment: Deployment, state: DeploymentState, reason: str) -> None:
+def _state_event(deployment: Deployment, state: DeploymentState, reason: str) -> AuditEvent:
     is_retired = state == DeploymentState.RETIRED
-    trail.record(
+    return trail.event(
         actor=SYSTEM,
         action=actions.DEPLOYMENT_RETIRED if is_retired else actions.DEPLOYMENT_STATE,
         obj=deployment,
@@ -281,7 +332,7 @@ def _end_late(change: ChangeRequest, reason: str) -> None:
 
     Rollouts end by the deadlines of their own phases.
     """
-    if change.kind not in (ChangeKind.DEPLOY, ChangeKind.RETIRE):
+    if change.kind not in (*_UNTIL_READY, ChangeKind.RETIRE):
         return
     is_removal = change.kind == ChangeKind.RETIRE
     words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason

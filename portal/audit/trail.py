@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import models, transaction
@@ -25,9 +25,43 @@ def record(
     evidence: str = "",
 ) -> AuditEvent:
     """Append one event. Must run inside the transaction of the change; raises RuntimeError outside one."""
-    if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError(f"audit of {action.code} outside a transaction")
-    return AuditEvent.objects.create(
+    made = event(
+        actor=actor,
+        action=action,
+        obj=obj,
+        label=label,
+        team_slug=team_slug,
+        before=before,
+        after=after,
+        reason=reason,
+        evidence=evidence,
+    )
+    _require_transaction(action.code)
+    made.save()
+    return made
+
+
+def append(events: Sequence[AuditEvent]) -> None:
+    """As `record`, in one statement for many made by `event`."""
+    if events:
+        _require_transaction(events[0].action)
+        AuditEvent.objects.bulk_create(events)
+
+
+def event(
+    *,
+    actor: Any,
+    action: AuditAction,
+    obj: models.Model,
+    label: str,
+    team_slug: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    reason: str = "",
+    evidence: str = "",
+) -> AuditEvent:
+    """Not yet written: for who writes many."""
+    return AuditEvent(
         at=clock.now(),
         action=action.code,
         actor_id=getattr(actor, "pk", None),
@@ -41,3 +75,8 @@ def record(
         reason=reason,
         evidence=evidence,
     )
+
+
+def _require_transaction(code: str) -> None:
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError(f"audit of {code} outside a transaction")

@@ -12,7 +12,7 @@ import sys
 from tests import benchmarks
 from tests.benchmarks.result import Result
 
-_NOT_BENCHMARKS = {"__main__", "result"}
+_NOT_BENCHMARKS = {"__main__", "result", "scene"}
 
 
 def names() -> list[str]:

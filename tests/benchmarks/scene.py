@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests import environment
 
 if TYPE_CHECKING:
-    from deployments.models import ChangeRequest, Deployment
+    from deployments.models import Deployment, Revision
     from portal.accounts.models import Team, User
     from tests.fleet.localcluster.conftest import LocalApi
 
@@ -78,34 +78,21 @@ def _prepare(api: LocalApi) -> Scene:
     return Scene(api, cluster.pk, UserFactory(username="lead"))
 
 
-def approved(scene: Scene, prefix: str, count: int) -> list[ChangeRequest]:
-    """That many approved first deployments in TEAMS teams; nothing of them is on the cluster yet."""
-    from deployments.domain.states import ChangeKind, ChangeState
-    from deployments.models import ChangeRequest, Deployment
-    from deployments.selectors import plans
-    from portal.core import clock
+def wanted(scene: Scene, prefix: str, count: int) -> list[Deployment]:
+    """That many first deployments in TEAMS teams, as an approved change leaves them: wanted, and
+    nothing of them is on the cluster yet. No sweep finds them before they are made due.
+    """
+    from deployments.models import Deployment
 
-    at = clock.now()
-    deployments = _deployments(scene, prefix, count)
-    changes = [
-        ChangeRequest(
-            deployment=deployment,
-            kind=ChangeKind.DEPLOY,
-            state=ChangeState.APPROVED,
-            requester=scene.lead,
-            revision=revision,
-            created_at=at,
-            next_check_at=at,
-        )
-        for deployment, revision in deployments
-    ]
-    for change in changes:
-        change.evidence_hash = plans.evidence_of(change)
-    assert all(isinstance(change.deployment, Deployment) for change in changes)
-    return ChangeRequest.objects.bulk_create(changes)
+    made = _deployments(scene, prefix, count)
+    for deployment, revision in made:
+        deployment.stable_revision = revision
+    deployments = [deployment for deployment, _ in made]
+    Deployment.objects.bulk_update(deployments, ["stable_revision"], batch_size=100)
+    return deployments
 
 
-def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, object]]:
+def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, Revision]]:
     from deployments.domain.specs import ServingSpec
     from deployments.domain.states import VersionState
     from deployments.models import Deployment, Model, ModelVersion, Revision

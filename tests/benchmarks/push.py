@@ -1,0 +1,117 @@
+"""How fast 500 wanted deployments come to be on the API server, with everything written down of them.
+
+1. the product: `reconcile.sweep`, as a delivery worker calls it, from rows to objects to rows;
+2. bare: the same manifests, server-side apply on eight threads over the same kind of client;
+3. kubectl: `kubectl apply --server-side` of the same manifests as one file per deployment.
+
+All on one local API server in one run, each with names of its own, the bare ones before and after.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks.result import Result
+from tests.benchmarks.scene import Scene, scene, wanted
+
+if TYPE_CHECKING:
+    from deployments.models import Deployment
+
+COUNT = 500
+THREADS = 8
+# What the product must reach of the others' rate.
+OF_BARE = 0.7
+OF_KUBECTL = 1.5
+
+Files = list[list[dict[str, Any]]]
+
+
+def main() -> Result:
+    print(__doc__)
+    with scene() as where:
+        before = _bare(where, "before")
+        product = _product(where)
+        after = _bare(where, "after")
+        kubectl = _kubectl(where)
+    bare = (before + after) / 2
+    for name, seconds in (("product", product), ("bare", bare), ("kubectl", kubectl)):
+        print(f"{name:<8} {seconds:6.2f} s   {COUNT / seconds:6.0f} deployments/s")
+    print(f"of bare {bare / product:.2f} (>= {OF_BARE}), of kubectl {kubectl / product:.2f}")
+    worst = max(OF_BARE / (bare / product), OF_KUBECTL / (kubectl / product))
+    unit = "worst of two shares of what is allowed: 0.7 of bare apply, 1.5 of kubectl"
+    return Result("push", round(worst, 2), 1.0, unit)
+
+
+def _product(where: Scene) -> float:
+    from deployments.models import Deployment
+    from deployments.services import reconcile
+    from portal.core import clock
+
+    deployments = wanted(where, "ours", COUNT)
+    mine = Deployment.objects.filter(pk__in=[deployment.pk for deployment in deployments])
+    mine.update(next_check_at=clock.now())
+
+    def deliver() -> None:
+        while mine.filter(observed_generation=0).exists():
+            reconcile.sweep()
+
+    seconds = _timed(deliver)
+    assert mine.filter(state="progressing", observed__r1__stage="accepted").count() == COUNT
+    return seconds
+
+
+def _bare(where: Scene, prefix: str) -> float:
+    from fleet.services import clients
+
+    files = _files(wanted(where, prefix, COUNT))
+    client = clients.client_for(where.cluster_id)
+
+    def apply(manifests: Sequence[dict[str, Any]]) -> None:
+        for manifest in manifests:
+            client.apply(manifest)
+
+    def push() -> None:
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(apply, files))
+
+    return _timed(push)
+
+
+def _kubectl(where: Scene) -> float:
+    from deployments.domain.manifests.parts import to_yaml
+
+    files = _files(wanted(where, "kubectl", COUNT))
+    kubectl = str(Path(sysconfig.get_path("scripts")) / "kubectl")
+    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
+        for number, manifests in enumerate(files):
+            (Path(folder) / f"{number:03}.yaml").write_text(to_yaml(manifests))
+        command = [kubectl, "apply", "--server-side", "-f", folder]
+        environment = where.api.kubectl_environment()
+        return _timed(
+            lambda: subprocess.run(command, env=environment, check=True, capture_output=True)
+        )
+
+
+def _files(deployments: Sequence[Deployment]) -> Files:
+    """What the product writes for each of them."""
+    from deployments.selectors import plans
+
+    files = []
+    for deployment in deployments:
+        revision = deployment.stable_revision
+        assert revision is not None
+        files.append([*plans.manifests_of(revision), plans.route_of(deployment)])
+    return files
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
