@@ -1,0 +1,137 @@
+"""Looking at every interval does not inflate false alarms; what is worse is found."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployments.domain import sequential
+from tests.benchmarks import sequential as simulated
+
+
+def test_equal_revisions_are_hardly_ever_aborted_and_bad_ones_always() -> None:
+    """A small form of `make bench NAME=sequential`."""
+    good = simulated.simulate(simulated.GOOD[0], rollouts=1000, seed=1)
+    edge = simulated.simulate(simulated.GOOD[1], rollouts=1000, seed=2)
+    bad = simulated.simulate(simulated.BAD[0], rollouts=100, seed=3)
+
+    found = simulated.aborts(good)
+    assert (found >= 0).mean() <= 0.01
+    assert (simulated.aborts(edge) >= 0).mean() <= 0.01
+    assert (simulated.aborts(bad) >= 0).all()
+    simulated.agree_with_product(good, found, rows=2)
+
+
+def expectation(rho: float, *, n_c: int, n_s: int, a: float, b: float, ratio: float) -> float:
+    """Exactly what the capital is multiplied by on average."""
+    chance = sequential.share_of_failures(ratio=ratio, candidate=n_c, stable=n_s)
+    c = 1 + (rho - 1) * chance
+    return (1 - a + a * rho / c) ** n_c * (1 - b + b / c) ** n_s
+
+
+@settings(max_examples=50)
+@given(
+    rho=st.sampled_from([*sequential.WORSE, *sequential.WITHIN]),
+    n_c=st.integers(1, 5000),
+    n_s=st.integers(1, 5000),
+    b=st.floats(0, 0.5),
+    ratio=st.floats(1, 2),
+    part=st.floats(0, 1),
+)
+def test_the_bet_on_two_rates_is_never_expected_to_gain_while_the_null_holds(
+    rho: float, n_c: int, n_s: int, b: float, ratio: float, part: float
+) -> None:
+    """Up to the limit for "worse", from the limit on for "within"."""
+    a = b * ratio * part if rho > 1 else min(1.0, b * ratio * (1 + part))
+    if rho < 1 and a < b * ratio:
+        return
+
+    gained = expectation(rho, n_c=n_c, n_s=n_s, a=a, b=b, ratio=ratio)
+
+    assert gained <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("is_worse", [True, False])
+def test_the_bet_on_one_rate_is_fair_at_its_limit(*, is_worse: bool) -> None:
+    """Over all outcomes of an interval of 30 requests the capital keeps its mean."""
+    start = sequential.suspicion() if is_worse else sequential.confidence()
+    mean = sum(
+        math.comb(30, hits)
+        * 0.1**hits
+        * 0.9 ** (30 - hits)
+        * start.bet(hits=hits, trials=30, chance=0.1).value
+        for hits in range(31)
+    )
+
+    assert mean == pytest.approx(1.0)
+
+
+def test_worse_that_begins_late_is_still_found_soon() -> None:
+    dice = random.Random(5)
+    held = sequential.suspicion()
+    for _ in range(500):
+        held = held.bet(hits=dice.random() < 0.3, trials=1, chance=sequential.SIGN_CHANCE)
+    assert held.peak < 20
+
+    needed = 0
+    while held.peak < 800:
+        held = held.bet(hits=1, trials=1, chance=sequential.SIGN_CHANCE)
+        needed += 1
+
+    assert needed == 35
+
+
+def test_the_capital_stays_a_number_when_nobody_ends_the_rollout() -> None:
+    held = sequential.suspicion()
+    for _ in range(300):
+        held = held.bet(hits=1000, trials=1000, chance=0.01)
+    kept = sequential.suspicion(held.to_json())
+
+    assert math.isfinite(held.value)
+    assert kept == held
+
+
+def test_without_trials_nothing_is_learnt() -> None:
+    held = sequential.suspicion().bet(hits=3, trials=10, chance=0.1)
+
+    assert held.bet(hits=0, trials=0, chance=0.1) == held
+
+
+def test_the_bound_holds_at_every_look() -> None:
+    """Of 300 streams of 40 looks, at most 5 % may ever show a bound below the true rate."""
+    dice = random.Random(11)
+    missed = 0
+    for _ in range(300):
+        failures = 0
+        for look in range(1, 41):
+            failures += sum(dice.random() < 0.05 for _ in range(10))
+            bound = sequential.upper_bound(failures=failures, requests=10 * look, alpha=0.05)
+            if bound < 0.05:
+                missed += 1
+                break
+
+    assert missed <= 15
+
+
+def test_the_band_of_a_share_narrows_and_holds_at_every_look() -> None:
+    assert sequential.share_band(share=0.1, n=0, alpha=0.001) == (0.0, 1.0)
+    assert sequential.share_band(share=0.1, n=10, alpha=0.001) == (0.0, 1.0)
+    assert sequential.share_band(share=1.0, n=10, alpha=0.001) == (1.0, 1.0)
+    low, high = sequential.share_band(share=0.1, n=10_000, alpha=0.001)
+    assert (round(low, 3), round(high, 3)) == (0.088, 0.113)
+
+    dice = random.Random(3)
+    left = 0
+    for _ in range(200):
+        hits = 0
+        for look in range(1, 21):
+            hits += sum(dice.random() < 0.1 for _ in range(25))
+            low, high = sequential.share_band(share=0.1, n=25 * look, alpha=0.05)
+            if not low <= hits / (25 * look) <= high:
+                left += 1
+                break
+    assert left <= 10
