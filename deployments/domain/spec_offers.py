@@ -44,14 +44,13 @@ class Missing:
     path: str
     words: str
     fix: str
+    is_blocking: bool = True
 
 
 def missing(spec: ServingSpec, offered: Capabilities) -> list[Missing]:
     """Settings of the spec that do not work on the cluster. What is not known is left alone."""
     wanted = [
-        (path, option)
-        for (path, value), option in NEEDS.items()
-        if _value_of(spec, path) == value and not _is_usual(spec, path)
+        (path, option) for (path, value), option in NEEDS.items() if _value_of(spec, path) == value
     ]
     if spec.nodes > 1:
         wanted.append(("llm.nodes", MULTI_NODE))
@@ -59,9 +58,9 @@ def missing(spec: ServingSpec, offered: Capabilities) -> list[Missing]:
     for path, option in wanted:
         offer = offered.offers(option)
         if offer.ok is False:
-            found.append(
-                Missing(path, offer.why, f"Change {path}, or ask a platform admin to install it.")
-            )
+            fix = f"Change {path}, or ask a platform admin to install it."
+            # Without metrics the HPA is accepted and stays at the fewest: slow, but it serves.
+            found.append(Missing(path, offer.why, fix, is_blocking=option != HPA))
     return found
 
 
@@ -83,7 +82,11 @@ def reasons(engine: str, scaling: str, offered: Capabilities) -> dict[str, str]:
         _tell(found, key, _refusal(base, "storage.model_cache", cache))
     base["scaling"] = {"kind": scaling} if scaling else {}
     for path, value in _TRIED.items():
-        _tell(found, path, _refusal(base, path, value))
+        if path not in found:
+            _tell(found, path, _refusal(base, path, value))
+    no_keda = found.get(_key("scaling.kind", KEDA), "")
+    for path in ("scaling.office_hours", "scaling.sqs_queue_url"):
+        _tell(found, path, no_keda)
     return found
 
 
@@ -126,11 +129,6 @@ def _base(engine: str) -> dict[str, Any]:
         "scaling": {},
         "llm": {"hugging_face_id": "a/b"} if is_llm else None,
     }
-
-
-def _is_usual(spec: ServingSpec, path: str) -> bool:
-    """CPU scaling is written for every range of replicas; without metrics it stays at the fewest."""
-    return path == "scaling.kind" and spec.scaling.kind == HPA
 
 
 def _value_of(spec: ServingSpec, path: str) -> Any:

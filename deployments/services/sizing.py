@@ -126,7 +126,7 @@ def _not_here(need: Need, here: list[Offer], cluster: ClusterInfo) -> list[Offer
 def _offer(share: GpuShare) -> Offer:
     return Offer(
         instance_type=share.instance_type,
-        gpu_name=share.gpu_name.removeprefix("NVIDIA-"),
+        gpu_name=share.gpu_name.removeprefix("NVIDIA-").removeprefix("Tesla-"),
         gpu_resource=share.gpu_resource,
         gpus=share.gpus,
         memory_mib=share.vram_mib // share.gpus,

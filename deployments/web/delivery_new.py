@@ -210,7 +210,7 @@ def _cluster_note(cluster: ClusterInfo | None) -> str:
         return ""
     if cluster.is_reachable is False:
         return f"does not answer: {cluster.last_error}"
-    return " ".join(cluster.capabilities.get("notes", []))
+    return deploy_settings.what_it_has(cluster)
 
 
 def _address(draft: Draft) -> str:

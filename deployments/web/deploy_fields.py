@@ -81,7 +81,7 @@ class SettingsForm(forms.Form):
     metric = _choice("Watches", [("", "what is usual"), *((n, w[0]) for n, w in METRICS.items())])
     target = _number("Target", "Empty: what is usual for it.")
     to_zero = _switch("Scale to zero", "No replica and no cost while nobody asks.")
-    cooldown = _number("Quiet time before scaling down", "", "seconds")
+    cooldown = _number("Quiet time", "Without work for so long before scaling down.", "seconds")
     sqs_queue_url = _text("SQS queue", "Its URL; KEDA counts its messages.")
     office_hours = _switch("Office hours", "Keeps replicas up while people work.")
     hours_start = _text("From", "", placeholder="07:00")

@@ -22,7 +22,7 @@ ENGINES = (
     (specs.TRITON, "Triton"),
     (specs.KSERVE_VLLM, "KServe · vLLM"),
     (specs.TRITON_VLLM, "Triton · vLLM"),
-    (specs.LLM_SERVICE, "LLMInferenceService"),
+    (specs.LLM_SERVICE, "KServe · LLM service"),
 )
 LOAD_FIELDS = ("requests_per_second", "parameters_millions")
 LLM_FIELDS = tuple(setting.field for setting in request_body.LLM)

@@ -9,7 +9,7 @@ from django.forms import BoundField
 
 from deployments.domain import spec_offers
 from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.domain.spec_parts import USUAL_TARGETS
+from deployments.domain.spec_parts import FIXED, USUAL_TARGETS
 from deployments.web import request_body
 from deployments.web.deploy_fields import METRICS, SCALING, SCALING_DETAILS
 from deployments.web.deploy_form import (
@@ -21,6 +21,7 @@ from deployments.web.deploy_form import (
 )
 from deployments.web.request_body import ON
 from fleet.domain.capabilities import Capabilities
+from fleet.domain.capability_words import WORDS
 from fleet.selectors.clusters import ClusterInfo
 
 _ENGINE_DETAILS = {
@@ -40,6 +41,9 @@ _GROUPS = {
     "transformer_image": "components",
     "explainer_image": "components",
 }
+
+
+_OF_AN_AUTOSCALER = ("scaling.metric", "scaling.target", "scaling.cooldown_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,10 @@ class Group:
 
 def engine_choices(cluster: ClusterInfo | None) -> list[EngineChoice]:
     offered = _offered(cluster)
-    name = cluster.name if cluster else ""
     choices = []
     for engine, title in ENGINES:
         reason = spec_offers.engine_reason(engine, offered)
-        words = f"off: {name} cannot run it. {reason}" if reason else ""
+        words = f"off: {reason}" if reason else ""
         choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], words))
     return choices
 
@@ -117,6 +120,8 @@ def settings_of(
     engine, kind = data.get("engine", ""), data.get("scaling", "")
     known = [name for name, _ in ENGINES]
     reasons = spec_offers.reasons(engine if engine in known else known[0], kind, _offered(cluster))
+    if kind in ("", FIXED):
+        reasons |= dict.fromkeys(_OF_AN_AUTOSCALER, "choose an autoscaler first.")
     fields = [*request_body.DEFAULTS, "requests_per_second", "parameters_millions"]
     return {name: _view(form, name, data, reasons) for name in fields if name in form.fields}
 
@@ -142,6 +147,17 @@ _ADVANCED = (
     "transformer_image",
     "explainer_image",
 )
+
+
+def what_it_has(cluster: ClusterInfo | None) -> str:
+    """What the cluster brings along, in a line; what it lacks is told where it would be used."""
+    offered = _offered(cluster)
+    there = [
+        f"{words.title} {offered.feature(name).version}".strip()
+        for name, words in WORDS.items()
+        if offered.feature(name).is_there
+    ]
+    return ", ".join(there)
 
 
 def usual_target(data: Mapping[str, str]) -> str:
@@ -182,12 +198,19 @@ def _options(
         Option(
             value=str(key),
             label=str(label),
-            detail=SCALING_DETAILS.get(str(key), "") if name == "scaling" else "",
+            detail=_detail(str(key), reasons) if name == "scaling" else "",
             reason=reasons.get(f"{path}={key}", "") if key else "",
             is_chosen=str(key) == value,
         )
         for key, label in choices.items()
     ]
+
+
+def _detail(kind: str, reasons: Mapping[str, str]) -> str:
+    without_metrics = reasons.get("scaling.kind=hpa", "")
+    if not kind and without_metrics:
+        return f"stays at the fewest here. {without_metrics}"
+    return SCALING_DETAILS.get(kind, "")
 
 
 def _is_open(names: Sequence[str], settings: Mapping[str, SettingView]) -> bool:

@@ -101,7 +101,7 @@ def may_stay(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> b
 def rows_of(
     advice: Advice | None, shares: Sequence[GpuShare], *, chosen: str
 ) -> tuple[list[ShareRow], list[ShareRow]]:
-    """Those that may be chosen, and those that are rejected for good."""
+    """What this cluster has, chosen or rejected; and what it does not have."""
     if advice is None:
         return [_plain(share, chosen) for share in shares], []
     known = {value_of(share): share for share in shares}
@@ -110,8 +110,8 @@ def rows_of(
     here = [choice for choice in hard if choice.offer.missing is None]
     elsewhere = [choice for choice in hard if choice.offer.missing is not None]
     return (
-        [_row(choice, known, chosen) for choice in (*advice.ranked, *soft)],
-        [_row(choice, known, chosen) for choice in (*here, *elsewhere[:_MOST_ELSEWHERE])],
+        [_row(choice, known, chosen) for choice in (*advice.ranked, *soft, *here)],
+        [_row(choice, known, chosen) for choice in elsewhere[:_MOST_ELSEWHERE]],
     )
 
 

@@ -1,0 +1,85 @@
+"""Why a setting is off, before anyone chooses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.spec_offers import engine_reason, missing, reasons
+from deployments.domain.specs import Network, Scaling, ServingSpec, Storage
+from fleet.domain.capabilities import Capabilities, Feature
+from fleet.domain.capability_words import WORDS
+
+ALL = Capabilities(features={name: Feature(True) for name in WORDS})
+NONE = Capabilities(features={name: Feature(False) for name in WORDS} | {"kserve": Feature(True)})
+
+
+def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
+    found = reasons(specs.KSERVE_TRITON, "keda", ALL)
+
+    assert set(found) == {"storage.model_cache=node", "llm"}
+
+
+def test_what_is_not_installed_is_off_with_its_name() -> None:
+    found = reasons(specs.KSERVE_TRITON, "", NONE)
+
+    assert found["scaling.kind=keda"].startswith("KEDA is not installed")
+    assert found["scaling.can_scale_to_zero"] == found["scaling.kind=keda"]
+    assert found["scaling.office_hours"] == found["scaling.kind=keda"]
+    assert found["network.strict_mtls"].startswith("Istio is not installed")
+    assert found["storage.model_cache=cluster"].startswith("LocalModelCache is not installed")
+    assert "scaling.kind=fixed" not in found
+
+
+def test_what_was_never_asked_is_left_on() -> None:
+    found = reasons(specs.TRITON, "keda", Capabilities.from_json({}))
+
+    assert set(found) == {
+        "scaling.kind=knative",
+        "storage.model_cache=cluster",
+        "components",
+        "llm",
+    }
+
+
+@pytest.mark.parametrize("engine", specs.LLM_ENGINES)
+def test_a_language_engine_takes_no_batching_of_tritons(engine: str) -> None:
+    found = reasons(engine, "", ALL)
+
+    assert {"batching", "instances_per_gpu", "warm_up"} <= set(found)
+    assert "llm" not in found
+
+
+def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
+    spec = ServingSpec(
+        engine=specs.KSERVE_TRITON,
+        instance_type="g5.xlarge",
+        max_replicas=2,
+        scaling=Scaling(kind="keda"),
+        storage=Storage(model_cache="cluster"),
+        network=Network(strict_mtls=True),
+    )
+
+    assert missing(spec, ALL) == []
+    assert missing(spec, Capabilities.from_json({})) == [], "what is not known refuses nothing"
+    assert [(one.path, one.is_blocking) for one in missing(spec, NONE)] == [
+        ("scaling.kind", True),
+        ("storage.model_cache", True),
+        ("network.strict_mtls", True),
+    ]
+
+
+def test_scaling_by_cpu_without_metrics_is_told_but_does_not_refuse() -> None:
+    spec = ServingSpec(engine=specs.TRITON, instance_type="g5.xlarge", max_replicas=2)
+
+    (found,) = missing(spec, NONE)
+
+    assert (found.path, found.is_blocking) == ("scaling.kind", False)
+
+
+def test_an_engine_is_off_only_where_it_is_known_to_be_missing() -> None:
+    without = Capabilities(features={"kubernetes": Feature(True), "kserve": Feature(False)})
+
+    assert engine_reason(specs.KSERVE_TRITON, without).startswith("KServe is not installed")
+    assert engine_reason(specs.KSERVE_TRITON, Capabilities.from_json({})) == ""
+    assert engine_reason(specs.TRITON, without) == ""
