@@ -13,3 +13,4 @@ class DeploymentsConfig(AppConfig):
         from fleet.services import observers  # noqa: PLC0415  as above
 
         observers.register(hearing.on_change)
+        observers.register_reader(hearing.on_readings)

@@ -38,8 +38,8 @@ UNREADY_SECONDS: Final = 120
 # The whole rollout may take its soak times and this long for people to decide.
 DECIDE_SECONDS: Final = 7 * 24 * 3600
 _LOOK_SECONDS: Final = 5.0
-# While guards are watched: short beside the time between two readings, so that a verdict acts soon.
-_ANALYSIS_SECONDS: Final = 1.0
+# While guards are watched; each new reading wakes the rollout besides.
+_ANALYSIS_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)

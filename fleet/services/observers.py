@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from django.db import DatabaseError
 
@@ -11,8 +11,10 @@ logger = logging.getLogger(__name__)
 
 DEPLOYMENT_LABEL = "slipway.dev/deployment-id"
 Observer = Callable[[int, Mapping[str, str]], None]
+Reader = Callable[[Collection[int]], None]
 
 _observers: list[Observer] = []
+_readers: list[Reader] = []
 
 
 def register(callback: Observer) -> None:
@@ -32,3 +34,20 @@ def notify(cluster_id: int, labels: Mapping[str, str]) -> None:
         except DatabaseError as error:
             # The sweep of the observer's owner finds the change without the hint.
             logger.warning("an observer failed for %s: %s", labels[DEPLOYMENT_LABEL], error)
+
+
+def register_reader(callback: Reader) -> None:
+    """`callback(cluster_ids)` runs after pods of these clusters were read, in the worker that did."""
+    if callback not in _readers:
+        _readers.append(callback)
+
+
+def notify_read(cluster_ids: Collection[int]) -> None:
+    for reader in _readers:
+        try:
+            reader(cluster_ids)
+        except DatabaseError as error:
+            # As above: a sweep finds the readings too.
+            logger.warning(
+                "a reader failed after %s clusters were read: %s", len(cluster_ids), error
+            )

@@ -14,7 +14,7 @@ from fleet.domain.telemetry import Reading
 from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
 from fleet.gateways.kube import KubeClient
 from fleet.models import MetricSample, Pod, Workload
-from fleet.services import clients, rollups
+from fleet.services import clients, observers, rollups
 from portal.core import clock
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ _SECONDS = 3.0
 @dataclass(frozen=True, slots=True)
 class _Target:
     pod_id: int
+    cluster_id: int
     workload_id: int
     namespace: str
     name: str
@@ -52,6 +53,7 @@ def poll() -> int:
         [_sample(target.pod_id, reading) for target, reading in answered]
     )
     _keep_peaks(answered)
+    observers.notify_read({target.cluster_id for target, _ in answered})
     rollups.roll_up(workload_ids={target.workload_id for target, _ in answered}, at=clock.now())
     return len(answered)
 
@@ -71,6 +73,7 @@ def _targets() -> list[_Target]:
             targets.append(
                 _Target(
                     pod_id=pod.pk,
+                    cluster_id=pod.cluster_id,
                     workload_id=pod.workload.pk,
                     namespace=pod.namespace,
                     name=pod.name,
