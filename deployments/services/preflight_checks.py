@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployments.domain import compatibility, layout, signatures, spec_offers
+from deployments.domain import compatibility, layout, signatures, spec_offers, triton_config
 from deployments.domain.preflight import Check
 from deployments.domain.sizing_needs import Need, need_of_file
 from deployments.domain.spec_engines import LLM_ENGINES
@@ -102,7 +102,17 @@ def of_settings(spec: ServingSpec, offered: Capabilities, *, where: str) -> Chec
     if not found:
         return Check("Settings", ok=True, detail=f"{where} can do all that is asked.")
     words = " ".join(f"{one.path}: {one.words}" for one in found)
-    return Check("Settings", ok=False, detail=words, fix=found[0].fix)
+    is_blocking = any(one.is_blocking for one in found)
+    return Check("Settings", ok=False, detail=words, fix=found[0].fix, is_blocking=is_blocking)
+
+
+def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
+    """Only what this model cannot use is told."""
+    problem = triton_config.problem_with(signatures.from_json(version.signature), spec)
+    if not problem or spec.engine in LLM_ENGINES:
+        return []
+    words, _, fix = problem.partition(": ")
+    return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
 
 
 def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShare]) -> Check:
