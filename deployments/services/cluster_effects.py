@@ -12,7 +12,7 @@ from deployments.domain.manifests import parts, routes, team
 from deployments.domain.manifests.parts import Manifest
 from deployments.models import Deployment, Revision
 from deployments.selectors import plans
-from deployments.services import observing
+from deployments.services import observing, serving_objects
 from deployments.services.observing import Workload
 from fleet.domain.cluster_errors import ClusterError
 from fleet.services import objects, workloads
@@ -36,8 +36,16 @@ class Push:
 def push_revisions(pushes: Sequence[Push]) -> list[Result]:
     """All of one cluster, each with its own result: the objects as the cluster holds them now.
 
-    Registered with fleet first: a pod that is never metered would be a cost without an owner.
+    What pods will ask the bucket for is laid out before.
     """
+    unlaid = [serving_objects.lay_out(push.revision) for push in pushes]
+    laid = [push for push, error in zip(pushes, unlaid, strict=True) if error is None]
+    done = iter(_push(laid) if laid else [])
+    return [error or next(done) for error in unlaid]
+
+
+def _push(pushes: Sequence[Push]) -> list[Result]:
+    """Registered with fleet first: a pod that is never metered would be a cost without an owner."""
     cluster_id = pushes[0].revision.deployment.cluster_id
     registrations = [_registration(push.revision) for push in pushes]
     workloads.register_many(cluster_id=cluster_id, registrations=registrations)

@@ -21,7 +21,6 @@ from deployments.domain.manifests.parts import (
     pod_labels_of,
     resources_of,
     version_annotations,
-    with_digest,
 )
 from deployments.domain.names import workload_name
 from deployments.domain.specs import ServingSpec
@@ -35,14 +34,12 @@ _MOST_RETENTION_SECONDS = 3600
 def inference_service(place: Place, served: Served) -> Manifest:
     name = workload_name(place.deployment, served.number)
     annotations = {**version_annotations(served), **_mode_annotations(served)}
-    return with_digest(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": metadata(place, name, served, annotations),
-            "spec": {"predictor": _predictor(place, served), **_components(place, served)},
-        }
-    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(place, name, served, annotations),
+        "spec": {"predictor": _predictor(place, served), **_components(place, served)},
+    }
 
 
 def _mode_annotations(served: Served) -> dict[str, str]:

@@ -19,7 +19,6 @@ from deployments.domain.manifests.parts import (
     pod_labels_of,
     resources_of,
     version_annotations,
-    with_digest,
 )
 from deployments.domain.names import workload_name
 from deployments.domain.specs import Llm
@@ -42,14 +41,12 @@ def llm_inference_service(place: Place, served: Served) -> Manifest:
     if llm.nodes > 1:
         parallelism["pipeline"] = llm.nodes
         made["worker"] = _pod(place, served, llm)
-    return with_digest(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": metadata(place, name, served, version_annotations(served)),
-            "spec": made,
-        }
-    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(place, name, served, version_annotations(served)),
+        "spec": made,
+    }
 
 
 def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:

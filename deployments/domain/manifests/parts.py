@@ -117,9 +117,9 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def with_digest(manifest: Manifest) -> Manifest:
-    """Annotated with the digest of itself, so that a look at the object tells whether it is this one."""
-    digest = digest_of(manifest)[:16]
+def with_digest(manifest: Manifest, content: Any) -> Manifest:
+    """Annotated with the digest of `content`, so that a look at the object tells what it stands for."""
+    digest = digest_of(content)[:16]
     annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
 

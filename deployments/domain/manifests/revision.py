@@ -13,7 +13,7 @@ from deployments.domain.manifests import (
     triton,
     vllm,
 )
-from deployments.domain.manifests.parts import Manifest, Place, Served
+from deployments.domain.manifests.parts import Manifest, Place, Served, with_digest
 
 
 def shared(place: Place, served: Served) -> list[Manifest]:
@@ -30,12 +30,18 @@ def shared(place: Place, served: Served) -> list[Manifest]:
 
 
 def own(place: Place, served: Served) -> list[Manifest]:
-    """What belongs to the revision alone and is removed with it; the workload first."""
-    return [
+    """What belongs to the revision alone and is removed with it; the workload first.
+
+    The workload tells by its digest whether all of it is as wanted; in the first schema, whether
+    the workload itself is.
+    """
+    workload, *others = [
         *_workload(place, served),
         *guards.around(place, served),
         *scaling.autoscaler(place, served),
     ]
+    content = workload if served.spec.is_first_schema else [workload, *others]
+    return [with_digest(workload, content), *others]
 
 
 def _workload(place: Place, served: Served) -> list[Manifest]:

@@ -18,7 +18,6 @@ from deployments.domain.manifests.parts import (
     pod_labels_of,
     resources_of,
     version_annotations,
-    with_digest,
 )
 from deployments.domain.names import workload_name
 
@@ -48,14 +47,12 @@ def deployment(place: Place, served: Served) -> Manifest:
     # An autoscaler owns the number; stating it too would set it back at every apply.
     if served.spec.scaling.kind == specs.FIXED:
         spec["replicas"] = served.spec.min_replicas
-    return with_digest(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": metadata(place, name, served, version_annotations(served)),
-            "spec": spec,
-        }
-    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(place, name, served, version_annotations(served)),
+        "spec": spec,
+    }
 
 
 def service(place: Place, served: Served) -> Manifest:

@@ -50,12 +50,17 @@ def prepare(repository: Path) -> None:
 
 
 def _prepare_model(model: Path) -> None:
-    config_path = model / CONFIG_FILE
+    """With the configurations beside config.pbtxt, of which --model-config-name chooses one."""
+    for config_path in (model / CONFIG_FILE, *sorted((model / "configs").glob("*.pbtxt"))):
+        _prepare_config(model, config_path)
+
+
+def _prepare_config(model: Path, config_path: Path) -> None:
     try:
         config = _read_config(config_path)
     except text_format.ParseError as error:
         # Triton refuses the file as well, in its own words, which belong into the pod's log.
-        logger.warning("config.pbtxt of %s was left as it is: %s", model.name, error)
+        logger.warning("%s of %s was left as it is: %s", config_path.name, model.name, error)
         return
     onnx_file = config.default_model_filename or _DEFAULT_MODEL_FILE
     versions = [version for version in _versions(model) if (version / onnx_file).exists()]

@@ -20,6 +20,7 @@ from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from tests.deployments.delivery.manifest_strategies import placed, serving_specs
 
+PLACE = Place("t", "t", "d", 1, False, "gw", "gw", "i", "s", cache_node_group="gpu")
 _CUSTOM_GROUPS = (
     "gateway.networking.k8s.io",
     "keda.sh",
@@ -66,7 +67,7 @@ def _schemas() -> dict[tuple[str, str], Any]:
         pytest.skip("SLIPWAY_CRD_DIR is not set: custom resources are not checked by schema")
     found = {}
     for path in Path(folder).glob("*.yaml"):
-        definition = yaml.safe_load(path.read_text())
+        definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
         if definition.get("kind") != "CustomResourceDefinition":
             continue
         spec = definition["spec"]
@@ -93,14 +94,26 @@ def _strict(schema: Any) -> Any:
     return made
 
 
+# Together these make every custom resource there is a schema for.
+_ALL_KINDS = (
+    {
+        "engine": "kserve-triton",
+        "scaling": {
+            "kind": "keda",
+            "sqs_queue_url": "https://sqs.eu-west-1.amazonaws.com/111122223333/q",
+        },
+        "storage": {"model_cache": "cluster"},
+    },
+    {"engine": "llm-inference-service", "llm": {"hugging_face_id": "org/model"}},
+)
+
+
 def test_custom_resources_match_the_published_schemas_strictly() -> None:
     schemas = _schemas()
     checked = set()
 
-    @settings(max_examples=50)
-    @given(placed())
-    def check(pair: tuple[Place, Served]) -> None:
-        for manifest in all_manifests(*pair):
+    def check(place: Place, served: Served) -> None:
+        for manifest in all_manifests(place, served):
             key = (manifest["apiVersion"], manifest["kind"])
             if key not in schemas:
                 continue
@@ -108,7 +121,11 @@ def test_custom_resources_match_the_published_schemas_strictly() -> None:
             assert not errors, [(list(e.path), e.message) for e in errors]
             checked.add(manifest["kind"])
 
-    check()
+    for data in _ALL_KINDS:
+        spec = specs.from_json({"instance_type": "g5.xlarge", **data})
+        check(PLACE, Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec))
+    settings(max_examples=60)(given(placed())(lambda pair: check(*pair)))()
+
     assert checked == {
         "InferenceService",
         "LLMInferenceService",
@@ -195,10 +212,9 @@ def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: st
 
 
 def test_a_revision_without_a_share_is_not_in_the_route() -> None:
-    place = Place("t", "t", "d", 1, False, "gw", "gw", "i", "s")
     backends = [routes.Backend(1, specs.TRITON, 0), routes.Backend(2, specs.KSERVE_TRITON, 100)]
 
-    route = routes.http_route(place, backends)
+    route = routes.http_route(PLACE, backends)
 
-    assert routes.weights_in(route) == {"d-r2-predictor": 100} == routes.weights_of(place, backends)
+    assert routes.weights_in(route) == {"d-r2-predictor": 100} == routes.weights_of(PLACE, backends)
     assert routes.problem_with({**route, "metadata": {"generation": 1}}) is None

@@ -1,0 +1,185 @@
+"""Settings of a spec, on the real Triton of the local cluster: it does what the fields say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from google.protobuf import text_format
+from hypothesis import given
+from tritonclient.grpc import model_config_pb2
+
+from deployments.domain import serving_files, specs, triton_config
+from deployments.domain.manifests import triton_args
+from deployments.domain.manifests.parts import Served
+from deployments.domain.serving_files import ServingFiles
+from deployments.domain.signatures import Signature, Tensor
+from deployments.domain.specs import Batching, ServingSpec
+from fleet.localcluster.controllers import model_repository, processes, triton
+from tests.deployments.delivery.manifest_strategies import serving_specs
+from tests.fleet.localcluster.controllers import onnx_models
+
+pytestmark = pytest.mark.timeout(120)
+
+_DELAY_US = 400_000
+_SIGNATURE = Signature(
+    inputs=(Tensor("x", "FP32", (-1, 2)),),
+    outputs=(Tensor("y", "FP32", (-1, 2)),),
+    max_batch_size=32,
+)
+_SPEC = ServingSpec(
+    engine="triton",
+    instance_type="g5.xlarge",
+    batching=Batching(max_queue_delay_us=_DELAY_US),
+    instances_per_gpu=2,
+    warm_up=True,
+)
+
+
+def _files(spec: ServingSpec) -> ServingFiles:
+    return serving_files.plan(
+        team="vision", model="adder", number=1, prefix="p/", signature=_SIGNATURE, spec=spec
+    )
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.url}/v2/models/adder{path}").json()
+
+    def infer(self, value: float) -> float:
+        item = {"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [value, value]}
+        answer = httpx.post(f"{self.url}/v2/models/adder/infer", json={"inputs": [item]})
+        return float(answer.json()["outputs"][0]["data"][0])
+
+
+def _lay_out(root: Path, files: ServingFiles) -> None:
+    """As the bucket holds it: the version's own two objects, and what the revision adds."""
+    usual = triton_config.render(model="adder", signature=_SIGNATURE)
+    objects = {
+        "p/adder/1/model.onnx": onnx_models.adds(1),
+        "p/adder/config.pbtxt": usual.encode(),
+        **files.objects,
+    }
+    for key, body in objects.items():
+        path = root / key.removeprefix("p/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+    model_repository.prepare(root)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("pytriton")
+    root = tmp_path_factory.mktemp("triton")
+    files = _files(_SPEC)
+    _lay_out(root / "models", files)
+    served = Served(1, "adder", "adder:1", "", "", _SPEC, config_name=files.config_name)
+    installation = triton.install(root / "installed")
+    environment = installation.environment
+    launch = triton.plan_launch(
+        installation,
+        [*triton_args.command(), *triton_args.settings_of(served)],
+        resolve=lambda _: root / "models",
+        choose_ports=processes.free_ports,
+        shared_memory_prefix="slipway-settings-",
+        known=triton.known_flags(installation.binary, environment["LD_LIBRARY_PATH"]),
+    )
+    assert launch.ignored == ()
+    child = processes.start(
+        launch.command, environment=environment, log=root / "log", record=root / "pid"
+    )
+    found = Server(f"http://127.0.0.1:{launch.http_port}")
+    _until_ready(found, root / "log")
+    yield found
+    child.kill()
+
+
+def _until_ready(server: Server, log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            if httpx.get(f"{server.url}/v2/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)  # bounded polling of a real process
+    raise AssertionError(log.read_text()[-3000:])
+
+
+def test_triton_loads_the_configuration_of_the_revision_and_not_that_of_the_version(
+    server: Server,
+) -> None:
+    config = server.get("/config")
+
+    assert config["dynamic_batching"]["max_queue_delay_microseconds"] == _DELAY_US
+    assert config["instance_group"][0]["count"] == 2
+    assert config["model_warmup"][0]["name"] == "first"
+    assert config["max_batch_size"] == 32
+
+
+def test_a_lone_request_waits_for_company_and_simultaneous_ones_run_as_one_batch(
+    server: Server,
+) -> None:
+    before = server.get("/stats")["model_stats"][0]
+    started = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        answers = sorted(pool.map(server.infer, [1.0, 2.0, 3.0, 4.0]))
+    waited = time.monotonic() - started
+    after = server.get("/stats")["model_stats"][0]
+
+    assert answers == [2.0, 3.0, 4.0, 5.0]
+    assert waited >= _DELAY_US / 1e6
+    assert after["inference_count"] - before["inference_count"] == 4
+    assert after["execution_count"] - before["execution_count"] < 4
+
+
+@given(serving_specs(engines=specs.ONNX_ENGINES))
+def test_every_configuration_parses_as_tritons_own_and_says_what_was_asked(
+    spec: ServingSpec,
+) -> None:
+    text = triton_config.render(model="adder", signature=_SIGNATURE, spec=spec)
+
+    config = text_format.Parse(text, model_config_pb2.ModelConfig())
+
+    assert config.HasField("dynamic_batching") == spec.batching.is_dynamic
+    batching = config.dynamic_batching
+    assert batching.max_queue_delay_microseconds == spec.batching.max_queue_delay_us
+    assert tuple(batching.preferred_batch_size) == spec.batching.preferred_batch_sizes
+    assert sum(group.count for group in config.instance_group) in (0, spec.instances_per_gpu)
+    assert len(config.model_warmup) == spec.warm_up
+    accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
+    modes = [one.parameters["precision_mode"].lower() for one in accelerators]
+    assert modes == ([] if spec.precision == "original" else [spec.precision])
+
+
+def test_what_the_model_cannot_use_is_told_with_the_fix() -> None:
+    single = Signature(inputs=(Tensor("x", "FP32", (2,)),), outputs=(Tensor("y", "FP32", (2,)),))
+    large = replace(_SPEC, batching=Batching(preferred_batch_sizes=(64,)))
+
+    assert triton_config.problem_with(_SIGNATURE, _SPEC) == ""
+    assert "takes no batches" in triton_config.problem_with(single, _SPEC)
+    assert "leave 64 out" in triton_config.problem_with(_SIGNATURE, large)
+
+
+def test_usual_settings_add_nothing_to_the_bucket() -> None:
+    spec = ServingSpec(engine="triton", instance_type="g5.xlarge")
+
+    assert _files(spec) == ServingFiles("p/")
+
+
+def test_equal_settings_share_one_object_and_others_have_their_own() -> None:
+    one, same = _files(_SPEC), _files(_SPEC)
+    other = _files(ServingSpec(engine="triton", instance_type="g5.xlarge", precision="fp16"))
+
+    assert one == same
+    assert list(one.objects) == [f"p/adder/configs/{one.config_name}.pbtxt"]
+    assert one.config_name != other.config_name
