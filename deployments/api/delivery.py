@@ -16,11 +16,11 @@ from deployments.domain import specs
 from deployments.domain.problems import Rejected
 from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeKind, DeploymentState
+from deployments.domain.states import ChangeKind, DeploymentState, Environment
 from deployments.models import ChangeRequest
 from deployments.selectors import changes as change_selectors
 from deployments.selectors import deployments
-from deployments.services import changes, preflight
+from deployments.services import changes, preflight, stopping
 from deployments.services.preflight import DeployDraft
 from portal.accounts.models import User
 from portal.api.idempotency import IdempotentMixin
@@ -54,6 +54,7 @@ def draft_of(body: dict[str, Any]) -> DeployDraft:
         cluster_id=body["cluster_id"],
         name=body["name"],
         spec=spec_of(body["spec"]),
+        environment=Environment(body["environment"]),
     )
 
 
@@ -131,6 +132,24 @@ class DeploymentView(APIView):
         return Response(shapes.DeploymentSerializer(found).data)
 
 
+class StopView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="stop_deployment",
+        tags=TAGS,
+        request=shapes.StopReasonSerializer,
+        responses={200: shapes.DeploymentSerializer, **REFUSALS},
+        description=(
+            "At once and without approval: stopping is always safe. Route and workloads go, the "
+            "address answers 404, no GPU is held; revisions stay. Start it again by a change."
+        ),
+    )
+    def post(self, request: Request, deployment_id: int) -> Response:
+        body, actor = read(shapes.StopReasonSerializer, request), actor_of(request)
+        stopping.stop(actor=actor, deployment_id=deployment_id, **body)
+        found = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+        return Response(shapes.DeploymentSerializer(found).data)
+
+
 class RevisionsView(APIView):
     @extend_schema(
         operation_id="list_revisions",
@@ -164,7 +183,7 @@ class DeploymentChangesView(IdempotentMixin, APIView):
         tags=TAGS,
         request=shapes.NewChangeSerializer,
         responses={201: shapes.ChangeSerializer, **REFUSALS},
-        description="Ask for a canary, a roll back or a retirement of a deployment.",
+        description="Ask for a canary, a roll back, other replicas, a start or a retirement.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         body = read(shapes.NewChangeSerializer, request)
@@ -176,6 +195,16 @@ def _request(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeReq
     comment = body["comment"]
     if body["kind"] == ChangeKind.RETIRE:
         return changes.request_retire(actor=actor, deployment_id=deployment_id, comment=comment)
+    if body["kind"] == ChangeKind.START:
+        return changes.request_start(actor=actor, deployment_id=deployment_id, comment=comment)
+    if body["kind"] == ChangeKind.SCALE:
+        return changes.request_scale(
+            actor=actor,
+            deployment_id=deployment_id,
+            min_replicas=_needed(body, "min_replicas"),
+            max_replicas=_needed(body, "max_replicas"),
+            comment=comment,
+        )
     if body["kind"] == ChangeKind.ROLL_BACK:
         return changes.request_roll_back(
             actor=actor,

@@ -7,10 +7,21 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from deployments.api.approval_serializers import (
+    EmergencyReviewSerializer,
+    RequiredApprovalSerializer,
+)
 from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
 from deployments.api.spec_serializers import ServingSpecSerializer
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, RolloutPhase
+from deployments.domain.states import (
+    ChangeKind,
+    ChangeState,
+    DeploymentState,
+    Environment,
+    RolloutPhase,
+)
 from deployments.models import Approval, ChangeRequest, Deployment, Revision, Rollout
+from deployments.selectors import approvals as approval_selectors
 from deployments.selectors import deployments as deployment_selectors
 
 Shape = serializers.Serializer[Any]
@@ -20,6 +31,11 @@ class DraftSerializer(Shape):
     version_id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
+    environment = serializers.ChoiceField(
+        choices=[one.value for one in Environment],
+        default=Environment.PRODUCTION,
+        help_text="never changes afterwards; rules of approval differ by it",
+    )
     spec = ServingSpecSerializer()
 
 
@@ -28,10 +44,18 @@ class NewDeploymentSerializer(DraftSerializer):
 
 
 class NewChangeSerializer(Shape):
-    """One of canary (version_id, steps, plan, spec), roll_back (revision_number), retire."""
+    """One of canary (version_id, steps, plan, spec), roll_back (revision_number), scale
+    (min_replicas, max_replicas), start, retire.
+    """
 
     kind = serializers.ChoiceField(
-        choices=[ChangeKind.CANARY, ChangeKind.ROLL_BACK, ChangeKind.RETIRE]
+        choices=[
+            ChangeKind.CANARY,
+            ChangeKind.ROLL_BACK,
+            ChangeKind.SCALE,
+            ChangeKind.START,
+            ChangeKind.RETIRE,
+        ]
     )
     comment = serializers.CharField(default="", allow_blank=True)
     version_id = serializers.IntegerField(required=False)
@@ -39,6 +63,8 @@ class NewChangeSerializer(Shape):
     plan = PlanSerializer(required=False, help_text="left out: a canary with the default guards")
     spec = ServingSpecSerializer(required=False, help_text="left out: as the stable revision")
     revision_number = serializers.IntegerField(required=False)
+    min_replicas = serializers.IntegerField(required=False)
+    max_replicas = serializers.IntegerField(required=False)
 
 
 class CommentSerializer(Shape):
@@ -103,7 +129,12 @@ class DesiredSerializer(Shape):
     stable = RevisionSerializer(source="stable_revision", allow_null=True)
     candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
     candidate_weight = serializers.IntegerField()
+    is_stopped = serializers.BooleanField()
     is_retiring = serializers.BooleanField()
+    scale = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="replicas approved since the revision was made; empty: as its spec says",
+    )
 
 
 class ObservedSerializer(Shape):
@@ -120,6 +151,7 @@ class ObservedSerializer(Shape):
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
+    environment = serializers.ChoiceField(choices=[one.value for one in Environment])
     state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
     url = serializers.SerializerMethodField()
     is_current = serializers.SerializerMethodField(
@@ -137,6 +169,7 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
             "name",
             "cluster",
             "namespace",
+            "environment",
             "url",
             "state",
             "state_reason",
@@ -170,10 +203,25 @@ class DeploymentEventSerializer(Shape):
 
 class ApprovalSerializer(serializers.ModelSerializer[Approval]):
     user = serializers.CharField(source="user.username")
+    as_role = serializers.CharField(help_text="lead, admin, delegate or named")
+    stands_for = serializers.CharField(
+        source="stands_for.username", default=None, help_text="the lead of a delegate"
+    )
 
     class Meta:
         model = Approval
-        fields = ["user", "is_approved", "comment", "evidence_hash", "at", "void_reason"]
+        fields = [
+            "user",
+            "is_approved",
+            "as_role",
+            "stands_for",
+            "is_emergency",
+            "comment",
+            "evidence_hash",
+            "at",
+            "expires_at",
+            "void_reason",
+        ]
 
 
 class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
@@ -187,7 +235,22 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     plan = PlanSerializer()
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.DictField(child=serializers.CharField(allow_null=True))
+    environment = serializers.CharField(source="deployment.environment")
+    scale = serializers.DictField(child=serializers.IntegerField())
+    required_approvals = serializers.SerializerMethodField()
+    approval_words = serializers.SerializerMethodField(
+        help_text="what is given and what is missing"
+    )
     approvals = ApprovalSerializer(many=True)
+    emergency_review = EmergencyReviewSerializer(default=None, allow_null=True)
+
+    def get_approval_words(self, change: ChangeRequest) -> str:
+        return approval_selectors.standing_of(change).words
+
+    @extend_schema_field(RequiredApprovalSerializer(many=True))
+    def get_required_approvals(self, change: ChangeRequest) -> Any:
+        rows = approval_selectors.standing_of(change).rows
+        return RequiredApprovalSerializer(rows, many=True).data
 
     class Meta:
         model = ChangeRequest
@@ -199,6 +262,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "team",
             "deployment",
             "deployment_id",
+            "environment",
             "requester",
             "comment",
             "revision",
@@ -206,8 +270,12 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "plan",
             "checks",
             "cost",
+            "scale",
             "evidence_hash",
+            "required_approvals",
+            "approval_words",
             "approvals",
+            "emergency_review",
             "created_at",
             "submitted_at",
             "deadline_at",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,7 +11,7 @@ from deployments.domain import approvals
 from deployments.domain.approvals import Capacity, Given, Progress, Requirement, Rule
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from portal.accounts import policy
-from portal.accounts.models import Role, User
+from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
 from portal.core import clock
 
@@ -122,32 +121,53 @@ def as_given(approval: Approval) -> Given:
     )
 
 
-def capacity_of(actor: User, change: ChangeRequest, *, given: Iterable[Given] = ()) -> Given | None:
-    """As what the actor may approve now; None when no rule lets them."""
-    role = policy.role_in(actor, change.team)
-    if role is None:
-        return None
-    if role == Role.LEAD or actor.is_platform_admin:
-        return Given(
-            person_id=actor.pk,
-            capacity=Capacity.ADMIN if actor.is_platform_admin else Capacity.LEAD,
+class Desk:
+    """In which capacity one person may approve, for any number of changes in two queries."""
+
+    def __init__(self, actor: User) -> None:
+        self._actor = actor
+        mine = (
+            Membership.objects.filter(user=actor) if actor.is_active else Membership.objects.none()
         )
-    lead_id = _free_place(actor, change, given)
-    if lead_id is not None:
-        return Given(person_id=actor.pk, capacity=Capacity.DELEGATE, stands_for_id=lead_id)
-    named = {person.id for one in required_as_stored(change) for person in one.people}
-    return Given(person_id=actor.pk, capacity=Capacity.NAMED) if actor.pk in named else None
+        self._roles = dict(mine.values_list("team_id", "role"))
+        self._places: dict[int, list[int]] = {}
+        rows = policy.running_delegations().filter(delegate=actor, team__in=list(self._roles))
+        for team_id, lead_id in rows.values_list("team_id", "lead_id"):
+            self._places.setdefault(team_id, []).append(lead_id)
 
+    def capacity(self, change: ChangeRequest) -> Given | None:
+        """As what the person may approve now; None when no rule lets them."""
+        team_id = change.deployment.team_id
+        if self._actor.is_platform_admin and self._actor.is_active:
+            return Given(person_id=self._actor.pk, capacity=Capacity.ADMIN)
+        role = self._roles.get(team_id)
+        if role is None:
+            return None
+        if role == Role.LEAD:
+            return Given(person_id=self._actor.pk, capacity=Capacity.LEAD)
+        lead_id = self._free_place(change)
+        if lead_id is not None:
+            return Given(
+                person_id=self._actor.pk, capacity=Capacity.DELEGATE, stands_for_id=lead_id
+            )
+        named = {person.id for one in required_as_stored(change) for person in one.people}
+        is_named = self._actor.pk in named
+        return Given(person_id=self._actor.pk, capacity=Capacity.NAMED) if is_named else None
 
-def _free_place(actor: User, change: ChangeRequest, given: Iterable[Given]) -> int | None:
-    """A lead's place that did not ask for the change; better one that has not approved yet."""
-    leads = [
-        lead_id
-        for lead_id in policy.leads_delegating_to(actor, change.team)
-        if lead_id != change.requester_id
-    ]
-    used = {one.stands_for_id or one.person_id for one in given}
-    return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
+    def is_wanted(self, change: ChangeRequest) -> bool:
+        """Whether it waits for this very person, among others."""
+        by = self.capacity(change)
+        if by is None or self._actor.pk == change.requester_id:
+            return False
+        has_approved = any(one.user_id == self._actor.pk for one in live_approvals(change))
+        return not has_approved and whose_turn(change, by)
+
+    def _free_place(self, change: ChangeRequest) -> int | None:
+        """A lead's place that did not ask for the change; better one that has not approved yet."""
+        places = self._places.get(change.deployment.team_id, [])
+        leads = [lead_id for lead_id in places if lead_id != change.requester_id]
+        used = {one.stands_for_id or one.user_id for one in live_approvals(change)}
+        return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
 
 
 def whose_turn(change: ChangeRequest, by: Given) -> bool:

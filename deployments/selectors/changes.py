@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 
+from deployments.domain.approvals import Capacity
 from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Revision
+from deployments.selectors import approvals
 from portal.accounts import policy
-from portal.accounts.models import Membership, Role, User
+from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Forbidden, NotFound
 
@@ -19,7 +22,10 @@ _RELATED = (
     "deployment__team",
     "deployment__cluster",
     "deployment__stable_revision__version__model__team",
+    "deployment__stable_revision__deployment",
     "requester",
+    "emergency_review__opened_by",
+    "emergency_review__closed_by",
     "revision__version__model__team",
     "revision__deployment",
 )
@@ -70,7 +76,30 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
     """Whether the actor may approve or reject, and the rule in words when not."""
     if change.state != ChangeState.SUBMITTED:
         return False, f"The request is {change.state}."
+    if not isinstance(actor, User):
+        return True, ""
+    by = approvals.Desk(actor).capacity(change)
+    if by is not None and by.capacity == Capacity.NAMED:
+        is_own = actor.pk == change.requester_id
+        return not is_own, "You asked for this change." if is_own else ""
     return _may(actor, Action.APPROVE, change)
+
+
+def may_approve(actor: User, change: ChangeRequest) -> tuple[bool, str]:
+    """Whether one more approval by the actor would count, and why not in words."""
+    may, why_not = may_decide(actor, change)
+    if not may:
+        return False, why_not
+    if approvals.Desk(actor).is_wanted(change):
+        return True, ""
+    has_approved = any(one.user_id == actor.pk for one in approvals.live_approvals(change))
+    words = "You have approved it" if has_approved else "Your approval does not count here"
+    return False, f"{words}: {approvals.standing_of(change).words}."
+
+
+def may_break_glass(actor: User, change: ChangeRequest) -> bool:
+    is_open = change.state == ChangeState.SUBMITTED
+    return is_open and policy.is_allowed(actor, Action.BREAK_GLASS, change)
 
 
 def may_withdraw(actor: Actor, change: ChangeRequest) -> bool:
@@ -83,9 +112,9 @@ def diff_of(change: ChangeRequest) -> list[DiffLine]:
     if change.revision is None:
         return []
     stable = change.deployment.stable_revision
-    if stable is not None and stable.pk == change.revision_id:
+    if stable is not None and stable.pk == change.revision_id and not change.scale:
         stable = None
-    before, after = _flat(stable), _flat(change.revision)
+    before, after = _flat(stable, {}), _flat(change.revision, change.scale)
     return [
         DiffLine(field=name, before=before.get(name, ""), after=after.get(name, ""))
         for name in sorted({*before, *after}, key=_position)
@@ -93,18 +122,20 @@ def diff_of(change: ChangeRequest) -> list[DiffLine]:
 
 
 def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
-    return rows.select_related(*_RELATED).prefetch_related("approvals__user")
+    return rows.select_related(*_RELATED).prefetch_related(
+        "approvals__user", "approvals__stands_for"
+    )
 
 
 def _waiting_for(actor: Actor) -> QuerySet[ChangeRequest]:
     rows = ChangeRequest.objects.filter(state=ChangeState.SUBMITTED)
     if not isinstance(actor, User):
         return rows
-    rows = rows.exclude(requester=actor)
-    if actor.is_platform_admin:
-        return rows
-    led = Membership.objects.filter(user=actor, role=Role.LEAD).values("team")
-    return rows.filter(deployment__team__in=led)
+    # Few wait at any time; which of them wait for this person, their rules tell.
+    mine = rows.filter(deployment__team__in=policy.visible_teams(actor)).exclude(requester=actor)
+    found = list(mine.select_related("deployment").prefetch_related("approvals"))
+    desk = approvals.Desk(actor) if found else None
+    return rows.filter(pk__in=[one.pk for one in found if desk and desk.is_wanted(one)])
 
 
 def _may(actor: Actor, action: Action, change: ChangeRequest) -> tuple[bool, str]:
@@ -122,7 +153,7 @@ def _position(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
-def _flat(revision: Revision | None) -> dict[str, str]:
+def _flat(revision: Revision | None, scale: Mapping[str, int]) -> dict[str, str]:
     if revision is None:
         return {}
     version = revision.version
@@ -130,6 +161,9 @@ def _flat(revision: Revision | None) -> dict[str, str]:
     for name in ("accuracy", "dataset_version"):
         if name in version.metadata:
             flat[name] = version.metadata[name]
-    spec = {k: v for k, v in revision.spec.items() if k != "schema"}
+    kept = scale or revision.deployment.scale
+    is_scaled = kept.get("revision") == revision.number
+    replicas = {k: v for k, v in kept.items() if k != "revision"} if is_scaled else {}
+    spec = {k: v for k, v in {**revision.spec, **replicas}.items() if k != "schema"}
     spec["env"] = ", ".join(f"{k}={v}" for k, v in sorted(spec.get("env", {}).items()))
     return {name: str(value) for name, value in {**flat, **spec}.items()}

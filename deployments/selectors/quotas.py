@@ -25,7 +25,7 @@ def committed_gpus(
     A revision that an approved change scales counts at the larger of both sizes.
     """
     wanted: dict[int, int] = {}
-    live = _running(team).exclude(pk=without_deployment_id)
+    live = _running(team, without_deployment_id)
     for revision_id, spec in _revisions_of(live):
         wanted[revision_id] = max(wanted.get(revision_id, 0), spec.most_gpus)
     for revision_id, spec in _approved(team, without_change_id):
@@ -37,15 +37,16 @@ def least_revisions_of(
     team: Team, *, without_deployment_id: int | None = None
 ) -> list[tuple[int, ServingSpec]]:
     """(cluster id, spec) of every revision that the team wants running now."""
-    live = _running(team).exclude(pk=without_deployment_id)
+    live = _running(team, without_deployment_id)
     clusters = dict(live.values_list("pk", "cluster_id"))
     return [(clusters[deployment_id], spec) for deployment_id, spec in _revisions_of(live, by="pk")]
 
 
-def _running(team: Team) -> QuerySet[Deployment]:
-    return Deployment.objects.filter(
+def _running(team: Team, without_id: int | None) -> QuerySet[Deployment]:
+    rows = Deployment.objects.filter(
         team=team, is_retired=False, is_retiring=False, is_stopped=False
     )
+    return rows if without_id is None else rows.exclude(pk=without_id)
 
 
 def _revisions_of(live: QuerySet[Deployment], *, by: str = "") -> Iterator[tuple[int, ServingSpec]]:

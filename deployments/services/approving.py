@@ -31,8 +31,7 @@ _NO_LONGER: Final = "Whoever gave it may not approve here any more."
 def require_may_approve(actor: User, change: ChangeRequest) -> Given:
     """As what they approve. NotFound for strangers, Forbidden with the rule for the rest."""
     policy.require(actor, Action.VIEW, change)
-    given = [approvals.as_given(one) for one in approvals.live_approvals(change)]
-    by = approvals.capacity_of(actor, change, given=given)
+    by = approvals.Desk(actor).capacity(change)
     if by is None or by.capacity != Capacity.NAMED:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
     if by is None or actor.pk == change.requester_id:
