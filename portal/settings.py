@@ -128,6 +128,8 @@ SLIPWAY_LOCAL_S3_KEYS = (
     env.text("AWS_ACCESS_KEY_ID", ""),
     env.text("AWS_SECRET_ACCESS_KEY", ""),
 )
+# Each file in it is the token of one Git repository; teams are given them by name.
+SLIPWAY_GIT_CREDENTIALS_DIR = env.text("SLIPWAY_GIT_CREDENTIALS_DIR", "")
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
 # Messages lead back to the portal by this address; empty leaves the host out.
 SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0])

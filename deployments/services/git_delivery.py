@@ -1,0 +1,118 @@
+"""Choosing delivery through Git for a team, and trying it. For platform admins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.db import transaction
+
+from deployments.gateways import git
+from deployments.gateways.git import GitError
+from deployments.models import Deployment, GitDelivery
+from deployments.services import delivery_doors, git_credentials
+from portal.accounts import policy
+from portal.accounts.models import Team
+from portal.accounts.policy import Actor
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Invalid
+
+CHOSEN = register("team.delivery_set", "set the delivery of")
+_BRANCH = re.compile(r"[A-Za-z0-9][\w./-]{0,98}[\w-]|[A-Za-z0-9]")
+_PATH = re.compile(r"([\w-][\w.-]*(/[\w-][\w.-]*)*)?")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_FIELDS = ("is_enabled", "repository_url", "branch", "path", "username", "credential")
+
+
+@dataclass(frozen=True, slots=True)
+class GitDraft:
+    """`credential` is the name of a file in SLIPWAY_GIT_CREDENTIALS_DIR."""
+
+    is_enabled: bool
+    repository_url: str = ""
+    branch: str = "main"
+    path: str = ""
+    username: str = ""
+    credential: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    ok: bool
+    words: str
+
+
+def choose(*, actor: Actor, team: Team, draft: GitDraft) -> None:
+    """What runs already is brought into Git, or back under the portal's own hand, at the next look."""
+    policy.require_platform_admin(actor)
+    if draft.is_enabled or draft.repository_url:
+        _validate(draft)
+    after = {name: getattr(draft, name) for name in _FIELDS}
+    with transaction.atomic():
+        row = GitDelivery.objects.filter(team=team).first()
+        before = {name: getattr(row, name) for name in _FIELDS} if row else {}
+        if before == after or (row is None and not draft.is_enabled):
+            return
+        GitDelivery.objects.update_or_create(
+            team=team, defaults={**after, "last_error": "", "last_error_at": None}
+        )
+        trail.record(
+            actor=actor,
+            action=CHOSEN,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before=before,
+            after=after,
+        )
+        Deployment.objects.filter(team=team, is_retired=False).update(next_check_at=clock.now())
+
+
+def delivery_of(team: Team) -> GitDelivery | None:
+    return GitDelivery.objects.filter(team=team).first()
+
+
+def try_out(*, actor: Actor, team: Team) -> Tried:
+    """Reads the branch; whether the credential may push shows at the first commit."""
+    policy.require_platform_admin(actor)
+    delivery = delivery_of(team)
+    if delivery is None:
+        return Tried(ok=False, words="This team delivers straight to the cluster.")
+    try:
+        head = git.head_of(delivery_doors.remote_of(delivery))
+    except GitError as error:
+        return Tried(ok=False, words=error.message)
+    where = f"{delivery.branch} of {delivery.repository_url}"
+    return Tried(ok=True, words=f"{where} is at {head[:8]}." if head else f"{where} is empty.")
+
+
+def _validate(draft: GitDraft) -> None:
+    problems: dict[str, str] = {}
+    if not _is_address(draft.repository_url):
+        problems["repository_url"] = "an address such as https://git.example.com/platform/fleet.git"
+    if not _BRANCH.fullmatch(draft.branch) or ".." in draft.branch or "//" in draft.branch:
+        problems["branch"] = "the name of a branch, such as main"
+    if not _PATH.fullmatch(draft.path):
+        problems["path"] = "a folder such as teams/vision, without '..' and outer slashes"
+    if ":" in draft.username or not draft.username.isprintable():
+        problems["username"] = "a name without ':'"
+    if draft.credential and not git_credentials.NAME.fullmatch(draft.credential):
+        problems["credential"] = "the name of a file in the folder of Git credentials"
+    if problems:
+        told = "; ".join(f"{field}: {words}" for field, words in problems.items())
+        raise Invalid(f"Delivery through Git cannot be set: {told}.", fields=problems)
+
+
+def _is_address(url: str) -> bool:
+    """Encrypted unless it stays on this machine; without a password, because it is shown."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if not url.isprintable() or " " in url or "@" in parts.netloc or parts.query or parts.fragment:
+        return False
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    return is_safe and bool(parts.hostname) and len(parts.path) > 1

@@ -1,0 +1,42 @@
+"""What a commit says: which change request it is of, who asked for it, who approved."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from deployments.models import Approval, ChangeRequest, Deployment
+from portal.accounts.models import User
+
+
+def message_of(deployment: Deployment, step: str) -> str:
+    change = _change_of(deployment)
+    subject = f"{deployment}: {step}"
+    if change is None:
+        return f"{subject}\n\nDeployment: {deployment} on {deployment.cluster.name}\n"
+    lines = [
+        f"Deployment: {deployment} on {deployment.cluster.name}",
+        f"Change-Request: {change.pk} ({change.kind})",
+        f"Requested-by: {_name(change.requester)}",
+        *(f"Approved-by: {_name(user)}" for user in _approvers(change)),
+    ]
+    if settings.SLIPWAY_PUBLIC_URL:
+        lines.append(f"See: {settings.SLIPWAY_PUBLIC_URL}/approvals/{change.pk}")
+    return f"{subject} (change request {change.pk})\n\n" + "\n".join(lines) + "\n"
+
+
+def _change_of(deployment: Deployment) -> ChangeRequest | None:
+    """The latest that was approved: what the deployment wants now comes from it."""
+    rows = ChangeRequest.objects.select_related("requester").filter(deployment=deployment)
+    return rows.filter(state__in=["applying", "done", "failed"]).order_by("-id").first()
+
+
+def _approvers(change: ChangeRequest) -> list[User]:
+    rows = Approval.objects.select_related("user").filter(
+        change=change, is_approved=True, void_reason=""
+    )
+    return [row.user for row in rows.order_by("at")]
+
+
+def _name(user: User) -> str:
+    """On one line, whatever people call themselves: a line more could name another approver."""
+    return " ".join(user.display_name.split())
