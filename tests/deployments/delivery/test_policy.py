@@ -1,0 +1,484 @@
+"""Rules written down once: what they ask of a change, what voids an approval, and emergencies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from deployments.domain.states import ChangeState, Environment
+from deployments.models import Approval, ApprovalRule, ChangeRequest, EmergencyReview
+from deployments.selectors import approvals, plans
+from deployments.selectors import changes as change_selectors
+from deployments.selectors import emergencies as review_selectors
+from deployments.services import approving, changes, emergencies, policies
+from deployments.services.policies import RuleDraft
+from portal.accounts import delegations, teams
+from portal.accounts.models import Membership, User
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.notifications.models import Notice
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.refusals import refused
+
+REASON = "Checkout is down and this brings back the version that worked."
+
+
+def rule(world: World, name: str = "two leads", **changed: object) -> ApprovalRule:
+    values = {"needed": 2, **changed}
+    return policies.make(actor=world.admin, draft=RuleDraft(name=name, **values))
+
+
+def ask(world: World, by: User | None = None, **changed: object) -> ChangeRequest:
+    return changes.request_deploy(actor=by or world.member, draft=world.draft(**changed))
+
+
+def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeRequest:
+    change.refresh_from_db()
+    return changes.approve(
+        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
+    )
+
+
+def words(change: ChangeRequest) -> str:
+    return approvals.standing_of(ChangeRequest.objects.get(pk=change.pk)).words
+
+
+def test_two_approvals_are_two_people(world: World) -> None:
+    rule(world)
+    change = ask(world)
+    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+
+    approve(world.lead, change, "fine")
+    world.work()
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert words(change) == "1 of 2 approvals by a lead or platform admin"
+    assert world.cluster.writes == []
+    with refused(world, Conflict, "approved_already"):
+        approve(world.lead, change)
+
+    approve(world.lead2, change)
+    world.work()
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPLYING
+    names = ["change.approval_given", "change.approved"]
+    events = AuditEvent.objects.filter(action__in=names).order_by("id")
+    assert [(event.action, event.actor_name) for event in events] == [
+        ("change.approval_given", "lead"),
+        ("change.approved", "lead2"),
+    ]
+    assert Notice.objects.filter(event="approval.decided").count() == 1
+
+
+def test_an_approval_that_counts_for_nothing_is_refused(world: World) -> None:
+    rule(world, "an admin", role="admin", needed=1)
+    change = ask(world)
+
+    with refused(world, Forbidden, "role_required") as raised:
+        approve(world.lead, change)
+    assert raised[0].message == (
+        "Your approval does not count here: 0 of 1 approval by a platform admin."
+    )
+    assert list(change_selectors.inbox(world.lead)) == []
+    assert [one.pk for one in change_selectors.inbox(world.admin)] == [change.pk]
+
+    approve(world.admin, change)
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+
+
+def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> None:
+    rule(world, "security", role="named", people=("viewer",), needed=1, kinds=("deploy",))
+    change = ask(world)
+    assert [one.pk for one in change_selectors.inbox(world.viewer)] == [change.pk]
+
+    approve(world.viewer, change)
+    assert words(change).startswith("0 of 1 approval by a lead")
+    approve(world.lead, change)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+    assert list(change.approvals.values_list("user__username", "as_role")) == [
+        ("viewer", "named"),
+        ("lead", "lead"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "asked", "needed"),
+    [
+        ({"environments": ("production",)}, {}, 2),
+        ({"environments": ("development",)}, {}, 1),
+        ({"above_month_amount": Decimal(700)}, {}, 2),
+        ({"above_month_amount": Decimal(800)}, {}, 1),
+        ({"above_month_amount": Decimal(800)}, {"max_replicas": 2}, 2),
+        ({"gpus": ("a10g",)}, {}, 2),
+        ({"gpus": ("g5.*",)}, {}, 2),
+        ({"gpus": ("h100",)}, {}, 1),
+        ({"kinds": ("retire",)}, {}, 1),
+        ({"team": "nlp"}, {}, 1),
+        ({"is_enabled": False}, {}, 1),
+    ],
+)
+def test_a_rule_asks_only_for_what_it_matches(
+    world: World, changed: dict[str, object], asked: dict[str, object], needed: int
+) -> None:
+    rule(world, **changed)
+
+    change = ask(world, **asked)
+
+    [row] = approvals.standing_of(change).rows
+    assert row.requirement.needed == needed
+
+
+def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> None:
+    rule(world, environments=("production",))
+    draft = world.draft()
+    draft = type(draft)(
+        draft.version_id, draft.cluster_id, draft.name, draft.spec, Environment.STAGING
+    )
+
+    change = changes.request_deploy(actor=world.member, draft=draft)
+
+    assert change.deployment.environment == "staging"
+    assert approvals.standing_of(change).rows[0].requirement.needed == 1
+
+
+def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) -> None:
+    rule(world)
+    change = ask(world)
+    approve(world.lead, change)
+    shown = ChangeRequest.objects.get(pk=change.pk).evidence_hash
+
+    rule(world, "an admin", role="admin", needed=1)
+    with pytest.raises(Conflict) as error:
+        changes.approve(actor=world.lead2, change_id=change.pk, evidence_hash=shown)
+
+    assert error.value.code == "evidence_changed"
+    assert Approval.objects.get().void_reason == approving.CHANGED
+    change.refresh_from_db()
+    assert (change.state, change.evidence_hash == shown) == (ChangeState.SUBMITTED, False)
+    assert words(change).startswith("0 of 2")
+
+
+def test_a_rule_between_approval_and_run_stops_the_run(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+
+    rule(world)
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert world.cluster.writes == []
+    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+    assert AuditEvent.objects.filter(action="change.approval_voided").count() == 1
+
+
+def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> None:
+    change = ask(world)
+
+    rule(world)
+    world.work()
+
+    change.refresh_from_db()
+    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+    assert change.evidence_hash == plans.evidence_of(change)
+
+
+def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings) -> None:
+    rule(world)
+    change = ask(world, engine="triton")
+    approve(world.lead, change)
+
+    settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE = "kserve/storage-initializer:other"
+    with pytest.raises(Conflict):
+        approve(world.lead2, change)
+
+    assert [one.void_reason for one in Approval.objects.all()] == [approving.CHANGED]
+    approve(world.lead2, change)
+    approve(world.lead, change)
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+
+
+def test_an_approval_lapses_when_the_others_do_not_come(world: World) -> None:
+    rule(world)
+    change = ask(world)
+    approve(world.lead, change)
+
+    world.clock.move(approving.VALID_SECONDS + 1)
+    world.work()
+
+    assert Approval.objects.get().void_reason.endswith("has expired.")
+    assert words(change).startswith("0 of 2")
+    approve(world.lead2, change)
+    assert words(change).startswith("1 of 2")
+
+
+def test_the_approval_of_who_is_no_lead_any_more_does_not_count(world: World) -> None:
+    rule(world)
+    change = ask(world)
+    approve(world.lead, change)
+
+    teams.set_member(actor=world.admin, team=world.team, username="lead", role="member")
+    approve(world.lead2, change)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert words(change).startswith("1 of 2")
+
+
+def test_a_lead_who_is_removed_before_the_run_stops_it(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    Membership.objects.filter(user=world.lead).delete()
+
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert world.cluster.writes == []
+
+
+@pytest.mark.parametrize("who", ["member", "lead", "viewer"])
+def test_only_platform_admins_write_rules(world: World, who: str) -> None:
+    made = rule(world)
+
+    with refused(world, Forbidden, "role_required"):
+        policies.make(actor=getattr(world, who), draft=RuleDraft(name="x"))
+    with refused(world, Forbidden, "role_required"):
+        policies.change(actor=getattr(world, who), rule_id=made.pk, draft=RuleDraft(name="x"))
+    assert ApprovalRule.objects.get().name == "two leads"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"team": "nobody"}, "team"),
+        ({"needed": 0}, "needed"),
+        ({"needed": 6}, "needed"),
+        ({"role": "king"}, "role"),
+        ({"environments": ("moon",)}, "environments"),
+        ({"kinds": ("promote",)}, "kinds"),
+        ({"gpus": ("",)}, "gpus"),
+        ({"above_month_amount": Decimal(-1)}, "above_month_amount"),
+        ({"people": ("ghost",)}, "people"),
+        ({"role": "named", "needed": 1}, "people"),
+        ({"team": "vision", "people": ("stranger",)}, "people"),
+    ],
+)
+def test_a_rule_that_nobody_could_satisfy_or_read_is_refused(
+    world: World, changed: dict[str, object], field: str
+) -> None:
+    with refused(world, Invalid) as raised:
+        rule(world, **changed)
+
+    assert field in raised[0].fields
+    assert not ApprovalRule.objects.exists()
+
+
+def test_changing_a_rule_is_audited_with_before_and_after(world: World) -> None:
+    made = rule(world)
+
+    policies.change(
+        actor=world.admin,
+        rule_id=made.pk,
+        draft=RuleDraft(name="two leads", needed=3, is_enabled=False),
+    )
+
+    event = AuditEvent.objects.get(action="approval_rule.changed")
+    assert (event.before["needed"], event.after["needed"]) == (2, 3)
+    assert (event.before["is_enabled"], event.after["is_enabled"]) == (True, False)
+
+
+def delegate(world: World, days: int = 7, username: str = "member") -> object:
+    at = world.clock.at
+    return delegations.name_delegate(
+        actor=world.lead,
+        team=world.team,
+        username=username,
+        starts_at=at,
+        ends_at=at + timedelta(days=days),
+        reason="holidays",
+    )
+
+
+def test_a_delegate_approves_in_the_leads_place_while_it_lasts(world: World) -> None:
+    delegate(world)
+    change = ask(world, by=world.lead2)
+    assert [one.pk for one in change_selectors.inbox(world.member)] == [change.pk]
+
+    approve(world.member, change)
+
+    approval = Approval.objects.get()
+    assert (approval.as_role, approval.stands_for) == ("delegate", world.lead)
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+
+
+@pytest.mark.parametrize("asker", ["member", "lead"])
+def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
+    world: World, asker: str
+) -> None:
+    delegate(world)
+    change = ask(world, by=getattr(world, asker))
+
+    with refused(world, Forbidden):
+        approve(world.member, change)
+
+
+def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> None:
+    made = delegate(world)
+    change = ask(world, by=world.lead2)
+    other = changes.request_deploy(actor=world.lead2, draft=world.draft("other"))
+    world.clock.move(7 * 24 * 3600 + 1)
+    with refused(world, Forbidden, "role_required"):
+        approve(world.member, change)
+
+    made = delegate(world)
+    delegations.end(actor=world.lead2, team=world.team, delegation_id=made.pk)
+    with refused(world, Forbidden, "role_required"):
+        approve(world.member, change)
+
+    delegate(world)
+    Membership.objects.filter(user=world.lead).update(role="member")
+    with refused(world, Forbidden, "role_required"):
+        approve(world.member, other)
+
+
+def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
+    delegate(world)
+    change = ask(world, by=world.lead2)
+
+    with refused(world, Forbidden, "role_required"):
+        emergencies.approve(
+            actor=world.member,
+            change_id=change.pk,
+            evidence_hash=change.evidence_hash,
+            reason=REASON,
+        )
+
+
+@pytest.mark.parametrize(
+    ("username", "days", "field"),
+    [
+        ("lead", 7, "username"),
+        ("lead2", 7, "username"),
+        ("stranger", 7, "username"),
+        ("member", 0, "ends_at"),
+        ("member", 61, "ends_at"),
+    ],
+)
+def test_a_delegation_that_cannot_be_is_refused(
+    world: World, username: str, days: int, field: str
+) -> None:
+    with refused(world, Invalid) as raised:
+        delegate(world, days=days, username=username)
+    assert field in raised[0].fields
+
+
+def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON):
+    return emergencies.approve(
+        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
+    )
+
+
+def test_a_lead_breaks_the_glass_for_their_own_change_and_it_runs_at_once(world: World) -> None:
+    rule(world, "three", needed=3)
+    change = ask(world, by=world.lead)
+
+    emergency(world, world.lead, change)
+    world.work()
+
+    change.refresh_from_db()
+    review = EmergencyReview.objects.get()
+    assert change.state == ChangeState.APPLYING
+    assert approvals.standing_of(change).is_emergency
+    assert (review.opened_by, review.closed_at) == (world.lead, None)
+    event = AuditEvent.objects.get(action="change.approved_in_emergency")
+    assert (event.actor_name, event.reason) == ("lead", REASON)
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert [one.pk for one in review_selectors.waiting_for(world.lead2)] == [review.pk]
+    assert [one.pk for one in review_selectors.waiting_for(world.admin)] == [review.pk]
+    assert list(review_selectors.waiting_for(world.lead)) == []
+    assert list(review_selectors.waiting_for(world.member)) == []
+
+
+@pytest.mark.parametrize(
+    ("who", "error"), [("member", Forbidden), ("viewer", Forbidden), ("stranger", NotFound)]
+)
+def test_who_may_not_break_the_glass(world: World, who: str, error: type[Exception]) -> None:
+    change = ask(world)
+
+    with refused(world, error):
+        emergency(world, getattr(world, who), change)
+    assert not EmergencyReview.objects.exists()
+
+
+@pytest.mark.parametrize("reason", ["", "  urgent ", "x" * 2001])
+def test_an_emergency_needs_a_reason_that_says_something(world: World, reason: str) -> None:
+    change = ask(world)
+
+    with refused(world, Invalid) as raised:
+        emergency(world, world.lead, change, reason)
+    assert "reason" in raised[0].fields
+
+
+def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
+    change = ask(world)
+    change.evidence_hash = "0" * 64
+
+    with refused(world, Conflict, "evidence_changed"):
+        emergency(world, world.lead, change)
+
+
+@pytest.mark.parametrize(
+    ("who", "error"),
+    [("lead", Forbidden), ("lead2", Forbidden), ("member", Forbidden), ("stranger", NotFound)],
+)
+def test_who_approved_or_asked_does_not_close_the_review(
+    world: World, who: str, error: type[Exception]
+) -> None:
+    change = ask(world, by=world.lead2)
+    emergency(world, world.lead, change)
+    review = EmergencyReview.objects.get()
+
+    with refused(world, error):
+        emergencies.close_review(
+            actor=getattr(world, who), review_id=review.pk, finding="It was right."
+        )
+    review.refresh_from_db()
+    assert review.closed_at is None
+
+
+def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
+    change = ask(world, by=world.lead)
+    emergency(world, world.lead, change)
+    pk = EmergencyReview.objects.get().pk
+    with refused(world, Invalid):
+        emergencies.close_review(actor=world.lead2, review_id=pk, finding="  ")
+
+    emergencies.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
+
+    review = EmergencyReview.objects.get()
+    assert (review.closed_by, review.finding) == (world.lead2, "It was right.")
+    assert list(review_selectors.waiting_for(world.admin)) == []
+    with refused(world, Conflict, "review_closed"):
+        emergencies.close_review(actor=world.admin, review_id=pk, finding="Again.")
+
+
+@pytest.mark.parametrize("door", ["approve", "reject", "withdraw"])
+def test_a_comment_longer_than_a_page_is_refused(world: World, door: str) -> None:
+    change, long = ask(world), "x" * 2001
+    asks = {
+        "approve": lambda: approve(world.lead, change, long),
+        "reject": lambda: changes.reject(actor=world.lead, change_id=change.pk, comment=long),
+        "withdraw": lambda: changes.withdraw(actor=world.member, change_id=change.pk, reason=long),
+    }
+
+    with refused(world, Invalid):
+        asks[door]()
