@@ -98,6 +98,8 @@ def judge(
     heals, since = (before.heals, before.since) if is_recent else (0, at)
     must_ask = policy == DriftPolicy.HOLD or heals >= MOST_HEALS
     if must_ask and not is_heal_wanted and not is_only_deleted:
+        if before.outcome == Outcome.HELD and before.edits == tuple(edits[:_MOST_TOLD]):
+            return before
         return Drift(Outcome.HELD, tuple(edits), at, since, heals)
     heals = 0 if is_heal_wanted else heals
     return Drift(Outcome.HEALED, tuple(edits), at, since, heals + 1)

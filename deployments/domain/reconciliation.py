@@ -18,6 +18,7 @@ class Step(StrEnum):
     PUSH_ROUTE = "push route"
     DELETE_ROUTE = "delete route"
     DELETE_REVISION = "delete revision"
+    PRUNE = "prune"
     FINISH_RETIRING = "finish retiring"
 
 
@@ -35,12 +36,16 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """`digests` by revision number of what carries the deployment's label, wanted or not; what the
-    cluster is already removing is left out, and `is_going` says that there is some.
+    cluster is already removing is left out, and `is_going` says that there is some. `edited` is what
+    others changed and shall be put right; `has_strays`, that something is there that nothing wants.
     """
 
     digests: Mapping[int, str]
     weights: Mapping[str, int] | None
     is_going: bool = False
+    edited: frozenset[int] = frozenset()
+    is_route_edited: bool = False
+    has_strays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,18 @@ def decide(wanted: Wanted, seen: Seen) -> Next:
     if is_route_wrong and seen.weights is not None:
         return Next(Step.PUSH_ROUTE)
     for number, digest in sorted(wanted.digests.items()):
-        if seen.digests.get(number) != digest:
+        if seen.digests.get(number) != digest or number in seen.edited:
             return Next(Step.PUSH_REVISION, number)
-    if is_route_wrong and wanted.weights:
+    if (is_route_wrong or seen.is_route_edited) and wanted.weights:
         return Next(Step.PUSH_ROUTE)
+    return _decide_leftovers(wanted, seen)
+
+
+def _decide_leftovers(wanted: Wanted, seen: Seen) -> Next:
     for number in sorted(seen.digests):
         if number not in wanted.digests:
             return Next(Step.DELETE_REVISION, number)
-    return Next(Step.NONE)
+    return Next(Step.PRUNE if seen.has_strays else Step.NONE)
 
 
 def _decide_removing(wanted: Wanted, seen: Seen) -> Next:
@@ -71,5 +80,7 @@ def _decide_removing(wanted: Wanted, seen: Seen) -> Next:
         return Next(Step.DELETE_ROUTE)
     for number in sorted(seen.digests):
         return Next(Step.DELETE_REVISION, number)
+    if seen.has_strays:
+        return Next(Step.PRUNE)
     is_over = wanted.is_retiring and not seen.is_going
     return Next(Step.FINISH_RETIRING if is_over else Step.NONE)

@@ -32,5 +32,4 @@ SATELLITES: Final[tuple[Kind, ...]] = (
     ("monitoring.coreos.com/v1", "PodMonitor"),
     ("security.istio.io/v1", "PeerAuthentication"),
     ("serving.kserve.io/v1alpha1", "InferenceGraph"),
-    ("serving.kserve.io/v1alpha1", "LocalModelCache"),
 )

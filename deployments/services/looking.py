@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from deployments.domain import reconciliation
-from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import Manifest
-from deployments.domain.reconciliation import Next, Seen, Step, Wanted
-from deployments.models import Deployment, Revision
-from deployments.selectors import plans
-from deployments.services import cluster_effects, recording
-from deployments.services.cluster_effects import Push, Result
+from deployments.domain.reconciliation import Next, Step
+from deployments.models import Deployment
+from deployments.services import cluster_effects, delivery_doors, recording
+from deployments.services.cluster_effects import Result
+from deployments.services.delivery_doors import Handed
 from deployments.services.dry_run import words_of
-from deployments.services.observing import Observation, observe
+from deployments.services.jobs import Job
+from deployments.services.observing import observe, observe_objects
 from deployments.services.recording import Look
 from fleet.domain.cluster_errors import (
     ClusterError,
@@ -37,74 +35,17 @@ _SETTLED_SECONDS = 300.0
 _UNWATCHED_SECONDS = 30.0
 _WATCH_IS_FRESH = timedelta(seconds=60)
 _MOVING_SECONDS = 3.0
+_HANDED_SECONDS = 10.0
 # Sending the same again cannot help soon; someone must change something first.
 _HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, Refused)
 _PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
+_ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
 _RELATED = (
     "team",
     "cluster",
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
 )
-
-
-class Job:
-    """A deployment in a batch: its row, what was seen of it, and what the cluster refused."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment = deployment
-        self.observation = Observation({}, {}, None)
-        self.refusals: dict[int, str] = {}
-        self._manifests: dict[int, list[Manifest]] = {}
-
-    @property
-    def revisions(self) -> list[Revision]:
-        found = [self.deployment.stable_revision, self.deployment.candidate_revision]
-        revisions = [revision for revision in found if revision is not None]
-        for revision in revisions:
-            # The same row, already loaded with its team and cluster.
-            revision.deployment = self.deployment
-        return revisions
-
-    def manifests_of(self, revision: Revision) -> list[Manifest]:
-        if revision.number not in self._manifests:
-            self._manifests[revision.number] = plans.manifests_of(revision)
-        return self._manifests[revision.number]
-
-    def decide(self) -> Next:
-        return reconciliation.decide(*self._compare())
-
-    def _compare(self) -> tuple[Wanted, Seen]:
-        """A revision that the cluster refused in this run counts as pushed, so that the rest goes
-        on.
-        """
-        deployment, refused = self.deployment, self.refusals
-        revisions = [one for one in self.revisions if one.number not in refused]
-        if deployment.is_retiring or deployment.is_stopped:
-            revisions = []
-        backends = plans.backends_of(deployment)
-        wanted = Wanted(
-            digests={
-                one.number: cluster_effects.main_digest(self.manifests_of(one)) for one in revisions
-            },
-            weights=routes.weights_of(plans.place_of(deployment), backends),
-            is_retiring=deployment.is_retiring,
-            is_stopped=deployment.is_stopped,
-        )
-        numbers = set(wanted.digests)
-        workloads = self.observation.workloads
-        seen = {
-            number: workload.digest
-            for number, workload in workloads.items()
-            if number not in refused and (number in numbers or not workload.is_going)
-        }
-        is_going = any(workload.is_going for workload in workloads.values())
-        return wanted, Seen(digests=seen, weights=self.observation.weights, is_going=is_going)
-
-    def push_of(self, number: int) -> Push:
-        revision = next(one for one in self.revisions if one.number == number)
-        is_known = number in self.observation.workloads
-        return Push(revision, self.manifests_of(revision), is_known=is_known)
 
 
 class Batch:
@@ -114,7 +55,9 @@ class Batch:
 
     def __init__(self, held: Mapping[int, Lease]) -> None:
         self._held = held
+        self._at = clock.now()
         self._jobs: dict[int, Job] = {}
+        self._handed: list[Job] = []
         self.waits: dict[int, float | None] = {}
         self.failures: dict[int, ClusterError] = {}
 
@@ -130,21 +73,30 @@ class Batch:
             for job in self._jobs.values():
                 found = job.decide()
                 by_step[found.step].append((job, found))
-            self._record([job for job, _ in by_step.pop(Step.NONE, [])])
-            self._finish([job for job, _ in by_step.pop(Step.FINISH_RETIRING, [])])
+            ends = [job for step in _ENDS for job, _ in by_step.get(step, [])]
+            unchecked = [job for job in ends if job.must_check(self._at)]
+            self._check_all(unchecked)
+            self._settle(_without(by_step.pop(Step.NONE, []), unchecked))
+            self._finish(_without(by_step.pop(Step.FINISH_RETIRING, []), unchecked))
             self._act(by_step)
+            self._record_handed()
         for pk in self._jobs:
             self.waits[pk] = _MOVING_SECONDS
 
     def _load(self, pks: Sequence[int]) -> None:
-        for row in Deployment.objects.select_related(*_RELATED).filter(pk__in=pks):
+        if not pks:
+            return
+        rows = list(Deployment.objects.select_related(*_RELATED).filter(pk__in=pks))
+        doors = delivery_doors.doors_for(rows)
+        for row in rows:
             if row.is_retired:
                 self._end(row.pk, None)
                 continue
             job = self._jobs.get(row.pk)
-            fresh = Job(row)
+            fresh = Job(row, is_direct=row.pk not in doors)
             if job is not None:
-                fresh.observation, fresh.refusals = job.observation, job.refusals
+                fresh.refusals = job.refusals
+                fresh.see(job.observation, self._at)
             self._jobs[row.pk] = fresh
 
     def _keep_fresh(self) -> None:
@@ -166,7 +118,14 @@ class Batch:
             return
         found = observe([self._jobs[pk].deployment for pk in pks])
         for pk, observation in found.items():
-            self._jobs[pk].observation = observation
+            self._jobs[pk].see(observation, self._at)
+
+    def _check_all(self, jobs: Sequence[Job]) -> None:
+        """Everything that the portal may have written of them, not only what serves."""
+        if jobs:
+            found = observe_objects([job.deployment for job in jobs])
+            for job in jobs:
+                job.see_objects(found[job.deployment.pk], self._at)
 
     def _act(self, by_step: Mapping[Step, Sequence[tuple[Job, Next]]]) -> None:
         for step, items in by_step.items():
@@ -187,6 +146,7 @@ class Batch:
             if isinstance(result, _HOPELESS):
                 self._refuse(job, found.revision_number, result)
             else:
+                job.to_heal.discard(found.revision_number)
                 self._fold(job, result)
 
     def _push_routes(self, jobs: Sequence[Job]) -> None:
@@ -194,17 +154,21 @@ class Batch:
             return
         results = cluster_effects.push_routes([job.deployment for job in jobs])
         for job, result in zip(jobs, results, strict=True):
+            job.is_route_edited = False
             self._fold(job, result)
 
     def _fold(self, job: Job, result: Result) -> None:
         """What the cluster answered to a push is what it holds: no need to ask again."""
         if isinstance(result, ClusterError):
             self._fail(job, result)
+        elif isinstance(result, Handed):
+            self._handed.append(job)
         else:
             job.observation = job.observation.after_push(result)
 
     def _refuse(self, job: Job, number: int, error: ClusterError) -> None:
         job.refusals[number] = words_of(error)
+        job.to_heal.discard(number)
         if number not in job.observation.workloads:
             revision = next(one for one in job.revisions if one.number == number)
             cluster_effects.forget_revision(job.deployment, revision)
@@ -212,17 +176,43 @@ class Batch:
     def _delete(self, step: Step, items: Sequence[tuple[Job, Next]]) -> None:
         for job, found in items:
             try:
-                if step == Step.DELETE_ROUTE:
-                    cluster_effects.delete_route(job.deployment)
-                else:
-                    workload = job.observation.workloads[found.revision_number]
-                    cluster_effects.delete_revision(job.deployment, workload)
+                handed = self._remove(job, step, found.revision_number)
             except ClusterError as error:
                 self._fail(job, error)
+            else:
+                self._handed += [job] if handed is not None else []
         self._observe([job.deployment.pk for job, _ in items if job.deployment.pk in self._jobs])
 
+    def _remove(self, job: Job, step: Step, number: int) -> Handed | None:
+        if step == Step.DELETE_ROUTE:
+            return cluster_effects.delete_route(job.deployment)
+        if step == Step.DELETE_REVISION:
+            workload = job.observation.workloads[number]
+            return cluster_effects.delete_revision(job.deployment, workload)
+        self._prune(job)
+        return None
+
+    def _settle(self, jobs: Sequence[Job]) -> None:
+        wanted = {job.deployment.pk: (job.deployment, job.wanted_manifests()) for job in jobs}
+        cluster_effects.settle(wanted)
+        self._record(jobs)
+
+    def _record_handed(self) -> None:
+        """What is in Git by now is an operator's to apply: the next look finds what came of it."""
+        handed, self._handed = self._handed, []
+        self._record(handed)
+        for job in handed:
+            self.waits[job.deployment.pk] = _HANDED_SECONDS
+
+    def _prune(self, job: Job) -> None:
+        """Never in Git: there the whole folder is written at once."""
+        while job.strays:
+            cluster_effects.delete(job.deployment, job.strays[0])
+            gone = job.strays.pop(0)
+            job.pruned.append(f"{gone['kind']} {gone['metadata']['name']}")
+
     def _record(self, jobs: Sequence[Job]) -> None:
-        looks = [Look(job.deployment, job.observation, job.refusals) for job in jobs]
+        looks = [Look(job.deployment, job.observation, job.refusals, job.found()) for job in jobs]
         settled = recording.record(looks, self._held)
         for job in jobs:
             pk = job.deployment.pk
@@ -240,6 +230,10 @@ class Batch:
     def _end(self, pk: int, wait: float | None) -> None:
         self.waits[pk] = wait
         self._jobs.pop(pk, None)
+
+
+def _without(items: Sequence[tuple[Job, Next]], unchecked: Sequence[Job]) -> list[Job]:
+    return [job for job, _ in items if job not in unchecked]
 
 
 def _wait_of(deployment: Deployment, *, is_settled: bool) -> float:

@@ -98,13 +98,39 @@ def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
     return {pk: one.observation() for pk, one in found.items()}
 
 
+def observe_objects(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
+    """What stands beside workloads and routes, made by the portal, by the deployment's key."""
+    found: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
+    by_key = {str(deployment.pk): deployment for deployment in deployments}
+    listed = list_labelled(deployments, written_kinds.SATELLITES, skip_refused=True)
+    for item in itertools.chain(*listed):
+        labels = item["metadata"].get("labels", {})
+        deployment = by_key.get(labels.get(parts.DEPLOYMENT_ID_LABEL, ""))
+        if deployment is not None and _is_written(item, deployment):
+            found[deployment.pk].append(item)
+    return found
+
+
+def _is_written(item: Json, deployment: Deployment) -> bool:
+    """Not what a controller made of it with copied labels, nor what is going already."""
+    metadata = item["metadata"]
+    return (
+        parts.MANAGED_BY.items() <= metadata.get("labels", {}).items()
+        and metadata.get("namespace") == deployment.namespace
+        and not metadata.get("ownerReferences")
+        and "deletionTimestamp" not in metadata
+    )
+
+
 def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
     """What stands beside a revision's workload."""
-    found = itertools.chain(*list_labelled([deployment], written_kinds.SATELLITES))
+    found = observe_objects([deployment])[deployment.pk]
     return [item for item in found if number_of(item) == number]
 
 
-def list_labelled(deployments: Sequence[Deployment], kinds: Sequence[Kind]) -> list[list[Json]]:
+def list_labelled(
+    deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
+) -> list[list[Json]]:
     """What carries the label of one of the deployments, by kind; other namespaces included."""
     ids = [str(deployment.pk) for deployment in deployments]
     namespaces = {deployment.namespace for deployment in deployments}
@@ -113,6 +139,7 @@ def list_labelled(deployments: Sequence[Deployment], kinds: Sequence[Kind]) -> l
         kinds=kinds,
         namespace=namespaces.pop() if len(namespaces) == 1 else None,
         labels={parts.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
+        skip_refused=skip_refused,
     )
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from django.db import transaction
 
-from deployments.domain import health, progress, scales, specs
+from deployments.domain import drifting, health, progress, scales, specs
+from deployments.domain.drifting import Drift, Outcome
 from deployments.domain.progress import Progress
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout
 from deployments.selectors.deployments import OPEN_PHASES
 from deployments.services import actions, change_states, timeline
+from deployments.services.jobs import Found
 from deployments.services.observing import Observation
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
@@ -37,6 +39,9 @@ _COLUMNS = (
     "state",
     "state_reason",
     "first_ready_at",
+    "drift",
+    "objects_checked_at",
+    "objects_checked_generation",
 )
 # Requests that end when the deployment is seen ready.
 _UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
@@ -50,6 +55,7 @@ class Look:
     deployment: Deployment
     observation: Observation
     refusals: Mapping[int, str]
+    found: Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +86,7 @@ def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
         some = looks[start : start + _AT_ONCE]
         with transaction.atomic():
             page = _Page(some, held)
-            settled |= {
-                look.deployment.pk: page.write(look) for look in some if page.is_held(look)
-            }
+            settled |= {look.deployment.pk: page.write(look) for look in some if page.is_held(look)}
             page.close()
     return settled
 
@@ -103,6 +107,7 @@ class _Page:
         rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
         self._rollouts = dict(rollouts.values_list("deployment_id", "pk"))
         self._written: list[Deployment] = []
+        self._healed: list[int] = []
         self._lines: list[DeploymentEvent] = []
         self._audit: list[AuditEvent] = []
 
@@ -118,6 +123,7 @@ class _Page:
         found = health.assess(facts, now=DeploymentState(deployment.state))
         for one in seen:
             self._lines += _stage_lines(deployment, one)
+        found = self._with_drift(look, found)
         self._note_state(deployment, found)
         self._settle(deployment, found, is_late=facts.is_late)
         self._tell_rollout(deployment)
@@ -125,10 +131,15 @@ class _Page:
         if deployment.is_stopped:
             return found.state == DeploymentState.STOPPED
         is_ready = found.state == DeploymentState.READY
-        return not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
+        return (
+            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
+        )
 
     def close(self) -> None:
         Deployment.objects.bulk_update(self._written, _COLUMNS)
+        if self._healed:
+            # Not with the other columns: only people set it, perhaps at this moment.
+            Deployment.objects.filter(pk__in=self._healed).update(is_heal_wanted=False)
         DeploymentEvent.objects.bulk_create(self._lines)
         self._flush_audit()
 
@@ -152,6 +163,22 @@ class _Page:
         if found.state == DeploymentState.READY and deployment.first_ready_at is None:
             deployment.first_ready_at = self._at
         self._written.append(deployment)
+
+    def _with_drift(self, look: Look, found: health.Health) -> health.Health:
+        """Writes down what others changed and what was removed; what is left so is in the reason."""
+        deployment, drift = look.deployment, look.found.drift
+        for kind, words in told(drifting.from_json(deployment.drift), look.found):
+            self._lines.append(
+                timeline.line(deployment=deployment, kind=kind, message=words, actor=SYSTEM)
+            )
+        if drift.outcome == Outcome.HEALED and deployment.is_heal_wanted:
+            self._healed.append(deployment.pk)
+        deployment.drift = drift.to_json()
+        if look.found.is_checked:
+            deployment.objects_checked_at = self._at
+            deployment.objects_checked_generation = deployment.desired_generation
+        reasons = [text for text in (found.reason, drift.reason) if text]
+        return health.Health(found.state, "; ".join(reasons))
 
     def _note_state(self, deployment: Deployment, found: health.Health) -> None:
         if found.state == deployment.state:
@@ -283,6 +310,20 @@ def _see(look: Look, revision: Revision | None) -> _Seen | None:
         weight=look.observation.weight_of(look.deployment, revision),
         before=look.deployment.observed.get(f"r{revision.number}", {}),
     )
+
+
+def told(before: Drift, found: Found) -> list[tuple[str, str]]:
+    """Lines of the timeline, as kind and words."""
+    lines = []
+    if found.drift != before and found.drift.outcome == Outcome.HEALED:
+        lines.append(("drift", f"{found.drift.words}; what was approved is applied again"))
+    elif found.drift != before and found.drift.outcome == Outcome.HELD:
+        lines.append(("drift held", f"{found.drift.words}; waits for a choice"))
+    elif found.drift != before:
+        lines.append(("drift over", "the cluster holds again what was approved"))
+    if found.pruned:
+        lines.append(("pruned", f"removed what nothing wants any more: {', '.join(found.pruned)}"))
+    return lines
 
 
 def _stage_lines(deployment: Deployment, seen: _Seen) -> list[DeploymentEvent]:

@@ -11,6 +11,7 @@ from fleet.domain.cluster_errors import (
     ClusterError,
     NotTried,
     ObjectNotFound,
+    Refused,
     Throttled,
     Unreachable,
 )
@@ -162,8 +163,11 @@ def list_several(
     kinds: Sequence[tuple[str, str]],
     namespace: str | None,
     labels: Labels,
+    skip_refused: bool = False,
 ) -> list[list[Json]]:
-    """As `list_objects` for each (apiVersion, kind); nothing of a kind that the cluster lacks."""
+    """As `list_objects` for each (apiVersion, kind); nothing of a kind that the cluster lacks, nor
+    with `skip_refused` of one that the portal may not list.
+    """
     client = clients.client_for(cluster_id)
     found: list[list[Json]] = []
     for api_version, kind in kinds:
@@ -171,6 +175,10 @@ def list_several(
             of_kind = client.resource_type(api_version, kind)
             found.append(client.list_all(of_kind, namespace=namespace, labels=labels).items)
         except ObjectNotFound:
+            found.append([])
+        except Refused:
+            if not skip_refused:
+                raise
             found.append([])
     return found
 
