@@ -178,9 +178,12 @@ def _check_tolerance(name: str, found: object) -> dict[str, float]:
 
 
 def _check_storable(field: str, value: object) -> None:
-    """PostgreSQL keeps neither NaN nor a zero byte in JSON."""
+    """PostgreSQL keeps neither NaN, nor a zero byte, nor half a character in JSON."""
     try:
         text = json.dumps(value, allow_nan=False)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _bad(field, "It holds half a character: a lone surrogate.") from error
     except ValueError as error:
         raise _bad(
             field, "NaN and infinity cannot be saved. Save an input without them."

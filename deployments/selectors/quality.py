@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from deployments.domain import quality_guards
 from deployments.domain.evidence import Guard, Verdict
@@ -68,6 +68,15 @@ def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
     """Those that count now, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
+
+
+def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:
+    """By golden request: what a candidate answered last, before traffic or as a probe."""
+    answered = GoldenResult.objects.filter(golden__in=rows, checked_at__isnull=False)
+    newest = answered.order_by().values("golden").annotate(newest=Max("id"))
+    found = GoldenResult.objects.filter(pk__in=newest.values("newest"))
+    related = found.select_related("run__rollout__candidate_revision__version__model")
+    return {one.golden_id: one for one in related}
 
 
 def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:

@@ -1,15 +1,21 @@
-"""Try a deployment: one request through its gateway, sent by the portal, bounded in every way."""
+"""Try a deployment: one request that the portal sends, bounded in every way. Through the gateway,
+as any client's, or to one revision itself, which also reaches a candidate without any traffic.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
+from enum import StrEnum
 from http import HTTPStatus
 
 from deployments.gateways import inference
 from deployments.models import Deployment, Revision
 from deployments.selectors import deployments
+from deployments.services import revision_calls
+from deployments.services.revision_calls import NotAnswered
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Conflict, Invalid, Unavailable
@@ -19,8 +25,17 @@ _FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
 _NEWLINE = re.compile(r"\n\s*")
 
 
+class Target(StrEnum):
+    GATEWAY = "gateway"
+    STABLE = "stable"
+    CANDIDATE = "candidate"
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
+    """`version_id`: whose answer it is; through the gateway of two revisions that is not known."""
+
+    version_id: int | None
     status: int
     text: str
     size_bytes: int
@@ -44,25 +59,56 @@ def infer_url(deployment: Deployment, revision: Revision) -> str:
     return f"{deployments.url_of(deployment)}/v2/models/{model}/infer"
 
 
-def send(*, actor: Actor, deployment_id: int, body: str) -> Trial:
+def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
     """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)
     if deployment.stable_revision is None or deployment.is_retired:
         raise Conflict(f"{deployment} serves nothing now.", code="not_serving")
     content = _checked(body)
+    if target == Target.GATEWAY:
+        return _through_gateway(deployment, deployment.stable_revision, content)
+    revision = deployment.stable_revision
+    if target == Target.CANDIDATE:
+        if deployment.candidate_revision is None:
+            raise Conflict(f"{deployment} has no candidate now.", code="no_candidate")
+        revision = deployment.candidate_revision
+    return _to_revision(revision, content)
+
+
+def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:
     try:
-        answer = inference.post_json(infer_url(deployment, deployment.stable_revision), content)
+        answer = inference.post_json(infer_url(deployment, stable), content)
     except inference.GatewayUnreachable as error:
         raise Unavailable(
             f"The gateway gave no answer: {error}. Look at the timeline for what the pods do."
         ) from error
     return Trial(
+        version_id=stable.version_id if deployment.candidate_revision is None else None,
         status=answer.status,
         text=_readable(answer.body),
         size_bytes=len(answer.body),
         is_cut=answer.is_cut,
         milliseconds=answer.milliseconds,
+    )
+
+
+def _to_revision(revision: Revision, content: bytes) -> Trial:
+    started = time.perf_counter()
+    path = f"v2/models/{revision.version.model.name}/infer"
+    try:
+        answer = revision_calls.send(revision, path, content)
+    except NotAnswered as error:
+        raise Unavailable(
+            f"r{revision.number} gave no answer: {error}. Look at the timeline for what its pods do."
+        ) from error
+    return Trial(
+        version_id=revision.version_id,
+        status=answer.status,
+        text=_readable(answer.body),
+        size_bytes=len(answer.body),
+        is_cut=answer.is_cut,
+        milliseconds=(time.perf_counter() - started) * 1000,
     )
 
 

@@ -14,38 +14,75 @@ from deployments.domain import examples, signatures
 from deployments.models import Deployment
 from deployments.selectors import deployments
 from deployments.services import trials
-from deployments.web import deployment_frame
+from deployments.services.trials import Target
+from deployments.web import deployment_frame, quality
 from deployments.web.service_forms import ServiceForm
 from portal.accounts.models import User
 from portal.ui.access import people_only
 
 
 class TryForm(ServiceForm):
+    """`target` is shown only while there are two revisions."""
+
     body = forms.CharField(
         label="Body",
         help_text="JSON of the v2 inference protocol, at most 2 MB.",
         widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false", "class": "mono"}),
     )
 
+    def __init__(self, deployment: Deployment, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["target"] = forms.ChoiceField(
+            label="Send to", required=False, choices=_targets(deployment)
+        )
+
+    def asked_target(self) -> Target:
+        return Target(self.cleaned_data["target"] or Target.GATEWAY)
+
 
 @require_http_methods(["GET", "POST"])
 @people_only
 def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    form = TryForm(request.POST or None, initial={"body": _example(deployment)})
+    initial = {"body": _example(deployment), "target": Target.GATEWAY}
+    form = TryForm(deployment, request.POST or None, initial=initial)
     trial = None
     if request.method == "POST":
         trial = form.run(
             lambda: trials.send(
-                actor=user, deployment_id=deployment.pk, body=form.cleaned_data["body"]
+                actor=user,
+                deployment_id=deployment.pk,
+                body=form.cleaned_data["body"],
+                target=form.asked_target(),
             )
         )
-    context = {"form": form, "trial": trial, **_words(deployment)}
+    context = {
+        "form": form,
+        "trial": trial,
+        "has_targets": deployment.candidate_revision is not None,
+        **quality.saving_context(user, deployment, trial, request.POST.get("body", "")),
+        **_words(deployment),
+    }
     parts = {"answer": "delivery/_answer.html"}
     status = form.status if form.is_bound else 200
     return deployment_frame.show(
         request, user, deployment, "try", context, parts=parts, status=status
     )
+
+
+def _targets(deployment: Deployment) -> list[tuple[str, str]]:
+    found = [(Target.GATEWAY.value, "the gateway, as any client")]
+    revisions = {
+        Target.STABLE: deployment.stable_revision,
+        Target.CANDIDATE: deployment.candidate_revision,
+    }
+    for target, revision in revisions.items():
+        if revision is not None:
+            label = (
+                f"{target.value} · {revision.version.label} · r{revision.number}, past the gateway"
+            )
+            found.append((target.value, label))
+    return found
 
 
 def _example(deployment: Deployment) -> str:

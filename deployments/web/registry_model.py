@@ -16,6 +16,7 @@ from deployments.domain.comparison import ComparedFact
 from deployments.models import Deployment, Model, ModelVersion
 from deployments.selectors import registry
 from deployments.services import models as model_service
+from deployments.web import quality
 from deployments.web.fragments import respond
 from deployments.web.registry_charts import metric_over_versions
 from deployments.web.registry_forms import ModelForm
@@ -65,6 +66,7 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "aliases": model.aliases.select_related("version"),
         "chart": metric_over_versions(versions, chosen) if chosen else None,
         "description": _MARKDOWN.render(model.description),
+        "golden_lines": quality.golden_lines(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
         "previous_address": _at(request, page.number - 1) if page.has_previous() else "",
         "next_address": _at(request, page.number + 1) if page.has_next() else "",

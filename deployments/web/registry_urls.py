@@ -1,6 +1,12 @@
 from django.urls import URLPattern, path
 
-from deployments.web import registry_lists, registry_model, registry_upload, registry_version
+from deployments.web import (
+    golden,
+    registry_lists,
+    registry_model,
+    registry_upload,
+    registry_version,
+)
 
 _MODEL = "models/<slug:team>/<slug:name>"
 _VERSION = f"{_MODEL}/<int:number>"
@@ -10,6 +16,13 @@ urlpatterns: list[URLPattern] = [
     path("upload", registry_upload.upload, name="upload"),
     path(_MODEL, registry_model.model_page, name="model"),
     path(f"{_MODEL}/compare", registry_model.compare, name="compare-versions"),
+    path(f"{_MODEL}/golden-requests", golden.save_answer, name="save-golden"),
+    path(f"{_MODEL}/golden-requests/new", golden.new_golden, name="new-golden"),
+    path(
+        f"{_MODEL}/golden-requests/<int:golden_id>/delete",
+        golden.delete_golden,
+        name="delete-golden",
+    ),
     path(f"{_MODEL}/edit", registry_model.edit_model, name="edit-model"),
     path(_VERSION, registry_version.version_page, name="version"),
     path(f"{_VERSION}/checks", registry_version.checks, name="version-checks"),

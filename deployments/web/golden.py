@@ -1,0 +1,156 @@
+"""Saving and deleting golden requests of a model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from deployments.domain import golden
+from deployments.models import GoldenRequest, Model
+from deployments.selectors import registry
+from deployments.services import golden_requests
+from deployments.web import quality
+from deployments.web.fragments import respond
+from deployments.web.service_forms import ServiceForm
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui.access import people_only
+
+
+class JsonField(forms.CharField):
+    """A text that is JSON; what it holds is checked by the service."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(f"This is no JSON: {error}.") from error
+
+
+class AnswerForm(ServiceForm):
+    """What Try it has just got."""
+
+    name = forms.CharField(max_length=golden.LONGEST_NAME)
+    request = JsonField()
+    expected = JsonField()
+    version_id = forms.IntegerField(required=False, min_value=1)
+
+
+class GoldenForm(ServiceForm):
+    """A whole golden request as JSON: pasted, or as a file."""
+
+    name = forms.CharField(
+        max_length=golden.LONGEST_NAME,
+        label="Name",
+        help_text="A name that is there already gets its next number.",
+    )
+    document = JsonField(
+        required=False,
+        label="JSON",
+        help_text="request, expected, and tolerances by output where the usual ones do not fit.",
+        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "mono"}),
+    )
+    file = forms.FileField(required=False, label="Or a file", help_text="At most 512 KiB.")
+
+    def clean_file(self) -> Any:
+        found = self.cleaned_data.get("file")
+        if found is None:
+            return None
+        if found.size > 2 * golden.MOST_BYTES:
+            raise forms.ValidationError(f"It has {found.size:,} bytes.")
+        try:
+            return json.loads(found.read())
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(f"This is no JSON: {error}.") from error
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        found = data.get("file") or data.get("document")
+        known = {"request", "expected", "tolerances"}
+        if not self.errors and (not isinstance(found, dict) or not set(found) <= known):
+            raise forms.ValidationError(f"Give a JSON object with {', '.join(sorted(known))}.")
+        return data
+
+    def parts(self) -> dict[str, Any]:
+        found = self.cleaned_data.get("file") or self.cleaned_data["document"]
+        return {name: found.get(name) for name in ("request", "expected", "tolerances")}
+
+
+@require_POST
+@people_only
+def save_answer(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    """From Try it: back to the model's golden requests, or to the form with what was refused."""
+    model = registry.get_model(actor=user, team_slug=team, name=name)
+    form = AnswerForm(request.POST)
+    saved = form.run(
+        lambda: golden_requests.save(
+            actor=user, team_slug=team, model_name=name, **form.cleaned_data
+        )
+    )
+    if saved is not None:
+        return _saved(request, saved)
+    return _show(request, model, form, GoldenForm(initial=_pasted(request)))
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def new_golden(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    model = registry.get_model(actor=user, team_slug=team, name=name)
+    policy.require(user, Action.UPLOAD, model)
+    initial = {"document": quality.example_of(model)}
+    form = GoldenForm(request.POST or None, request.FILES or None, initial=initial)
+    if request.method == "POST":
+        saved = form.run(
+            lambda: golden_requests.save(
+                actor=user,
+                team_slug=team,
+                model_name=name,
+                name=form.cleaned_data["name"],
+                **form.parts(),
+            )
+        )
+        if saved is not None:
+            return _saved(request, saved)
+    return _show(request, model, form, form)
+
+
+@require_POST
+@people_only
+def delete_golden(
+    request: HttpRequest, user: User, team: str, name: str, golden_id: int
+) -> HttpResponse:
+    row = golden_requests.retire(actor=user, golden_id=golden_id)
+    messages.success(request, f"Golden request {row.name} is no longer sent to candidates.")
+    return redirect("model", team=team, name=name)
+
+
+def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
+    words = f"Golden request {row.name} saved as no. {row.number}."
+    messages.success(request, f"{words} Every later candidate must give this answer.")
+    return redirect("model", team=row.team.slug, name=row.model.name)
+
+
+def _show(
+    request: HttpRequest, model: Model, refused: ServiceForm, form: GoldenForm
+) -> HttpResponse:
+    """`refused` may be another form than the one that is shown; then all its errors are told."""
+    lists = [refused.non_field_errors()] if refused is form else refused.errors.values()
+    errors = [str(error) for found in lists for error in found]
+    context = {"model": model, "form": form, "errors": errors}
+    return respond(request, "registry/new_golden.html", context, status=refused.status)
+
+
+def _pasted(request: HttpRequest) -> dict[str, Any]:
+    texts = {name: request.POST.get(name, "") for name in ("request", "expected")}
+    document = ",\n".join(f'"{name}": {text}' for name, text in texts.items())
+    return {"name": request.POST.get("name", ""), "document": "{\n" + document + "\n}"}
