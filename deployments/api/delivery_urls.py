@@ -1,6 +1,14 @@
 from django.urls import URLPattern, path
 
-from deployments.api import delivery, delivery_changes, rollout_events, serving, sizing
+from deployments.api import (
+    approvals,
+    delivery,
+    delivery_changes,
+    rollout_events,
+    rollout_templates,
+    serving,
+    sizing,
+)
 
 urlpatterns: list[URLPattern] = [
     path("deployments", delivery.DeploymentsView.as_view(), name="deployments"),
@@ -22,6 +30,7 @@ urlpatterns: list[URLPattern] = [
         delivery.DeploymentEventsView.as_view(),
         name="deployment-events",
     ),
+    path("deployments/<int:deployment_id>/stop", delivery.StopView.as_view(), name="stop"),
     path(
         "deployments/<int:deployment_id>/changes",
         delivery.DeploymentChangesView.as_view(),
@@ -37,10 +46,33 @@ urlpatterns: list[URLPattern] = [
         name="withdraw",
     ),
     path(
+        "teams/<slug:slug>/rollout-templates",
+        rollout_templates.TemplatesView.as_view(),
+        name="rollout-templates",
+    ),
+    path(
+        "teams/<slug:slug>/rollout-templates/<int:template_id>",
+        rollout_templates.TemplateView.as_view(),
+        name="rollout-template",
+    ),
+    path(
         "rollouts/<int:rollout_id>/events",
         rollout_events.RolloutEventsView.as_view(),
         name="rollout-events",
     ),
+    path(
+        "changes/<int:change_id>/approve-in-emergency",
+        approvals.EmergencyView.as_view(),
+        name="approve-in-emergency",
+    ),
+    path("emergency-reviews", approvals.ReviewsView.as_view(), name="emergency-reviews"),
+    path(
+        "emergency-reviews/<int:review_id>/close",
+        approvals.CloseReviewView.as_view(),
+        name="close-emergency-review",
+    ),
+    path("approval-rules", approvals.RulesView.as_view(), name="approval-rules"),
+    path("approval-rules/<int:rule_id>", approvals.RuleView.as_view(), name="approval-rule"),
     path("rollouts/<int:rollout_id>", delivery_changes.RolloutView.as_view(), name="rollout"),
     path(
         "rollouts/<int:rollout_id>/promote", delivery_changes.PromoteView.as_view(), name="promote"

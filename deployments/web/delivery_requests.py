@@ -1,4 +1,4 @@
-"""Asking for a canary, a roll back or a retirement."""
+"""Asking for a roll back, other replicas, a start or a retirement."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from django.views.decorators.http import require_http_methods
 from deployments.domain import wording
 from deployments.domain.states import ChangeKind
 from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import deployments, registry, serving
+from deployments.selectors import deployments, serving
 from deployments.services import changes
-from deployments.web.request_forms import CanaryForm, RetireForm, RollBackForm
+from deployments.web.request_forms import RetireForm, RollBackForm, ScaleForm
 from deployments.web.service_forms import CommentForm
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -36,17 +36,23 @@ class Ask:
     button_tone: str = "primary"
 
 
-CANARY = Ask(
-    ChangeKind.CANARY,
-    "Request a canary",
-    "Request this canary",
-    ("The candidate starts and must become ready", "The first step's share moves to it"),
-)
 ROLL_BACK = Ask(
     ChangeKind.ROLL_BACK,
     "Request a roll back",
     "Request this roll back",
     ("The earlier revision starts again", "All requests move to it once it is ready"),
+)
+SCALE = Ask(
+    ChangeKind.SCALE,
+    "Request other replicas",
+    "Request these replicas",
+    ("Replicas start or end until it is so", "No traffic moves and nothing new starts beside it"),
+)
+START = Ask(
+    ChangeKind.START,
+    "Request a start",
+    "Request this start",
+    ("The stable revision starts again", "Its address answers once it is ready"),
 )
 RETIRE = Ask(
     ChangeKind.RETIRE,
@@ -59,27 +65,8 @@ RETIRE = Ask(
 
 @require_http_methods(["GET", "POST"])
 @people_only
-def request_canary(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    deployment = _changeable(user, team, name)
-    model = deployment.stable_revision.version.model if deployment.stable_revision else None
-    ready = registry.list_ready_versions(actor=user, team_slug=team)
-    offered = [
-        v for v in ready if model and v.model_id == model.pk and not _serves(deployment, v.pk)
-    ]
-    form = CanaryForm(
-        request.POST or None, versions=offered, initial={"version": request.GET.get("version", "")}
-    )
-    if request.method == "POST":
-        change = form.run(lambda: _ask_canary(user, deployment, form))
-        if change is not None:
-            return _asked(request, change)
-    return _show(request, deployment, form, CANARY)
-
-
-@require_http_methods(["GET", "POST"])
-@people_only
 def request_roll_back(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    deployment = _changeable(user, team, name)
+    deployment = changeable(user, team, name)
     earlier = [
         r for r in deployments.history_of(deployment) if r.pk != deployment.stable_revision_id
     ]
@@ -88,31 +75,60 @@ def request_roll_back(request: HttpRequest, user: User, team: str, name: str) ->
     if request.method == "POST":
         change = form.run(lambda: _ask_roll_back(user, deployment, form))
         if change is not None:
-            return _asked(request, change)
+            return asked(request, change)
     return _show(request, deployment, form, ROLL_BACK)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+def request_scale(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = changeable(user, team, name)
+    [stable, *_] = deployments.revisions_of(deployment)
+    now = {"min_replicas": stable.spec.min_replicas, "max_replicas": stable.spec.max_replicas}
+    form = ScaleForm(request.POST or None, initial=now)
+    if request.method == "POST":
+        change = form.run(
+            lambda: changes.request_scale(
+                actor=user, deployment_id=deployment.pk, **_known(form, *now, "comment")
+            )
+        )
+        if change is not None:
+            return asked(request, change)
+    return _show(request, deployment, form, SCALE, {"spec": stable.spec})
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def request_start(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = changeable(user, team, name)
+    form = CommentForm(request.POST or None)
+    if request.method == "POST":
+        change = form.run(
+            lambda: changes.request_start(
+                actor=user, deployment_id=deployment.pk, **_known(form, "comment")
+            )
+        )
+        if change is not None:
+            return asked(request, change)
+    [stable, *_] = deployments.revisions_of(deployment)
+    return _show(request, deployment, form, START, {"stable": stable})
+
+
+def _known(form: CommentForm, *names: str) -> dict[str, Any]:
+    return {name: form.cleaned_data[name] for name in names}
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
 def request_retire(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    deployment = _changeable(user, team, name)
+    deployment = changeable(user, team, name)
     form = RetireForm(request.POST or None, deployment=deployment)
     if request.method == "POST":
         change = form.run(lambda: _ask_retire(user, deployment, form))
         if change is not None:
-            return _asked(request, change)
+            return asked(request, change)
     stats = serving.stats_of(deployment, deployments.revisions_of(deployment))
     return _show(request, deployment, form, RETIRE, {"stats": stats})
-
-
-def _ask_canary(user: User, deployment: Deployment, form: CanaryForm) -> ChangeRequest:
-    return changes.request_canary(
-        actor=user,
-        deployment_id=deployment.pk,
-        version_id=int(form.cleaned_data["version"]),
-        steps=form.steps(),
-        comment=form.cleaned_data["comment"],
-    )
 
 
 def _ask_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> ChangeRequest:
@@ -130,7 +146,7 @@ def _ask_retire(user: User, deployment: Deployment, form: RetireForm) -> ChangeR
     )
 
 
-def _changeable(user: User, team: str, name: str) -> Deployment:
+def changeable(user: User, team: str, name: str) -> Deployment:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     policy.require(user, Action.REQUEST_CHANGE, deployment)
     if deployment.stable_revision is None:
@@ -138,12 +154,7 @@ def _changeable(user: User, team: str, name: str) -> Deployment:
     return deployment
 
 
-def _serves(deployment: Deployment, version_id: int) -> bool:
-    stable = deployment.stable_revision
-    return stable is not None and stable.version_id == version_id
-
-
-def _asked(request: HttpRequest, change: ChangeRequest) -> HttpResponse:
+def asked(request: HttpRequest, change: ChangeRequest) -> HttpResponse:
     messages.success(request, "The request is with your team's leads.")
     return redirect("change", change_id=change.pk)
 
@@ -155,14 +166,11 @@ def _show(
     ask: Ask,
     extra: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    words = {ChangeKind.CANARY: "the candidate", ChangeKind.ROLL_BACK: "", ChangeKind.RETIRE: ""}
     context = {
         "deployment": deployment,
         "form": form,
         "title": ask.title,
-        "consequence": wording.consequence(
-            ask.kind, deployment=deployment.name, version=words[ask.kind]
-        ),
+        "consequence": wording.consequence(ask.kind, deployment=deployment.name, version=""),
         "next_steps": ask.next_steps,
         "button": ask.button,
         "button_tone": ask.button_tone,

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from deployments.web import (
+    canary,
     decide,
     delivery_approvals,
     delivery_list,
@@ -10,6 +11,7 @@ from deployments.web import (
     delivery_pages,
     delivery_requests,
     delivery_rollout,
+    delivery_stop,
     delivery_try,
 )
 
@@ -26,10 +28,18 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}/logs", delivery_pages.logs, name="logs"),
     path(f"{_ONE}/try", delivery_try.try_it, name="try-it"),
     path(f"{_ONE}/cost", delivery_pages.cost, name="deployment-cost"),
-    path(f"{_ONE}/canary", delivery_requests.request_canary, name="request-canary"),
+    path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),
+    path(
+        f"{_ONE}/canary/templates/<int:template_id>/remove",
+        canary.remove_template,
+        name="remove-rollout-template",
+    ),
     path(f"{_ONE}/roll-back", delivery_requests.request_roll_back, name="request-roll-back"),
+    path(f"{_ONE}/scale", delivery_requests.request_scale, name="request-scale"),
+    path(f"{_ONE}/start", delivery_requests.request_start, name="request-start"),
+    path(f"{_ONE}/stop", delivery_stop.stop, name="stop-deployment"),
     path(f"{_ONE}/retire", delivery_requests.request_retire, name="request-retire"),
     path("decide/<str:token>", decide.decide, name="decide"),
-    path("approvals", delivery_approvals.approvals, name="approvals"),
+    path("approvals", delivery_approvals.inbox, name="approvals"),
     path("approvals/<int:change_id>", delivery_approvals.change, name="change"),
 ]

@@ -21,6 +21,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "SLIPWAY_DEMO": "1",
         "SLIPWAY_PORT": str(ports.web),
+        "SLIPWAY_PUBLIC_URL": f"http://127.0.0.1:{ports.web}",
         "SLIPWAY_SECRET_KEY": secrets.secret_key,
         "SLIPWAY_DATABASE_URL": f"sqlite://{folder.root / 'slipway.sqlite3'}",
         "SLIPWAY_REDIS_URL": f"redis://127.0.0.1:{ports.valkey}/0",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from django.db import connection
 from rest_framework.test import APIClient
@@ -30,6 +32,10 @@ def _client(user: User) -> APIClient:
     client = APIClient()
     client.force_authenticate(user)
     return client
+
+
+def _as_django(headers: httpx.Headers) -> dict[str, str]:
+    return {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
 
 
 def _url(rollout: Rollout) -> str:
@@ -134,6 +140,41 @@ def test_a_stranger_gets_a_problem_and_bad_questions_too(world: World, rollout: 
     assert (stranger.status_code, json.loads(stranger.content)["code"]) == (404, "not_found")
     for question in ({"wait": 56}, {"after": -1}, {"after": 2**63}):
         assert client.get(_url(rollout), question, **SSE).status_code == 422
+
+
+def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollout) -> None:
+    """Its own code, on the real application: the first stream is cut, the second ends."""
+    notebook = json.loads(Path("docs/notebooks/wait-for-rollout.ipynb").read_text())
+    source = next(
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if "def stream" in "".join(cell["source"])
+    )
+    names: dict[str, Any] = {"json": json}
+    exec(source, names)
+    portal = _client(world.viewer)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = portal.get(request.url.path, {"wait": 0}, **_as_django(request.headers))
+        return httpx.Response(found.status_code, content=found.getvalue())
+
+    client = httpx.Client(
+        transport=httpx.MockTransport(answer), base_url="http://testserver/api/v1/"
+    )
+
+    told: list[str] = []
+    for event, data in names["stream"](client, rollout.pk):
+        told.append(data["message"] if event == "event" else event)
+        assert len(told) < 60
+        if event == "state":
+            if data["phase"] == "running":
+                rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
+            world.clock.move(20)
+            world.look(rollout.deployment)
+
+    kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
+    assert [words for words in told if words not in ("state", "end")] == kept
+    assert told[-1] == "end"
 
 
 @pytest.mark.django_db(transaction=True)

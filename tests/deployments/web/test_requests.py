@@ -34,7 +34,13 @@ def test_a_canary_is_requested_with_its_steps(world: World, signed_in: SignIn) -
     change = ChangeRequest.objects.get(kind="canary")
     assert answer["Location"] == f"/approvals/{change.pk}"
     assert [step["weight"] for step in change.steps] == [10, 50, 100]
-    assert change.steps[0] == {"weight": 10, "soak_seconds": 60, "min_requests": 10}
+    assert change.steps[0] == {
+        "weight": 10,
+        "soak_seconds": 60,
+        "min_requests": 10,
+        "auto_promote": False,
+        "deadline_seconds": None,
+    }
 
 
 @pytest.mark.parametrize("weights", [(50, 10), (0,), (120,), ("x",)])

@@ -1,0 +1,90 @@
+"""What a rollout plan would take, before anyone asks for it: the earliest finish and the dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from deployments.domain import wording
+from deployments.models import Deployment
+from deployments.selectors import deployments, plans, serving
+from deployments.services import costing
+from fleet.selectors import capacity
+from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True)
+class StepFigure:
+    """`seconds` None: it needs requests, and none come at present or nobody knows how many."""
+
+    weight: int
+    seconds: int | None
+    waits_for: str
+
+    @property
+    def words(self) -> str:
+        return wording.duration_words(self.seconds or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFigures:
+    """Dollars are those of the candidate: the stable revision costs the same without a rollout.
+
+    `soak_seconds` is the least the steps take; `seconds` also counts the time in which the traffic
+    of now brings each step its requests, None where that is not known.
+    """
+
+    steps: tuple[StepFigure, ...]
+    soak_seconds: int
+    seconds: int | None
+    earliest_at: datetime
+    per_hour_amount: Decimal | None
+    total_amount: Decimal | None
+    requests_per_second: float | None
+
+
+def of(deployment: Deployment, steps: Sequence[Mapping[str, Any]]) -> PlanFigures:
+    """For a candidate with the serving spec of the stable revision, which must be there."""
+    stats = serving.stats_of(deployment, deployments.revisions_of(deployment))
+    rate = stats.requests_per_second if stats else None
+    figures = tuple(_step(step, rate) for step in steps)
+    known = [figure.seconds for figure in figures if figure.seconds is not None]
+    seconds = sum(known) if len(known) == len(figures) else None
+    soak = sum(int(step["soak_seconds"]) for step in steps)
+    hourly = _per_hour(deployment)
+    least = soak if seconds is None else seconds
+    return PlanFigures(
+        steps=figures,
+        soak_seconds=soak,
+        seconds=seconds,
+        earliest_at=clock.now() + timedelta(seconds=least),
+        per_hour_amount=hourly,
+        total_amount=None if hourly is None else hourly * Decimal(least) / 3600,
+        requests_per_second=rate,
+    )
+
+
+def _step(step: Mapping[str, Any], rate: float | None) -> StepFigure:
+    soak, needed = int(step["soak_seconds"]), int(step["min_requests"])
+    weight = int(step["weight"])
+    if not needed:
+        return StepFigure(weight, soak, "soak" if soak else "")
+    if rate is None:
+        return StepFigure(weight, None, "requests, whose rate is not known")
+    if rate * weight == 0:
+        return StepFigure(weight, None, "requests, and none come now")
+    seconds = int(needed / (rate * weight / 100)) + 1
+    return StepFigure(weight, max(soak, seconds), "requests" if seconds > soak else "soak")
+
+
+def _per_hour(deployment: Deployment) -> Decimal | None:
+    if deployment.stable_revision is None:
+        return None
+    spec = plans.spec_of(deployment.stable_revision)
+    shares = capacity.list_shares(cluster_id=deployment.cluster_id)
+    share = costing.share_for(shares, spec)
+    each = share.usd_per_hour_amount if share else None
+    return None if each is None else each * spec.floor_replicas * spec.nodes

@@ -1,0 +1,103 @@
+"""Rollout plans that a team keeps to start from: saved by name, used as a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django.db import transaction
+
+from deployments.domain import rollout_plans, rollout_steps
+from deployments.domain.problems import Rejected
+from deployments.models import RolloutTemplate
+from deployments.services import preflight
+from portal.accounts import policy
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound
+
+SAVED = register("rollout_template.saved", "saved a rollout template of")
+REMOVED = register("rollout_template.removed", "removed a rollout template of")
+_MOST: Final = 30
+
+
+def list_of(*, actor: User, team: Team) -> list[RolloutTemplate]:
+    policy.require(actor, Action.VIEW, team)
+    return list(RolloutTemplate.objects.filter(team=team).select_related("team", "saved_by"))
+
+
+def get(*, actor: User, team: Team, template_id: int) -> RolloutTemplate:
+    policy.require(actor, Action.VIEW, team)
+    rows = RolloutTemplate.objects.filter(team=team).select_related("team", "saved_by")
+    found = rows.filter(pk=template_id).first()
+    if found is None:
+        raise NotFound(f"{team.slug} has no rollout template {template_id}.")
+    return found
+
+
+def save(
+    *,
+    actor: User,
+    team: Team,
+    name: str,
+    steps: Sequence[dict[str, Any]],
+    plan: Mapping[str, Any],
+) -> RolloutTemplate:
+    """One of the same name is replaced. Raises Invalid for a plan that no request could have."""
+    policy.require(actor, Action.REQUEST_CHANGE, team)
+    kept = _checked_name(name)
+    try:
+        settings = rollout_plans.check(plan)
+        checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
+    except Rejected as error:
+        raise preflight.as_invalid(error) from error
+    found = RolloutTemplate.objects.filter(team=team)
+    old = found.filter(name=kept).first()
+    if old is None and found.count() >= _MOST:
+        raise Conflict(f"{_MOST} templates are the most; remove one first.", code="too_many")
+    after = {"steps": [step.to_json() for step in checked], "plan": settings.to_json()}
+    with transaction.atomic():
+        template, _ = RolloutTemplate.objects.update_or_create(
+            team=team,
+            name=kept,
+            defaults={**after, "saved_by": actor, "saved_at": clock.now()},
+        )
+        trail.record(
+            actor=actor,
+            action=SAVED,
+            obj=template,
+            label=f"{team.slug}: {kept}",
+            team_slug=team.slug,
+            before={"steps": old.steps, "plan": old.plan} if old else None,
+            after=after,
+        )
+    return template
+
+
+def remove(*, actor: User, team: Team, template_id: int) -> None:
+    """Rollouts that began from it keep their own copy."""
+    template = get(actor=actor, team=team, template_id=template_id)
+    policy.require(actor, Action.REQUEST_CHANGE, team)
+    with transaction.atomic():
+        trail.record(
+            actor=actor,
+            action=REMOVED,
+            obj=template,
+            label=f"{team.slug}: {template.name}",
+            team_slug=team.slug,
+            before={"steps": template.steps, "plan": template.plan},
+        )
+        template.delete()
+
+
+def _checked_name(name: str) -> str:
+    kept = name.strip()
+    if not kept or len(kept) > 60:
+        raise Invalid(
+            "Give the template a name of at most 60 characters.",
+            fields={"name": "1 to 60 characters"},
+        )
+    return kept

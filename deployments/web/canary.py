@@ -1,0 +1,161 @@
+"""Asking for a canary: a plan from scratch or from a template, with its time and dollars beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from deployments.domain import rollout_plans, wording
+from deployments.domain.rollout_plans import PlanKind, PlanSettings
+from deployments.domain.states import ChangeKind
+from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
+from deployments.selectors import deployments, registry
+from deployments.services import changes, plan_figures, rollout_templates
+from deployments.web import plan_form
+from deployments.web.delivery_requests import asked, changeable
+from deployments.web.fragments import respond, target_of
+from deployments.web.plan_form import PlanForm
+from portal.accounts.models import User
+from portal.ui.access import people_only
+
+_SIDE = "plan-side"
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def request_canary(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = changeable(user, team, name)
+    templates = rollout_templates.list_of(actor=user, team=deployment.team)
+    form = PlanForm(
+        request.POST or None,
+        versions=_offered(user, deployment),
+        initial=_initial(request, templates),
+    )
+    is_look = target_of(request) == _SIDE
+    if request.method == "POST" and not is_look:
+        if "keep" in request.POST:
+            return _keep(request, user, deployment, form, templates)
+        change = form.run(lambda: _ask(user, deployment, form))
+        if change is not None:
+            return asked(request, change)
+    status = form.status if form.is_bound and not is_look else 200
+    return _show(request, deployment, form, templates, status)
+
+
+@require_POST
+@people_only
+def remove_template(
+    request: HttpRequest, user: User, team: str, name: str, template_id: int
+) -> HttpResponse:
+    deployment = changeable(user, team, name)
+    rollout_templates.remove(actor=user, team=deployment.team, template_id=template_id)
+    messages.success(request, "The template is removed; rollouts keep their own copy.")
+    return redirect("request-canary", team=team, name=name)
+
+
+def _keep(
+    request: HttpRequest,
+    user: User,
+    deployment: Deployment,
+    form: PlanForm,
+    templates: list[RolloutTemplate],
+) -> HttpResponse:
+    kept = form.run(
+        lambda: rollout_templates.save(
+            actor=user,
+            team=deployment.team,
+            name=form.cleaned_data["keep_as"],
+            steps=form.steps(),
+            plan=form.plan(),
+        )
+    )
+    if kept is None:
+        return _show(request, deployment, form, templates, form.status)
+    messages.success(request, f"“{kept.name}” is a template of {deployment.team.slug} now.")
+    place = reverse("request-canary", args=[deployment.team.slug, deployment.name])
+    return redirect(f"{place}?template={kept.pk}")
+
+
+def _ask(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
+    return changes.request_canary(
+        actor=user,
+        deployment_id=deployment.pk,
+        version_id=int(form.cleaned_data["version"]),
+        steps=form.steps(),
+        comment=form.cleaned_data["comment"],
+        plan=form.plan(),
+    )
+
+
+def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
+    """Ready versions of the same model, without the one that serves."""
+    stable = deployment.stable_revision
+    if stable is None:
+        return []
+    ready = registry.list_ready_versions(actor=user, team_slug=deployment.team.slug)
+    model_id = stable.version.model_id
+    return [one for one in ready if one.model_id == model_id and one.pk != stable.version_id]
+
+
+def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:
+    chosen = _chosen(request, templates)
+    steps = chosen.steps if chosen else plan_form.DEFAULT_STEPS
+    plan = rollout_plans.from_json(chosen.plan) if chosen else PlanSettings()
+    return {
+        **plan_form.initial_of(steps, plan),
+        "version": request.GET.get("version", ""),
+        "keep_as": chosen.name if chosen else "",
+    }
+
+
+def _chosen(request: HttpRequest, templates: list[RolloutTemplate]) -> RolloutTemplate | None:
+    wanted = request.GET.get("template", "")
+    return next((one for one in templates if str(one.pk) == wanted), None)
+
+
+def _show(
+    request: HttpRequest,
+    deployment: Deployment,
+    form: PlanForm,
+    templates: list[RolloutTemplate],
+    status: int,
+) -> HttpResponse:
+    is_readable = not form.is_bound or form.is_valid()
+    steps = _steps_of(form) if is_readable else None
+    context = {
+        "deployment": deployment,
+        "form": form,
+        "templates": templates,
+        "chosen": _chosen(request, templates),
+        "kinds": plan_form.KIND_WORDS,
+        "kind": form["kind"].value() or PlanKind.CANARY.value,
+        "figures": None if steps is None else plan_figures.of(deployment, steps),
+        "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
+        "consequence": wording.consequence(
+            ChangeKind.CANARY, deployment=deployment.name, version="the candidate"
+        ),
+        "address": deployments.url_of(deployment),
+    }
+    parts = {_SIDE: "delivery/_plan_side.html"}
+    return respond(request, "delivery/canary.html", context, parts=parts, status=status)
+
+
+def _steps_of(form: PlanForm) -> list[dict[str, Any]]:
+    if form.is_bound:
+        return form.steps()
+    if form.initial["kind"] == PlanKind.BLUE_GREEN:
+        return []
+    return [
+        {
+            "weight": form.initial[f"weight_{index}"],
+            "soak_seconds": form.initial[f"soak_{index}"] or 0,
+            "min_requests": form.initial[f"requests_{index}"] or 0,
+        }
+        for index in range(plan_form.MOST_ROWS)
+        if form.initial.get(f"weight_{index}")
+    ]

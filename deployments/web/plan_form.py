@@ -1,0 +1,191 @@
+"""The form of a rollout plan: candidate, kind, steps, guards, and what to do at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+from django import forms
+from django.forms import BoundField
+
+from deployments.domain import guards as guard_limits
+from deployments.domain.guards import KINDS, GuardLimit, Metric
+from deployments.domain.rollout_plans import PlanKind, PlanSettings
+from deployments.models import ModelVersion
+from deployments.web.service_forms import CommentForm
+
+MOST_ROWS: Final = 6
+# Share in percent, soak in seconds, requests that the candidate must have answered.
+DEFAULT_STEPS: Final = tuple(
+    {"weight": weight, "soak_seconds": soak, "min_requests": requests}
+    for weight, soak, requests in ((5, 600, 100), (25, 900, 500), (50, 900, 1000), (100, 0, 0))
+)
+_COLUMNS: Final = (
+    ("weight", "weight", "Share of requests", "%", 1),
+    ("soak", "soak_seconds", "Soak", "s", 0),
+    ("requests", "min_requests", "At least", "requests", 0),
+    ("deadline", "deadline_seconds", "Abort after", "s", 60),
+)
+KIND_WORDS: Final = (
+    (PlanKind.CANARY.value, "Canary", "a share of the requests, step by step"),
+    (PlanKind.BLUE_GREEN.value, "Blue/green", "checked in the dark, then all requests at once"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCell:
+    field: BoundField
+    unit: str
+    unit_title: str
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    cells: tuple[StepCell, ...]
+    auto: BoundField
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRow:
+    """`unit` is of `most`; a ratio is typed in per cent."""
+
+    label: str
+    source: str
+    unit: str
+    most: BoundField
+    ratio: BoundField
+
+
+class PlanForm(CommentForm):
+    renamed: ClassVar[Mapping[str, str]] = {"version_id": "version", "name": "keep_as"}
+
+    version = forms.ChoiceField(
+        label="Candidate", error_messages={"required": "Choose the version to try."}
+    )
+    # Says that kind and guards were on the page; a script that posts steps alone gets the defaults.
+    has_plan = forms.BooleanField(required=False, widget=forms.HiddenInput)
+    kind = forms.ChoiceField(required=False, choices=[(name, word) for name, word, _ in KIND_WORDS])
+    is_strict = forms.BooleanField(required=False)
+    move_alias = forms.CharField(
+        label="Move the alias",
+        required=False,
+        max_length=60,
+        help_text="It points to the candidate's version once that is stable.",
+    )
+    keep_as = forms.CharField(label="Keep as a template", required=False, max_length=60)
+
+    def __init__(self, *args: Any, versions: Sequence[ModelVersion], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = [(str(version.pk), _version_label(version)) for version in versions]
+        cast("forms.ChoiceField", self.fields["version"]).choices = offered
+        for index in range(MOST_ROWS):
+            for part, _, _, _, least in _COLUMNS:
+                self.fields[f"{part}_{index}"] = forms.IntegerField(required=False, min_value=least)
+            self.fields[f"auto_{index}"] = forms.BooleanField(required=False)
+        for metric in Metric:
+            self.fields[f"max_{metric}"] = forms.FloatField(required=False, min_value=0)
+            self.fields[f"ratio_{metric}"] = forms.FloatField(required=False, min_value=1)
+
+    def step_rows(self) -> Iterator[StepRow]:
+        for index in range(MOST_ROWS):
+            cells = tuple(
+                StepCell(self[f"{part}_{index}"], unit, title, least)
+                for part, _, title, unit, least in _COLUMNS
+            )
+            yield StepRow(cells, self[f"auto_{index}"])
+
+    def guard_rows(self) -> Iterator[GuardRow]:
+        for metric, kind in KINDS.items():
+            unit = "%" if kind.unit == "ratio" else kind.unit
+            yield GuardRow(
+                kind.label, kind.source, unit, self[f"max_{metric}"], self[f"ratio_{metric}"]
+            )
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Rows without a share are left out. Blue/green has one dark step, which is the default."""
+        data = self.cleaned_data
+        if self.kind_value() == PlanKind.BLUE_GREEN:
+            return []
+        return [_step_of(data, index) for index in range(MOST_ROWS) if data.get(f"weight_{index}")]
+
+    def plan(self) -> dict[str, Any]:
+        data = self.cleaned_data
+        if not data.get("has_plan"):
+            return {}
+        return {
+            "kind": self.kind_value(),
+            "guards": [
+                found for metric in Metric if (found := _guard_of(metric, data)) and len(found) > 1
+            ],
+            "analysis": {"is_strict": data["is_strict"]},
+            "move_alias": data["move_alias"].strip(),
+        }
+
+    def kind_value(self) -> str:
+        return self.cleaned_data.get("kind") or PlanKind.CANARY.value
+
+    @property
+    def steps_error(self) -> str:
+        return self.refusal.fields.get("steps", "") if self.refusal else ""
+
+    @property
+    def guards_error(self) -> str:
+        return self.refusal.fields.get("guards", "") if self.refusal else ""
+
+
+def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[str, Any]:
+    """What the form shows of a plan: the defaults, or a template of the team."""
+    shown: dict[str, Any] = {
+        "has_plan": True,
+        "kind": plan.kind.value,
+        "is_strict": plan.analysis.is_strict,
+        "move_alias": plan.move_alias,
+    }
+    for index, step in enumerate(steps[:MOST_ROWS] if plan.kind == PlanKind.CANARY else ()):
+        for part, name, *_ in _COLUMNS:
+            shown[f"{part}_{index}"] = step.get(name)
+        shown[f"auto_{index}"] = step.get("auto_promote", False)
+    for limit in plan.guards:
+        shown |= _shown_guard(limit)
+    return shown
+
+
+def _shown_guard(limit: GuardLimit) -> dict[str, Any]:
+    most = limit.max
+    if most is not None:
+        most = round(most * _scale(limit.metric), 6)
+    return {f"max_{limit.metric}": most, f"ratio_{limit.metric}": limit.max_ratio}
+
+
+def _step_of(data: Mapping[str, Any], index: int) -> dict[str, Any]:
+    step: dict[str, Any] = {
+        "weight": data[f"weight_{index}"],
+        "soak_seconds": data[f"soak_{index}"] or 0,
+        "min_requests": data[f"requests_{index}"] or 0,
+    }
+    if data[f"auto_{index}"]:
+        step["auto_promote"] = True
+    if data[f"deadline_{index}"]:
+        step["deadline_seconds"] = data[f"deadline_{index}"]
+    return step
+
+
+def _guard_of(metric: Metric, data: Mapping[str, Any]) -> dict[str, Any]:
+    guard: dict[str, Any] = {"metric": metric.value}
+    most, ratio = data.get(f"max_{metric}"), data.get(f"ratio_{metric}")
+    if most is not None:
+        guard["max"] = most / _scale(metric)
+    if ratio is not None:
+        guard["max_ratio"] = ratio
+    return guard
+
+
+def _scale(metric: Metric) -> float:
+    return 100.0 if guard_limits.KINDS[metric].unit == "ratio" else 1.0
+
+
+def _version_label(version: ModelVersion) -> str:
+    accuracy = version.metadata.get("accuracy")
+    return f"{version.label} · accuracy {accuracy}" if accuracy else version.label

@@ -1,0 +1,159 @@
+"""Asking for a canary with a whole plan, and the plans that a team keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from deployments.models import ChangeRequest, RolloutTemplate
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+
+URL = "/deployments/vision/detector/canary"
+API = "/api/v1/teams/vision/rollout-templates"
+SignIn = Callable[[User], Client]
+SIDE = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
+API_STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 50}]
+
+
+def _plan(world: World, **typed: Any) -> dict[str, Any]:
+    return {
+        "version": str(world.version2.pk),
+        "comment": "",
+        "has_plan": "1",
+        "kind": "canary",
+        "weight_0": "10",
+        "soak_0": "60",
+        "requests_0": "50",
+        "auto_0": "on",
+        "deadline_0": "3600",
+        "weight_1": "100",
+        "max_error_rate": "2",
+        "ratio_latency_mean": "1.3",
+        "move_alias": "champion",
+        **typed,
+    }
+
+
+def test_a_whole_plan_is_asked_for(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    answer = signed_in(world.member).post(URL, _plan(world))
+
+    change = ChangeRequest.objects.get(kind="canary")
+    assert answer["Location"] == f"/approvals/{change.pk}"
+    first = change.steps[0]
+    assert (first["auto_promote"], first["deadline_seconds"]) == (True, 3600)
+    limits = {row["metric"]: (row["max"], row["max_ratio"]) for row in change.plan["guards"]}
+    assert limits == {"error_rate": (0.02, None), "latency_mean": (None, 1.3)}
+    assert change.plan["move_alias"] == "champion"
+
+
+def test_blue_green_needs_no_steps(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    signed_in(world.member).post(URL, _plan(world, kind="blue-green"))
+
+    change = ChangeRequest.objects.get(kind="canary")
+    assert change.plan["kind"] == "blue-green"
+    assert [step["weight"] for step in change.steps] == [0]
+
+
+def test_time_and_dollars_show_before_anything_is_asked_for(
+    world: World, signed_in: SignIn
+) -> None:
+    world.serving()
+    client = signed_in(world.member)
+
+    page = client.get(URL).content.decode()
+    side = client.post(URL, _plan(world, soak_0="7200", requests_0="0"), **SIDE)
+
+    assert "Earliest finish" in page
+    text = side.content.decode()
+    assert side.status_code == 200
+    assert text.startswith('<section class="card" id="plan-side"')
+    assert "2 h, for soak" in text
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+def test_a_plan_that_cannot_be_is_refused_at_its_place(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    audited = AuditEvent.objects.count()
+
+    answer = signed_in(world.member).post(URL, _plan(world, requests_0="3"))
+
+    assert answer.status_code == 422
+    assert "promotes by itself, so it needs min_requests" in answer.content.decode()
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+    assert AuditEvent.objects.count() == audited
+
+
+def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+
+    kept = client.post(URL, _plan(world, keep="1", keep_as="careful"))
+    template = RolloutTemplate.objects.get()
+    page = client.get(kept["Location"]).content.decode()
+
+    assert (template.name, template.saved_by) == ("careful", world.member)
+    assert kept["Location"] == f"{URL}?template={template.pk}"
+    assert 'value="3600"' in page
+    assert 'name="max_error_rate" value="2.0"' in page
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+    client.post(f"{URL}/templates/{template.pk}/remove")
+    assert RolloutTemplate.objects.count() == 0
+
+
+def test_the_api_keeps_the_same_templates(world: World) -> None:
+    client = APIClient()
+    client.force_authenticate(world.member)
+    body = {"name": "careful", "steps": API_STEPS, "plan": {"guards": []}}
+
+    made = client.post(API, body, format="json")
+    again = client.post(API, {**body, "steps": [{**API_STEPS[0], "weight": 20}]}, format="json")
+    listed = client.get(API).json()
+
+    assert (made.status_code, again.status_code) == (201, 201)
+    assert [(row["name"], row["steps"][0]["weight"]) for row in listed] == [("careful", 20)]
+    assert client.delete(f"{API}/{listed[0]['id']}").status_code == 204
+    actions = AuditEvent.objects.filter(object_type="rollouttemplate").order_by("id")
+    assert [event.action for event in actions] == [
+        "rollout_template.saved",
+        "rollout_template.saved",
+        "rollout_template.removed",
+    ]
+
+
+@pytest.mark.parametrize(("person", "status"), [("viewer", 403), ("stranger", 404)])
+def test_others_keep_no_templates(world: World, person: str, status: int) -> None:
+    client = APIClient()
+    client.force_authenticate(getattr(world, person))
+
+    answer = client.post(API, {"name": "x", "steps": API_STEPS}, format="json")
+
+    assert answer.status_code == status
+    assert RolloutTemplate.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": " ", "steps": API_STEPS},
+        {"name": "x", "steps": []},
+        {"name": "x", "steps": API_STEPS, "plan": {"guards": [{"metric": "error_rate"}]}},
+    ],
+)
+def test_a_template_that_no_request_could_have_is_refused(
+    world: World, body: dict[str, Any]
+) -> None:
+    client = APIClient()
+    client.force_authenticate(world.lead)
+
+    assert client.post(API, body, format="json").status_code == 422
+    assert RolloutTemplate.objects.count() == 0
