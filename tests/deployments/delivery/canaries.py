@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 
 from deployments.models import Deployment, Rollout
 from deployments.selectors import rollouts as rollout_selectors
 from deployments.services import changes
+from fleet.domain.telemetry import Counters
 from fleet.models import MetricSample, Pod, Workload
 from tests.deployments.delivery.conftest import World
 
@@ -30,7 +32,7 @@ def start(world: World, steps=STEPS) -> tuple[Deployment, Rollout]:
 
 
 def send(world: World, name: str, success: int, failure: int = 0, latency_us: int = 4000) -> None:
-    """Readings of one pod: nothing at the step's begin, then so many requests."""
+    """Readings of one pod: nothing since the last, then so many requests."""
     workload = Workload.objects.get(name=name)
     at = world.clock.at
     pod, _ = Pod.objects.get_or_create(
@@ -45,16 +47,18 @@ def send(world: World, name: str, success: int, failure: int = 0, latency_us: in
         },
     )
     last = MetricSample.objects.filter(pod=pod).order_by("-at").first()
-    old = last.request_success if last else 0
-    start_at = at - timedelta(seconds=1)
-    MetricSample.objects.create(pod=pod, at=start_at, request_success=old)
-    MetricSample.objects.create(
-        pod=pod,
-        at=at,
-        request_success=old + success,
+    old = Counters(
+        request_success=last.request_success if last else 0,
+        request_failure=last.request_failure if last else 0,
+        request_duration_us=last.request_duration_us if last else 0,
+    )
+    new = old + Counters(
+        request_success=success,
         request_failure=failure,
         request_duration_us=success * latency_us,
     )
+    MetricSample.objects.create(pod=pod, at=at - timedelta(seconds=1), **asdict(old))
+    MetricSample.objects.create(pod=pod, at=at, **asdict(new))
 
 
 def view(world: World, rollout: Rollout):

@@ -1,4 +1,6 @@
-"""decide() driven by Hypothesis: people click, clusters lag and fail, workers crash, time passes."""
+"""decide() driven by Hypothesis: people click, clusters lag and fail, workers crash, time passes,
+guards fail and pass and vanish, answers are checked, steps go on by themselves.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from hypothesis.stateful import (
 
 from deployments.domain import rollouts
 from deployments.domain.rollout_steps import Step
-from deployments.domain.rollouts import Effect, RolloutObservation, RolloutPlan
+from deployments.domain.rollouts import Checks, Effect, RolloutObservation, RolloutPlan
 from deployments.domain.states import ROLLOUT, RolloutPhase
 
 _DEADLINES = {
@@ -34,12 +36,19 @@ _ENDS = (Effect.COMPLETE, Effect.FINISH_ABORT)
 class Rollouts(RuleBasedStateMachine):
     """`plan` is what rows say, `route` what the gateway does, `decided` what people allowed."""
 
-    @initialize(weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted))
-    def begin(self, weights: list[int]) -> None:
+    @initialize(
+        weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted) | st.just([0]),
+        auto=st.lists(st.booleans(), min_size=4, max_size=4),
+    )
+    def begin(self, weights: list[int], auto: list[bool]) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        is_dark = weights == [0]
         self.plan = RolloutPlan(
             phase=RolloutPhase.PREPARING,
-            steps=tuple(Step(weight, 60, 0) for weight in weights),
+            steps=tuple(
+                Step(weight, 60, 20, auto_promote=is_auto and not is_dark)
+                for weight, is_auto in zip(weights, auto, strict=False)
+            ),
             step_index=0,
             step_started_at=None,
             phase_deadline_at=self.now + timedelta(seconds=rollouts.PREPARE_SECONDS),
@@ -56,6 +65,9 @@ class Rollouts(RuleBasedStateMachine):
         self.candidate_ready: bool | None = None
         self.unready_since: datetime | None = None
         self.stable_ready: bool | None = True
+        self.checks = Checks.WAITING
+        self.failing = ""
+        self.is_promotable = False
 
     # What the worker does.
 
@@ -66,6 +78,10 @@ class Rollouts(RuleBasedStateMachine):
             is_candidate_ready=self.candidate_ready,
             is_stable_ready=self.stable_ready,
             candidate_unready_since=self.unready_since,
+            checks=self.checks,
+            checks_words="checked",
+            failing_words=self.failing,
+            is_promotable=self.is_promotable and not self.failing,
         )
 
     @rule(is_crashing=st.booleans())
@@ -88,12 +104,20 @@ class Rollouts(RuleBasedStateMachine):
             self.plan = replace(self.plan, drain_started_at=self.now)
         elif found.effect == Effect.ABORT:
             self.abort_now()
+        elif found.effect == Effect.PROMOTE:
+            assert self.plan.step.auto_promote, "nobody let this step go on by itself"
+            assert self.is_promotable and not self.failing, "without evidence"
+            assert self.plan.phase == RolloutPhase.RUNNING
+            self.promote()
         elif found.effect != Effect.WAIT:
             self.shift(found)
 
     def shift(self, found: rollouts.Decision) -> None:
         """The effects that move traffic."""
+        if found.effect in (Effect.START, Effect.SWITCH):
+            assert self.checks == Checks.PASSED, "traffic before its answers were checked"
         if found.effect == Effect.START:
+            self.plan = replace(self.plan, step_started_at=None)
             self.move(RolloutPhase.RUNNING)
         elif found.effect == Effect.SWITCH:
             assert self.plan.is_direct
@@ -153,10 +177,32 @@ class Rollouts(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
+    @rule(found=st.sampled_from(list(Checks)))
+    def answer(self, found: Checks) -> None:
+        """The verdict before traffic stays once it is known."""
+        if self.checks == Checks.WAITING:
+            self.checks = found
+
+    @rule(failing=st.sampled_from(["", "error ratio"]), is_promotable=st.booleans())
+    def judge(self, failing: str, *, is_promotable: bool) -> None:
+        self.failing, self.is_promotable = failing, is_promotable
+
+    @rule()
+    def a_bad_candidate_with_a_ready_stable_is_gone_at_the_next_look(self) -> None:
+        if self.plan.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED):
+            return
+        if self.plan.phase == RolloutPhase.PAUSED and self.plan.desired_weight == 0:
+            return
+        self.failing, self.stable_ready = "error ratio", True
+        self.look(is_crashing=False)
+        assert self.plan.phase == RolloutPhase.ABORTING
+        assert self.plan.desired_weight == 0
+
     @rule()
     def all_goes_well(self) -> None:
         """Often, so that late phases are reached."""
         self.report_candidate(is_ready=True)
+        self.failing, self.is_promotable, self.checks = "", True, Checks.PASSED
         self.follow()
         self.look(is_crashing=False)
 
@@ -228,7 +274,7 @@ class Rollouts(RuleBasedStateMachine):
 
 
 TestRollouts = Rollouts.TestCase
-TestRollouts.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+TestRollouts.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
 def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
