@@ -14,12 +14,13 @@ from django.views.decorators.http import require_http_methods
 from deployments.domain import wording
 from deployments.domain.states import RolloutPhase
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import changes, deployments, quality, rollouts
+from deployments.selectors import changes, deployments, rollouts
 from deployments.selectors.rollouts import RolloutView, StepView
 from deployments.services import rollouts as rollout_services
 from deployments.web import (
     change_items,
     deployment_frame,
+    quality,
     rollout_charts,
     rollout_outcome,
     rollout_story,
@@ -132,7 +133,7 @@ def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
         "charts": rollout_charts.charts_of(found),
         "outcome": rollout_outcome.outcome_of(found),
         "alarm": rollout_outcome.alarm_of(view),
-        "before": quality.before_traffic(rollout=found),
+        **quality.before_traffic_context(found),
         "says": _says(found, view),
         "board_text": text,
         "board_tone": deployment_frame.rollout_tone(found),
