@@ -106,7 +106,8 @@ class Rollouts(RuleBasedStateMachine):
             self.abort_now()
         elif found.effect == Effect.PROMOTE:
             assert self.plan.step.auto_promote, "nobody let this step go on by itself"
-            assert self.is_promotable and not self.failing, "without evidence"
+            assert self.is_promotable, "without evidence"
+            assert not self.failing, "against the evidence"
             assert self.plan.phase == RolloutPhase.RUNNING
             self.promote()
         elif found.effect != Effect.WAIT:

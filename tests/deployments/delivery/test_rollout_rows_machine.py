@@ -1,0 +1,216 @@
+"""The same machine on real rows: services, database and cluster, with crashes in between."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments.models import ChangeRequest, Deployment, Rollout, RolloutVerdict
+from deployments.services import changes, rollout_states, rollout_steps, rollouts
+from fleet.domain.cluster_errors import Unreachable
+from portal.audit.models import AuditEvent
+from portal.core import leases
+from portal.core.errors import Conflict
+from tests.deployments.delivery.canaries import send
+from tests.deployments.delivery.conftest import World
+
+STEPS = [
+    {"weight": 10, "soak_seconds": 5, "min_requests": 20},
+    {"weight": 50, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
+]
+PROMOTED = ("rollout.promoted", "rollout.promoted_fully")
+
+
+class _CrashError(Exception):
+    """A worker that ends where it stands."""
+
+
+@contextlib.contextmanager
+def _dying(module: object, name: str) -> Iterator[None]:
+    """Whoever calls it next is gone."""
+    original = getattr(module, name)
+
+    def die(*_arguments: object, **_named: object) -> None:
+        raise _CrashError
+
+    setattr(module, name, die)
+    try:
+        yield
+    except _CrashError:
+        pass
+    finally:
+        setattr(module, name, original)
+
+
+class Rows(RuleBasedStateMachine):
+    """A canary that was just approved; each example begins from the same rows."""
+
+    world: ClassVar[World]
+    deployment: ClassVar[Deployment]
+
+    @initialize()
+    def begin(self) -> None:
+        world = type(self).world
+        self.objects = copy.deepcopy(world.cluster.objects)
+        self.began_at = world.clock.at
+        self.savepoint = transaction.savepoint()
+        self.rollout = Rollout.objects.get()
+
+    @property
+    def row(self) -> Rollout:
+        return Rollout.objects.get(pk=self.rollout.pk)
+
+    # What the workers do, and how they die.
+
+    @rule()
+    def look(self) -> None:
+        self.world.look(self.deployment)
+
+    @rule()
+    def the_candidate_comes_up(self) -> None:
+        if "detector-r2" in self.world.cluster.names("InferenceService"):
+            self.world.cluster.make_ready("detector-r2")
+        self.look()
+
+    @rule(where=st.sampled_from([(rollout_states, "reload"), (leases, "release")]))
+    def a_worker_dies(self, where: tuple[object, str]) -> None:
+        """In the middle of a transaction, or after an effect while it holds the lease."""
+        with _dying(*where), transaction.atomic():
+            rollout_steps.advance(rollout_id=self.rollout.pk)
+        self.world.clock.move(31)
+
+    @rule(is_silent=st.booleans())
+    def the_cluster(self, *, is_silent: bool) -> None:
+        self.world.cluster.fail_with = Unreachable("no route") if is_silent else None
+
+    @rule(seconds=st.sampled_from([3, 20, 3600]))
+    def wait(self, seconds: int) -> None:
+        self.world.clock.move(seconds)
+
+    # What requests show.
+
+    @rule(failure=st.sampled_from([0, 0, 0, 40]))
+    def requests_come(self, failure: int) -> None:
+        self.world.clock.move(12)
+        weight = self.deployment_row.candidate_weight
+        send(self.world, "detector-r1", 9 * (100 - weight))
+        if weight:
+            send(self.world, "detector-r2", 9 * weight, failure=failure)
+        self.look()
+
+    @property
+    def deployment_row(self) -> Deployment:
+        return Deployment.objects.get(pk=self.deployment.pk)
+
+    # What people do.
+
+    @rule(is_fully=st.booleans())
+    def a_lead_clicks(self, *, is_fully: bool) -> None:
+        act = rollouts.promote_fully if is_fully else rollouts.promote
+        with contextlib.suppress(Conflict):
+            act(
+                actor=self.world.lead,
+                rollout_id=self.rollout.pk,
+                evidence_hash=self.row.evidence_hash,
+            )
+
+    @rule()
+    def someone_pauses_or_carries_on(self) -> None:
+        act = rollouts.unpause if self.row.phase == RolloutPhase.PAUSED else rollouts.pause
+        with contextlib.suppress(Conflict):
+            act(actor=self.world.member, rollout_id=self.rollout.pk)
+
+    @rule()
+    def someone_aborts(self) -> None:
+        """Legal from wherever it is, until it has ended."""
+        phase = RolloutPhase(self.row.phase)
+        if not ROLLOUT[phase]:
+            return
+        rollouts.abort(actor=self.world.member, rollout_id=self.rollout.pk, reason="enough")
+        assert self.row.phase == RolloutPhase.ABORTING
+        assert self.deployment_row.candidate_weight == 0
+        assert self.deployment_row.stable_revision.number == 1
+
+    # What must hold always.
+
+    @invariant()
+    def nothing_was_promoted_without_evidence_that_is_kept(self) -> None:
+        for event in AuditEvent.objects.filter(action__in=PROMOTED):
+            kept = RolloutVerdict.objects.filter(evidence_hash=event.evidence).first()
+            assert kept is not None
+            assert "fail" not in {guard["verdict"] for guard in kept.guards}
+
+    @invariant()
+    def traffic_is_where_the_phase_says(self) -> None:
+        row, deployment = self.row, self.deployment_row
+        if row.phase in (RolloutPhase.PREPARING, RolloutPhase.ABORTING, RolloutPhase.ABORTED):
+            assert deployment.candidate_weight == 0
+            assert deployment.stable_revision.number == 1
+        if row.phase == RolloutPhase.RUNNING:
+            assert deployment.candidate_weight == row.steps[row.step_index]["weight"]
+        if row.phase == RolloutPhase.COMPLETED:
+            assert deployment.stable_revision.number == 2
+            assert deployment.candidate_revision is None
+
+    def teardown(self) -> None:
+        """Left alone with a cluster that answers, it ends, and the cluster is what the rows say."""
+        if not hasattr(self, "savepoint"):
+            return
+        try:
+            self._end()
+        finally:
+            transaction.savepoint_rollback(self.savepoint)
+            self.world.cluster.objects = self.objects
+            self.world.cluster.fail_with = None
+            self.world.clock.at = self.began_at
+
+    def _end(self) -> None:
+        self.world.cluster.fail_with = None
+        for _ in range(12):
+            if not ROLLOUT[RolloutPhase(self.row.phase)]:
+                break
+            self.world.clock.move(8 * 24 * 3600)
+            self.the_candidate_comes_up()
+        assert not ROLLOUT[RolloutPhase(self.row.phase)]
+        self.look()
+        is_done = self.row.phase == RolloutPhase.COMPLETED
+        left = "detector-r2" if is_done else "detector-r1"
+        assert self.world.cluster.names("InferenceService") == [left]
+        assert self.world.cluster.weights("vision", "detector") == {f"{left}-predictor": 100}
+        state = ChangeRequest.objects.get(kind="canary").state
+        assert state == (ChangeState.DONE if is_done else ChangeState.FAILED)
+
+
+@pytest.mark.django_db
+def test_every_path_on_real_rows_ends_well(world: World) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    Rows.world, Rows.deployment = world, deployment
+
+    run_state_machine_as_test(
+        Rows,
+        settings=settings(
+            max_examples=5,
+            stateful_step_count=12,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
