@@ -8,12 +8,15 @@ from decimal import Decimal
 from django.db.models import Q, QuerySet
 
 from deployments.domain import approvals
-from deployments.domain.approvals import Capacity, Given, Progress, Requirement, Rule
+from deployments.domain.approvals import ApproverRole, Capacity, Given, Progress, Requirement, Rule
+from deployments.domain.states import ChangeState
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from portal.accounts import policy
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
 from portal.core import clock
+
+_MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +178,20 @@ def whose_turn(change: ChangeRequest, by: Given) -> bool:
     given = [as_given(one) for one in live_approvals(change)]
     rows = standing_of(change).rows
     return approvals.would_help(rows, given, by, requester_id=change.requester_id)
+
+
+def people_still_needed(change: ChangeRequest) -> list[User]:
+    """Who may give what is missing, the team's own people first. Few names: a page says them."""
+    rows = [row for row in standing_of(change).rows if row.missing]
+    if not rows or change.state != ChangeState.SUBMITTED:
+        return []
+    named = {person.id for row in rows for person in row.requirement.people}
+    by_lead = Q(memberships__team=change.team, memberships__role=Role.LEAD)
+    wanted = Q(pk__in=named)
+    if any(row.requirement.role == ApproverRole.LEAD for row in rows):
+        wanted |= by_lead
+    if any(row.requirement.role == ApproverRole.ADMIN for row in rows):
+        wanted |= Q(is_platform_admin=True)
+    have = {one.user_id for one in live_approvals(change)}
+    found = User.objects.filter(wanted, is_active=True).distinct().order_by("username")
+    return list(found.exclude(pk__in={*have, change.requester_id})[:_MOST_NAMES])

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import Prefetch, Q, QuerySet
 
-from deployments.domain import specs
+from deployments.domain import scales, specs
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from portal.accounts import policy
@@ -106,13 +106,21 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
         version_id=revision.version_id,
         version_label=revision.version.label,
         workload_name=f"{deployment.name}-r{revision.number}",
-        spec=specs.from_json(revision.spec),
+        spec=scales.scaled(
+            specs.from_json(revision.spec), number=revision.number, scale=deployment.scale
+        ),
         requested_weight=weight,
         observed_weight=seen.get("weight"),
         is_ready=seen.get("ready"),
         reason=seen.get("reason", ""),
         message=seen.get("message", ""),
     )
+
+
+def spec_of_stable(deployment: Deployment) -> specs.ServingSpec | None:
+    """As it is wanted now, with the replicas that were approved last."""
+    stable = deployment.stable_revision
+    return None if stable is None else revisions_of(deployment)[0].spec
 
 
 def history_of(deployment: Deployment) -> list[Revision]:

@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from deployments.domain import wording
-from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import changes
+from deployments.domain.states import ChangeState
+from deployments.models import ChangeRequest, Deployment, EmergencyReview
+from deployments.selectors import approvals, changes
 from portal.accounts.models import User
 
 
@@ -19,6 +20,10 @@ class ChangeItem:
     title: str
     detail: str
     consequence: str
+    # What of the approvals is given and missing; empty when it is decided.
+    approvals: str
+    # Approved without the rules.
+    is_emergency: bool
     # What it costs a month at the fewest replicas; None where it costs nothing or is not known.
     month_min: Decimal | None
 
@@ -52,17 +57,25 @@ def lines_of(change: ChangeRequest) -> list[FieldLine]:
 
 def item_of(change: ChangeRequest) -> ChangeItem:
     words = _words_of(change)
+    standing = approvals.standing_of(change)
     return ChangeItem(
         change=change,
         title=wording.change_title(change.kind, **words),
         detail=_detail_of(change),
         consequence=wording.consequence(change.kind, **words),
+        approvals=standing.words if change.state == ChangeState.SUBMITTED else "",
+        is_emergency=standing.is_emergency,
         month_min=_amount(change.cost.get("month_min")),
     )
 
 
 def items_of(found: Iterable[ChangeRequest]) -> list[ChangeItem]:
     return [item_of(change) for change in found]
+
+
+def review_of(change: ChangeRequest) -> EmergencyReview | None:
+    found: EmergencyReview | None = getattr(change, "emergency_review", None)
+    return found
 
 
 def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
@@ -83,9 +96,10 @@ def _words_of(change: ChangeRequest) -> dict[str, Any]:
 
 
 def _detail_of(change: ChangeRequest) -> str:
-    parts = [change.deployment.team.slug, change.deployment.cluster.name]
+    deployment = change.deployment
+    parts = [deployment.team.slug, deployment.environment, deployment.cluster.name]
     if change.revision is not None:
-        spec = change.revision.spec
+        spec = {**change.revision.spec, **change.scale}
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
         parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))

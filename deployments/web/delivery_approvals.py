@@ -12,18 +12,27 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from deployments.domain import wording
 from deployments.domain.states import CHANGE, ChangeState
-from deployments.models import ChangeRequest
-from deployments.selectors import changes, plans
+from deployments.models import ChangeRequest, EmergencyReview
+from deployments.selectors import approvals, changes, emergencies, plans
 from deployments.services import changes as change_services
+from deployments.services import emergencies as emergency_services
 from deployments.web import change_items, deploy_page
 from deployments.web.fragments import respond
 from deployments.web.manifest_views import manifests_of_text
 from deployments.web.service_forms import DecisionForm
 from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import Conflict
 from portal.ui.access import people_only
 
 _SHOWN = 20
-_DONE = {"approve": "Approved.", "reject": "Rejected.", "withdraw": "Withdrawn."}
+_DONE = {
+    "approve": "Your approval is given.",
+    "reject": "Rejected.",
+    "withdraw": "Withdrawn.",
+    "emergency": "Approved in an emergency. Another lead or admin must review it.",
+    "close_review": "The review is closed.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,16 @@ class StepRow:
     min_requests: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewRow:
+    item: change_items.ChangeItem
+    review: EmergencyReview
+    is_late: bool
+
+
 @require_GET
 @people_only
-def approvals(request: HttpRequest, user: User) -> HttpResponse:
+def inbox(request: HttpRequest, user: User) -> HttpResponse:
     waiting = list(changes.inbox(user))
     seen = changes.list_visible_to(user)
     still_open = seen.filter(state__in=changes.OPEN_STATES)
@@ -43,6 +59,10 @@ def approvals(request: HttpRequest, user: User) -> HttpResponse:
     closed = seen.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "waiting": change_items.items_of(waiting),
+        "reviews": [
+            ReviewRow(change_items.item_of(review.change), review, review.due_at < clock.now())
+            for review in emergencies.list_visible_to(user, is_open=True)[:_SHOWN]
+        ],
         "open": change_items.items_of(others[:_SHOWN]),
         "decided": change_items.items_of(closed[:_SHOWN]),
     }
@@ -73,6 +93,15 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
 
 def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeRequest:
     data = form.cleaned_data
+    if data["decision"] == "emergency":
+        return emergency_services.approve(
+            actor=user,
+            change_id=found.pk,
+            evidence_hash=data["evidence_hash"],
+            reason=data["comment"],
+        )
+    if data["decision"] == "close_review":
+        return _close_review(user, found, data["comment"])
     if data["decision"] == "approve":
         return change_services.approve(
             actor=user,
@@ -85,8 +114,18 @@ def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeReque
     return change_services.withdraw(actor=user, change_id=found.pk, reason=data["comment"])
 
 
+def _close_review(user: User, found: ChangeRequest, finding: str) -> ChangeRequest:
+    review = change_items.review_of(found)
+    if review is None:
+        raise Conflict("This change left no review.", code="no_review")
+    emergency_services.close_review(actor=user, review_id=review.pk, finding=finding)
+    return found
+
+
 def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
-    may_decide, why_not = changes.may_decide(user, found)
+    may_reject, _ = changes.may_decide(user, found)
+    may_approve, why_not = changes.may_approve(user, found)
+    review = change_items.review_of(found)
     diff = change_items.lines_of(found)
     revision = found.revision
     return {
@@ -107,7 +146,13 @@ def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[st
         "version": revision.version if revision else None,
         "metadata": _metadata_of(found),
         "cost": deploy_page.stored_cost_card(found.cost),
-        "may_decide": may_decide,
+        "standing": approvals.standing_of(found),
+        "still_needed": approvals.people_still_needed(found),
+        "may_approve": may_approve,
+        "may_reject": may_reject,
+        "may_break_glass": changes.may_break_glass(user, found),
+        "review": review,
+        "may_close_review": review is not None and emergencies.may_close(user, review)[0],
         "why_not": why_not if found.state == ChangeState.SUBMITTED else "",
         "may_withdraw": changes.may_withdraw(user, found),
     }

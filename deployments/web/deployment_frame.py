@@ -79,7 +79,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
     open_change = change_items.open_change_of(user, deployment)
     return {
         "deployment": deployment,
-        "spec": specs.from_json(stable.spec) if stable else None,
+        "spec": deployments.spec_of_stable(deployment),
         "engine_name": ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
         "address": deployments.url_of(deployment),
         "stable_label": f"stable · {stable.version.label} · r{stable.number}" if stable else "",
@@ -107,16 +107,22 @@ def rollout_tone(rollout: Rollout) -> str:
 
 def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
     """Only what makes sense now; the services refuse the rest anyway."""
-    if not can_request or deployment.is_retired or is_busy:
+    if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
     place = (deployment.team.slug, deployment.name)
+    # Stopping is always possible, whatever else is under way.
+    stop = HeadAction("Stop", reverse("stop-deployment", args=place))
+    if is_busy:
+        return [] if deployment.is_stopped or deployment.is_retiring else [stop]
     retire = HeadAction("Retire", reverse("request-retire", args=place), tone="danger")
-    if deployment.stable_revision is None:
-        return []
+    if deployment.is_stopped:
+        start = HeadAction("Start", reverse("request-start", args=place), tone="primary")
+        return [retire, start]
+    scale = HeadAction("Scale", reverse("request-scale", args=place))
     canary = HeadAction("Request a canary", reverse("request-canary", args=place), tone="primary")
     back = HeadAction("Roll back", reverse("request-roll-back", args=place))
     has_past = deployment.stable_revision.number > 1
-    return [retire, *([back] if has_past else []), canary]
+    return [retire, stop, scale, *([back] if has_past else []), canary]
 
 
 def _percent(share: float | None) -> float | None:

@@ -59,12 +59,15 @@ class CommentForm(ServiceForm):
 
 
 class DecisionForm(CommentForm):
-    """Approve, reject or withdraw. `evidence_hash` is what the page showed."""
+    """One of the buttons of a request; the comment is the reason of an emergency and the finding
+    of its review. `evidence_hash` is what the page showed.
+    """
+
+    ACTIONS: ClassVar = ("approve", "reject", "withdraw", "emergency", "close_review")
+    renamed: ClassVar[Mapping[str, str]] = {"reason": "comment", "finding": "comment"}
 
     evidence_hash = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
-    decision = forms.ChoiceField(
-        choices=[(name, name) for name in ("approve", "reject", "withdraw")]
-    )
+    decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
 
 
 class RolloutForm(ServiceForm):
