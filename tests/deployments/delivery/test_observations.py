@@ -1,0 +1,157 @@
+"""What services post of their answers, and what the evidence of a rollout makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain.quality import Kind
+from deployments.models import Deployment, EmbeddingReference, QualityObservation, Rollout
+from deployments.selectors import quality
+from deployments.services import quality_observations
+from portal.core.errors import Forbidden, Invalid, NotFound
+from tests.deployments.delivery import canaries
+from tests.deployments.delivery.conftest import World
+
+
+def post(
+    world: World, deployment: Deployment, number: int, kind: Kind, values: list[Any]
+) -> quality_observations.Posted:
+    return quality_observations.post(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        revision_number=number,
+        kind=kind,
+        values=values,
+    )
+
+
+def guard_of(rollout: Rollout, name: str) -> Any:
+    return next(one for one in quality.guards_for(rollout=rollout) if one.guard == name)
+
+
+def test_batches_of_one_minute_are_one_row(world: World) -> None:
+    deployment = world.serving()
+
+    for _ in range(3):
+        post(world, deployment, 1, Kind.LABELS, ["cat", "cat", "dog"])
+        world.clock.move(25)
+    post(world, deployment, 1, Kind.LABELS, ["dog"])
+
+    rows = QualityObservation.objects.order_by("id")
+    assert [(row.n, row.counts) for row in rows] == [
+        (9, {"cat": 6, "dog": 3}),
+        (1, {"dog": 1}),
+    ]
+
+
+def test_a_shift_of_labels_stops_the_rollout(world: World) -> None:
+    deployment, rollout = canaries.start(world)
+    assert quality.guards_for(rollout=rollout) == ()
+
+    post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
+    post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
+
+    guard = guard_of(rollout, "Label distribution")
+    assert (guard.verdict, guard.stable, guard.candidate) == ("fail", "dog 50%", "cat 100%")
+    canaries.soak(world, deployment, 5)
+    rollout.refresh_from_db()
+    assert rollout.phase in ("aborting", "aborted")
+    assert "label distribution" in rollout.events.get(kind="aborting").message.lower()
+
+
+def test_a_plan_may_switch_a_guard_off_and_limits_are_its_own(world: World) -> None:
+    deployment, rollout = canaries.start(world)
+    post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
+    post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
+
+    rollout.plan = {"quality": {"label_drift": 1.0}}
+    assert guard_of(rollout, "Label distribution").verdict == "pass"
+    rollout.plan = {"quality": {"label_drift": None}}
+    assert quality.guards_for(rollout=rollout) == ()
+
+
+def test_what_only_stable_tells_is_not_enough_data(world: World) -> None:
+    deployment, rollout = canaries.start(world)
+    post(world, deployment, 1, Kind.STRUCTURED, [True] * 500)
+
+    guard = guard_of(rollout, "Structured output")
+
+    assert (guard.verdict, guard.n) == ("not enough data", 0)
+
+
+def test_what_was_told_before_the_rollout_does_not_count(world: World) -> None:
+    deployment = world.serving()
+    post(world, deployment, 1, Kind.LENGTHS, [10] * 500)
+    world.clock.move(1)
+
+    _, rollout = _second(world, deployment)
+
+    assert quality.guards_for(rollout=rollout) == ()
+
+
+def _second(world: World, deployment: Deployment) -> tuple[Deployment, Rollout]:
+    from deployments.services import changes
+
+    change = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=canaries.STEPS,
+    )
+    world.approved(change)
+    world.look(deployment)
+    return deployment, Rollout.objects.get()
+
+
+def test_the_first_vectors_of_a_revision_are_its_reference_set(world: World) -> None:
+    deployment, rollout = canaries.start(world)
+
+    first = post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0]] * 40)
+    early = post(world, deployment, 2, Kind.EMBEDDINGS, [[1.0, 0.0]] * 10)
+    second = post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0]] * 124)
+    assert (first.reference_n, early.reference_n, second.reference_n) == (40, 10, 24)
+    # Before stable's set was complete, there was nothing to compare the candidate with.
+    assert list(QualityObservation.objects.values_list("revision__number", "n")) == [(1, 100)]
+
+    post(world, deployment, 2, Kind.EMBEDDINGS, [[0.0, 1.0]] * 100)
+    guard = guard_of(rollout, "Embedding drift")
+    assert (guard.verdict, guard.words) == (
+        "fail",
+        "cosine distance of the means 1.000, which is no chance",
+    )
+    assert (guard.stable, guard.candidate) == ("0.000 from reference", "1.000 from reference")
+    sizes = EmbeddingReference.objects.order_by("revision__number").values_list("n", flat=True)
+    assert list(sizes) == [64, 64]
+
+
+@pytest.mark.parametrize(("who", "refusal"), [("viewer", Forbidden), ("stranger", NotFound)])
+def test_others_post_nothing(world: World, who: str, refusal: type[Exception]) -> None:
+    deployment = world.serving()
+
+    with pytest.raises(refusal):
+        quality_observations.post(
+            actor=getattr(world, who),
+            deployment_id=deployment.pk,
+            revision_number=1,
+            kind=Kind.LABELS,
+            values=["cat"],
+        )
+
+    assert not QualityObservation.objects.exists()
+
+
+def test_what_does_not_serve_and_what_does_not_fit_is_refused(world: World) -> None:
+    deployment = world.serving()
+    post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0]])
+
+    with pytest.raises(Invalid, match="does not serve now"):
+        post(world, deployment, 2, Kind.LABELS, ["cat"])
+    with pytest.raises(Invalid, match="cannot be compared"):
+        post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0, 0.0]])
+    with pytest.raises(Invalid):
+        post(world, deployment, 1, Kind.LENGTHS, ["long"])
+
+    assert not QualityObservation.objects.exists()
+    assert EmbeddingReference.objects.get().n == 1
