@@ -4,6 +4,7 @@ from deployments.api import (
     approvals,
     delivery,
     delivery_changes,
+    drift,
     rollout_events,
     rollout_templates,
     serving,
@@ -30,6 +31,13 @@ urlpatterns: list[URLPattern] = [
         delivery.DeploymentEventsView.as_view(),
         name="deployment-events",
     ),
+    path("deployments/<int:deployment_id>/drift", drift.DriftView.as_view(), name="drift"),
+    path(
+        "deployments/<int:deployment_id>/drift/re-apply",
+        drift.ReApplyView.as_view(),
+        name="re-apply",
+    ),
+    path("deployments/<int:deployment_id>/drift/adopt", drift.AdoptView.as_view(), name="adopt"),
     path("deployments/<int:deployment_id>/stop", delivery.StopView.as_view(), name="stop"),
     path(
         "deployments/<int:deployment_id>/changes",

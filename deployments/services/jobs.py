@@ -51,6 +51,7 @@ class Job:
         self.strays: list[Json] = []
         self.pruned: list[str] = []
         self._drift = drifting.from_json(deployment.drift)
+        self._healed: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
         self._manifests: dict[int, list[Manifest]] = {}
 
@@ -166,9 +167,13 @@ class Job:
         of_route = self._route_edits()
         others = [edit for found in by_revision.values() for edit in found]
         policy = DriftPolicy(deployment.drift_policy) if others else DriftPolicy.RE_APPLY
+        found = [*others, *of_route]
+        if not found and self._healed:
+            # Put right in this look, which is what is told of it.
+            return
         self._drift = drifting.judge(
             drifting.from_json(deployment.drift),
-            [*others, *of_route],
+            [*self._healed, *(one for one in found if one not in self._healed)],
             policy=policy,
             is_heal_wanted=deployment.is_heal_wanted,
             at=at,
@@ -176,6 +181,7 @@ class Job:
         is_held = self._drift.outcome == Outcome.HELD
         self.to_heal = set() if is_held else {n for n, found in by_revision.items() if found}
         self.is_route_edited = bool(of_route)
+        self._healed = [] if is_held else list(self._drift.edits) if found else []
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
         """None while something else is to be pushed anyway: that takes all edits back."""

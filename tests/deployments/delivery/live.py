@@ -1,0 +1,80 @@
+"""The world of the delivery tests on a real API server, with the controllers switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from deployments.models import Deployment
+from deployments.services import changes
+from fleet.gateways.kube import HttpKubeClient
+from fleet.models import Cluster
+from fleet.services import clients
+from tests.deployments.delivery.conftest import World
+from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
+
+ISVC = "/apis/serving.kserve.io/v1beta1/namespaces/vision/inferenceservices"
+PDB = "/apis/policy/v1/namespaces/vision/poddisruptionbudgets"
+ROUTE = "/apis/gateway.networking.k8s.io/v1/namespaces/vision/httproutes"
+
+
+@pytest.fixture(scope="module")
+def module_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalApi]:
+    process, api = start_api(tmp_path_factory.mktemp("delivery-cluster"))
+    yield api
+    stop_api(process)
+
+
+@dataclass
+class Live:
+    """`http` is someone else with rights on the cluster."""
+
+    world: World
+    http: httpx.Client
+
+    def deployed(self, name: str) -> Deployment:
+        change = changes.request_deploy(actor=self.world.member, draft=self.world.draft(name))
+        self.world.approved(change)
+        return self.look(change.deployment)
+
+    def look(self, deployment: Deployment) -> Deployment:
+        """Some minutes later, so that everything is compared again."""
+        self.world.clock.move(300)
+        return self.world.look(deployment)
+
+    def edit(self, path: str, patch: dict[str, Any], *, manager: str = "kubectl-edit") -> None:
+        done = self.http.patch(
+            path,
+            json=patch,
+            params={"fieldManager": manager},
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        assert done.status_code == 200, done.text
+
+    def remove_namespace(self, name: str) -> None:
+        """As its controller does once nothing is left inside."""
+        path = f"/api/v1/namespaces/{name}"
+        self.http.delete(path)
+        body = {"metadata": {"name": name}, "spec": {"finalizers": []}}
+        assert self.http.put(f"{path}/finalize", json=body).status_code == 200
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        answer = self.http.get(path)
+        found: dict[str, Any] = answer.json()
+        return found if answer.status_code == 200 else None
+
+
+@pytest.fixture
+def live(world: World, module_api: LocalApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    monkeypatch.setattr(clients, "factory", HttpKubeClient)
+    clients.forget()
+    Cluster.objects.filter(pk=world.cluster_id).update(
+        kind="kubeconfig", kubeconfig_path=str(module_api.kubeconfig)
+    )
+    with module_api.client() as http:
+        yield Live(world, http)
+    clients.forget()

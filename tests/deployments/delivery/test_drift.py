@@ -1,0 +1,192 @@
+"""Someone edits the cluster: what differs is told, put right or held, by choice."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import drifting
+from deployments.domain.states import DriftPolicy
+from deployments.models import ChangeRequest, Deployment
+from deployments.services import drifts
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, Forbidden, Invalid
+from tests.deployments.delivery.live import ISVC, PDB, ROUTE, Live, live, module_api
+
+__all__ = ["live", "module_api"]
+MORE = {"spec": {"predictor": {"maxReplicas": 3}}}
+
+
+def told(deployment: Deployment, kind: str) -> list[str]:
+    return list(deployment.events.filter(kind=kind).values_list("message", flat=True))
+
+
+def most_replicas(live: Live, name: str) -> int:
+    found = live.get(f"{ISVC}/{name}-r1")
+    assert found is not None
+    return int(found["spec"]["predictor"]["maxReplicas"])
+
+
+def held(live: Live, name: str) -> Deployment:
+    """Deployed, to be held, and edited."""
+    deployment = live.deployed(name)
+    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+    live.edit(f"{ISVC}/{name}-r1", MORE)
+    return live.look(deployment)
+
+
+def test_an_edit_is_put_right_and_told_with_who_made_it(live: Live) -> None:
+    deployment = live.deployed("one")
+    live.edit(f"{ISVC}/one-r1", MORE)
+
+    live.look(deployment)
+
+    assert most_replicas(live, "one") == 1
+    assert told(deployment, "drift") == [
+        "kubectl-edit changed spec.predictor.maxReplicas of InferenceService one-r1 from 1 to 3; "
+        "what was approved is applied again"
+    ]
+    live.look(deployment)
+    assert len(told(deployment, "drift")) == 1
+    assert drifting.from_json(deployment.drift).heals == 1
+
+
+def test_what_others_add_beside_the_portals_fields_stays_theirs(live: Live) -> None:
+    deployment = live.deployed("two")
+    live.edit(f"{ISVC}/two-r1", {"metadata": {"annotations": {"their/note": "x"}}})
+
+    live.look(deployment)
+
+    found = live.get(f"{ISVC}/two-r1")
+    assert found is not None
+    assert found["metadata"]["annotations"]["their/note"] == "x"
+    assert deployment.drift == {}
+
+
+def test_a_held_edit_stays_and_is_the_reason_of_the_state(live: Live) -> None:
+    deployment = held(live, "three")
+
+    assert most_replicas(live, "three") == 3
+    assert "kubectl-edit changed spec.predictor.maxReplicas" in deployment.state_reason
+    assert "until someone chooses" in deployment.state_reason
+    live.look(deployment)
+    assert len(told(deployment, "drift held")) == 1
+
+
+def test_choosing_to_re_apply_puts_it_right_once(live: Live) -> None:
+    deployment = held(live, "four")
+
+    drifts.re_apply(actor=live.world.member, deployment_id=deployment.pk)
+    live.look(deployment)
+
+    assert most_replicas(live, "four") == 1
+    assert deployment.is_heal_wanted is False
+    assert "until someone chooses" not in deployment.state_reason
+    event = AuditEvent.objects.get(action="deployment.drift_re_applied")
+    assert event.actor_name == "member"
+    live.edit(f"{ISVC}/four-r1", MORE)
+    live.look(deployment)
+    assert most_replicas(live, "four") == 3, "the policy still holds"
+
+
+def test_adopting_asks_for_a_change_and_approves_nothing(live: Live) -> None:
+    deployment = held(live, "five")
+    # Nothing loads here, so the first request does not end by itself.
+    ChangeRequest.objects.filter(deployment=deployment).update(state="done")
+
+    change = drifts.adopt(actor=live.world.member, deployment_id=deployment.pk)
+
+    assert (change.kind, change.state) == ("scale", "submitted")
+    assert change.scale == {"revision": 1, "min_replicas": 1, "max_replicas": 3}
+    assert "kubectl-edit" in change.comment
+    live.world.approved(change)
+    live.look(deployment)
+    assert most_replicas(live, "five") == 3
+    assert drifting.from_json(deployment.drift).outcome == "", "what was approved is what is there"
+
+
+def test_what_a_spec_cannot_say_cannot_be_adopted(live: Live) -> None:
+    deployment = live.deployed("six")
+    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+    live.edit(f"{ISVC}/six-r1", {"spec": {"predictor": {"serviceAccountName": "root"}}})
+    live.look(deployment)
+
+    with pytest.raises(Invalid, match=r"has no word for this.*serviceAccountName"):
+        drifts.adopt(actor=live.world.member, deployment_id=deployment.pk)
+
+    assert ChangeRequest.objects.filter(deployment=deployment).count() == 1
+
+
+def test_a_viewer_chooses_nothing(live: Live) -> None:
+    deployment = held(live, "seven")
+    audited = AuditEvent.objects.count()
+
+    for choose in (drifts.re_apply, drifts.adopt):
+        with pytest.raises(Forbidden):
+            choose(actor=live.world.viewer, deployment_id=deployment.pk)
+
+    deployment.refresh_from_db()
+    assert deployment.is_heal_wanted is False
+    assert AuditEvent.objects.count() == audited
+
+
+def test_nothing_held_is_nothing_to_choose(live: Live) -> None:
+    deployment = live.deployed("eight")
+
+    with pytest.raises(Conflict, match="waits for a choice"):
+        drifts.re_apply(actor=live.world.member, deployment_id=deployment.pk)
+
+
+def test_a_tool_that_writes_again_and_again_is_not_fought_for_ever(live: Live) -> None:
+    deployment = live.deployed("nine")
+    for _ in range(4):
+        live.edit(f"{ISVC}/nine-r1", MORE, manager="vpa")
+        live.world.clock.move(60)
+        live.world.look(deployment)
+
+    assert len(told(deployment, "drift")) == 3
+    assert most_replicas(live, "nine") == 3
+    assert "put right 3 times: vpa changed" in deployment.state_reason
+
+
+def test_what_was_deleted_is_made_again_whatever_the_policy(live: Live) -> None:
+    deployment = live.deployed("ten")
+    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+    for path in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"):
+        live.http.delete(path)
+
+    live.look(deployment)
+    live.look(deployment)
+
+    assert all(live.get(p) for p in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"))
+    assert "InferenceService ten-r1 was deleted" in told(deployment, "drift")[0]
+
+
+def test_a_deleted_namespace_is_made_again_with_all_that_was_approved(live: Live) -> None:
+    deployment = live.deployed("eleven")
+    for path in (f"{ISVC}/eleven-r1", f"{PDB}/eleven-r1", f"{ROUTE}/eleven"):
+        live.http.delete(path)
+    live.remove_namespace("vision")
+
+    live.look(deployment)
+
+    assert live.get("/api/v1/namespaces/vision") is not None
+    assert live.get(f"{ISVC}/eleven-r1") is not None
+    assert live.get(f"{ROUTE}/eleven") is not None
+
+
+def test_what_nothing_wants_any_more_is_removed_and_what_others_made_is_not(live: Live) -> None:
+    deployment = live.deployed("twelve")
+    labels = {"slipway.dev/deployment-id": str(deployment.pk), "slipway.dev/revision": "1"}
+    ours = {**labels, "app.kubernetes.io/managed-by": "slipway"}
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    for name, its in (("twelve-old", ours), ("twelve-theirs", labels)):
+        body = {"metadata": {"name": name, "labels": its}, "spec": spec}
+        assert live.http.post(PDB, json=body).status_code == 201
+
+    live.look(deployment)
+
+    assert live.get(f"{PDB}/twelve-old") is None
+    assert live.get(f"{PDB}/twelve-theirs") is not None
+    assert told(deployment, "pruned") == [
+        "removed what nothing wants any more: PodDisruptionBudget twelve-old"
+    ]
