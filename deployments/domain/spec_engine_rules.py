@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from deployments.domain.spec_engines import (
     KSERVE_ENGINES,
@@ -136,10 +137,19 @@ def _office_hours(hours: OfficeHours, most: int) -> Iterator[Rule]:
     yield f"{path}.days", bool(_DAYS.fullmatch(hours.days)), "Use 1-5, or 0-6, or *."
     yield (
         f"{path}.timezone",
-        hours.timezone in available_timezones(),
+        _is_timezone(hours.timezone),
         "Use an IANA name, for example Europe/Berlin.",
     )
     yield f"{path}.replicas", 1 <= hours.replicas <= most, f"Use 1 to max_replicas ({most})."
+
+
+@cache
+def _is_timezone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def _tuning(spec: ServingSpec) -> Iterator[Rule]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
+from deployments.domain.manifests import text
 from deployments.domain.names import workload_name
 from deployments.domain.specs import ServingSpec
 
 Manifest = dict[str, Any]
+to_yaml = text.to_yaml
 
 SERVICE_ACCOUNT: Final = "slipway-models"
 S3_CREDENTIALS: Final = "slipway-s3"
@@ -113,8 +113,8 @@ def env_of(spec: ServingSpec) -> list[dict[str, str]]:
 
 def digest_of(content: Any) -> str:
     """SHA-256 of the content as canonical JSON."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def with_digest(manifest: Manifest, content: Any) -> Manifest:
@@ -122,18 +122,3 @@ def with_digest(manifest: Manifest, content: Any) -> Manifest:
     digest = digest_of(content)[:16]
     annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
-
-
-class _Dumper(yaml.CSafeDumper):
-    """In C, which writes the same text; without anchors, which nobody expects in a manifest."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def to_yaml(manifests: Sequence[Manifest]) -> str:
-    """Byte-identical for equal manifests."""
-    return "---\n".join(
-        yaml.dump(manifest, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=100)
-        for manifest in manifests
-    )

@@ -135,7 +135,14 @@ def test_who_may_ask(world: World, who: str, expected: int) -> None:
         ({"name": "Bad Name"}, 422, "invalid", "name"),
         ({"spec": {"engine": "vllm", "instance_type": "g5.xlarge"}}, 422, "invalid", "spec.engine"),
         (
-            {"spec": {"engine": "triton", "instance_type": "g5.xlarge", "max_replicas": 2}},
+            {
+                "spec": {
+                    "engine": "triton",
+                    "instance_type": "g5.xlarge",
+                    "max_replicas": 2,
+                    "scaling": {"kind": "fixed"},
+                }
+            },
             422,
             "invalid",
             "spec.max_replicas",

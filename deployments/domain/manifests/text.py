@@ -1,0 +1,108 @@
+"""Manifests as YAML text: deterministic, and the same that PyYAML writes, at several times its speed.
+
+What manifests are made of is written here: maps, lists, text, whole numbers, booleans. How a text is
+quoted is PyYAML's own decision, asked once per distinct text. Anything else is left to PyYAML whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import yaml
+
+# No line is ever folded, so that a difference shows in the line where it is.
+_WIDTH: Final = 2**20
+# PyYAML writes long and strange keys in another way.
+_KEY: Final = re.compile(r"[-A-Za-z0-9_./]{1,100}")
+
+
+class _Unusual(Exception):
+    """PyYAML writes it in a way that depends on where it stands."""
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Without anchors, which nobody expects in a manifest."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def to_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
+    """Byte-identical for equal manifests."""
+    return "---\n".join(_text_of(manifest) for manifest in manifests)
+
+
+def by_library(manifest: Any) -> str:
+    return str(
+        yaml.dump(manifest, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=_WIDTH)
+    )
+
+
+def _text_of(manifest: Mapping[str, Any]) -> str:
+    lines: list[str] = []
+    try:
+        _put_map(manifest, "", "", lines)
+    except _Unusual:
+        return by_library(manifest)
+    lines.append("")
+    return "\n".join(lines)
+
+
+def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str]) -> None:
+    """`lead` stands before the first line: the indentation, or a list's dash in its place."""
+    if not value:
+        raise _Unusual
+    for key in sorted(value):
+        head, item = f"{lead}{_key(key)}:", value[key]
+        if isinstance(item, dict) and item:
+            lines.append(head)
+            _put_map(item, f"{indent}  ", f"{indent}  ", lines)
+        elif isinstance(item, list) and item:
+            lines.append(head)
+            _put_list(item, indent, lines)
+        else:
+            lines.append(f"{head} {_leaf(item)}")
+        lead = indent
+
+
+def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
+    """Dashes stand under the key, as PyYAML and kubectl put them."""
+    for item in value:
+        if isinstance(item, dict) and item:
+            _put_map(item, f"{indent}- ", f"{indent}  ", lines)
+        elif isinstance(item, list) and item:
+            raise _Unusual
+        else:
+            lines.append(f"{indent}- {_leaf(item)}")
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise _Unusual
+    return _leaf(key)
+
+
+def _leaf(value: Any) -> str:
+    if type(value) is str:
+        text = _quoted(value)
+        if "\n" in text:
+            raise _Unusual
+        return text
+    if type(value) is int:
+        return str(value)
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) not in _EMPTY:
+        raise _Unusual
+    return _EMPTY[type(value)]
+
+
+_EMPTY: Final[Mapping[type, str]] = {dict: "{}", list: "[]", type(None): "null"}
+
+
+@lru_cache(maxsize=65536)
+def _quoted(text: str) -> str:
+    return str(yaml.dump([text], Dumper=_Dumper, width=_WIDTH))[2:-1]

@@ -1,0 +1,152 @@
+"""Serving specs rendered per second on one core, as the portal does it before each push and approval.
+
+From the row's JSON to the YAML that a person reads: the spec is checked, the settings become their
+Triton configuration, the manifests are built and digested, and written out. Compared with a bare
+`yaml.dump` of the same manifests by the library's C and Python writers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import yaml
+
+from deployments.domain import serving_files, specs
+from deployments.domain.manifests import revision
+from deployments.domain.manifests.parts import Manifest, Place, Served, digest_of, to_yaml
+from deployments.domain.signatures import Signature, Tensor
+from tests.benchmarks.result import Result
+
+SECONDS = 4.0
+# Specs per second and core.
+BOUND = 1000.0
+_SIGNATURE = Signature(
+    inputs=(Tensor("images", "FP32", (-1, 3, 224, 224)),),
+    outputs=(Tensor("classes", "FP32", (-1, 1000)),),
+    max_batch_size=32,
+)
+_ENGINES: tuple[dict[str, Any], ...] = (
+    {"engine": "kserve-triton"},
+    {"engine": "triton"},
+    {"engine": "kserve-vllm", "llm": {"hugging_face_id": "org/model"}},
+    {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}},
+    {"engine": "llm-inference-service", "llm": {"hugging_face_id": "org/model"}},
+)
+_SCALINGS: tuple[dict[str, Any], ...] = (
+    {"kind": "fixed"},
+    {"kind": "hpa", "metric": "cpu", "target": 70},
+    {"kind": "keda", "metric": "queue", "target": 4, "office_hours": {"timezone": "UTC"}},
+)
+_CAPACITIES = ("on-demand", "spot")
+_TUNINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"batching": {"max_queue_delay_us": 500}, "instances_per_gpu": 2, "warm_up": True},
+)
+
+
+def rows() -> list[dict[str, Any]]:
+    """Engines by scalings, capacities and settings, as far as each engine takes them."""
+    found = []
+    for engine, scaling, capacity, tuning in itertools.product(
+        _ENGINES, _SCALINGS, _CAPACITIES, _TUNINGS
+    ):
+        if "llm" in engine and tuning:
+            continue
+        if engine["engine"] == "llm-inference-service" and scaling["kind"] != "fixed":
+            continue
+        most = 1 if scaling["kind"] == "fixed" else 6
+        found.append(
+            {
+                "instance_type": "g5.xlarge",
+                "max_replicas": most,
+                "env": {"CUDA_MODULE_LOADING": "LAZY"},
+                "scaling": scaling,
+                "placement": {"capacity": capacity},
+                **engine,
+                **tuning,
+            }
+        )
+    return [specs.from_json(row).to_json() for row in found]
+
+
+def build(number: int, row: dict[str, Any]) -> list[Manifest]:
+    spec = specs.from_json(row)
+    files = serving_files.plan(
+        team="vision",
+        model="detector",
+        number=number,
+        prefix=f"repositories/vision/detector/{number}/0123456789ab/",
+        signature=_SIGNATURE,
+        spec=spec,
+    )
+    place = Place(
+        team="vision",
+        namespace="vision",
+        deployment=f"detector-{number % 500}",
+        deployment_id=number,
+        is_local_cluster=False,
+        gateway_namespace="slipway-gateway",
+        gateway_name="slipway",
+        triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
+        storage_image="kserve/storage-initializer:v0.20.0",
+        s3_region="us-east-1",
+        role_arn="arn:aws:iam::111122223333:role/models",
+        vllm_image="vllm/vllm-openai:v0.11.0",
+        prometheus_url="http://prometheus-operated.monitoring:9090",
+    )
+    served = Served(
+        number=1,
+        model_name="detector",
+        version_label=f"detector:{number}",
+        sha256="ab" * 32,
+        storage_uri=f"s3://models/{files.prefix}",
+        spec=spec,
+        size_mib=500,
+        config_name=files.config_name,
+    )
+    return [*revision.shared(place, served), *revision.own(place, served)]
+
+
+def _rate(work: Callable[[], object], *, each: int) -> float:
+    """Per second of this process's own CPU time: others on the machine do not count."""
+    work()
+    rounds, started = 0, time.process_time()
+    while time.process_time() - started < SECONDS:
+        work()
+        rounds += 1
+    return rounds * each / (time.process_time() - started)
+
+
+def _rendered(wanted: list[dict[str, Any]]) -> Iterator[str]:
+    for number, row in enumerate(wanted):
+        manifests = build(number, row)
+        digest_of(manifests)
+        yield to_yaml(manifests)
+
+
+def _dump(built: list[list[Manifest]], dumper: Any) -> list[str]:
+    return [yaml.dump_all(manifests, Dumper=dumper) for manifests in built]
+
+
+def main() -> Result:
+    wanted = rows()
+    built = [build(number, row) for number, row in enumerate(wanted)]
+    objects = sum(len(manifests) for manifests in built)
+    count = len(wanted)
+    rendered = _rate(lambda: list(_rendered(wanted)), each=count)
+    manifests_only = _rate(
+        lambda: [digest_of(build(number, row)) for number, row in enumerate(wanted)], each=count
+    )
+    print(
+        f"{count} specs of {len(_ENGINES)} engines, {objects / count:.1f} objects each, one core:"
+    )
+    print(f"  manifests and evidence digest, as before a push  {manifests_only:8.0f} specs/s")
+    print(f"  and written as YAML, as a form shows them        {rendered:8.0f} specs/s")
+    for name, dumper in (("C", yaml.CSafeDumper), ("Python", yaml.SafeDumper)):
+        bare = _rate(partial(_dump, built, dumper), each=count)
+        print(f"  bare yaml.dump of the same, writer in {name:<10} {bare:8.0f} specs/s")
+    return Result("render", round(1e6 / rendered), 1e6 / BOUND, "µs per spec")
