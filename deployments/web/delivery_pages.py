@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from deployments.selectors import deployments
-from deployments.services import live_objects
+from deployments.services import drifts, live_objects
 from deployments.web import cost_data, deployment_frame, overview_data, tab_data
 from deployments.web.fragments import target_of
 from portal.accounts.models import User
@@ -47,7 +47,11 @@ def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     compared = live_objects.compare(actor=user, deployment_id=deployment.pk)
-    context = {"objects": compared.objects, "unreachable": compared.problem}
+    context = {
+        "objects": compared.objects,
+        "unreachable": compared.problem,
+        "drift": drifts.view_of(deployment),
+    }
     return deployment_frame.show(request, user, deployment, "manifests", context)
 
 

@@ -13,6 +13,7 @@ from deployments.web import (
     delivery_rollout,
     delivery_stop,
     delivery_try,
+    drift,
 )
 
 _ONE = "deployments/<slug:team>/<slug:name>"
@@ -24,6 +25,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}/rollout", delivery_rollout.rollout, name="rollout"),
     path(f"{_ONE}/revisions", delivery_pages.revisions, name="revisions"),
     path(f"{_ONE}/manifests", delivery_pages.manifests, name="manifests"),
+    path(f"{_ONE}/drift", drift.choose, name="drift"),
     path(f"{_ONE}/timeline", delivery_pages.timeline, name="timeline"),
     path(f"{_ONE}/logs", delivery_pages.logs, name="logs"),
     path(f"{_ONE}/try", delivery_try.try_it, name="try-it"),

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from deployments.domain import specs, wording
+from deployments.domain.drifting import Outcome
 from deployments.models import Deployment, Rollout
 from deployments.selectors import deployments, rollouts
 from deployments.web import change_items
@@ -91,6 +92,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "rollout_tone": rollout_tone(rollout) if rollout else "",
         "open_change": None if rollout else open_change,
         "can_request": can_request,
+        "drift_held": deployment.drift.get("outcome") == Outcome.HELD,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
 

@@ -1,0 +1,55 @@
+"""Choosing what happens to edits on the cluster."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from deployments.domain.states import DriftPolicy
+from deployments.selectors import deployments
+from deployments.services import drifts
+from deployments.web.service_forms import ServiceForm
+from portal.accounts.models import User
+from portal.ui.access import people_only
+
+
+class DriftForm(ServiceForm):
+    """One of the buttons beside the edits."""
+
+    CHOICES: ClassVar = ("re-apply", "adopt", "always re-apply", "always hold")
+
+    choice = forms.ChoiceField(choices=[(name, name) for name in CHOICES])
+
+
+@require_POST
+@people_only
+def choose(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    form = DriftForm(request.POST)
+    done = form.run(lambda: _choose(user, deployment.pk, form.cleaned_data["choice"]))
+    if done is None:
+        words = form.refusal.message if form.refusal else "Choose one of the buttons."
+        messages.error(request, words)
+        return redirect("manifests", team, name)
+    messages.success(request, done)
+    return redirect("manifests", team, name)
+
+
+def _choose(user: User, deployment_id: int, choice: str) -> str:
+    if choice == "re-apply":
+        drifts.re_apply(actor=user, deployment_id=deployment_id)
+        return "What was approved is applied again."
+    if choice == "adopt":
+        change = drifts.adopt(actor=user, deployment_id=deployment_id)
+        return f"Asked for it as request {change.pk}; it waits for approval."
+    to = DriftPolicy.HOLD if choice == "always hold" else DriftPolicy.RE_APPLY
+    drifts.set_policy(actor=user, deployment_id=deployment_id, to=to)
+    return {
+        DriftPolicy.HOLD: "Later edits are held until someone chooses.",
+        DriftPolicy.RE_APPLY: "Later edits are put right at once.",
+    }[to]

@@ -1,0 +1,65 @@
+"""The page tells what was edited on the cluster and lets those choose who may."""
+
+from __future__ import annotations
+
+from django.test import Client
+
+from deployments.domain.drifting import Drift, Outcome
+from deployments.domain.edits import Edit
+from deployments.models import Deployment
+from portal.accounts.models import User
+from portal.core import clock
+from tests.deployments.delivery.conftest import World
+
+EDIT = Edit(
+    "InferenceService", "detector-r1", "spec.predictor.maxReplicas", "1", "3", by="kubectl-edit"
+)
+PAGE = "/deployments/vision/detector/manifests"
+CHOOSE = "/deployments/vision/detector/drift"
+
+
+def held(world: World) -> Deployment:
+    deployment = world.serving()
+    at = clock.now()
+    drift = Drift(Outcome.HELD, (EDIT,), at, at).to_json()
+    Deployment.objects.filter(pk=deployment.pk).update(drift=drift)
+    return deployment
+
+
+def as_user(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_member_sees_who_changed_what_and_chooses(world: World) -> None:
+    deployment = held(world)
+
+    page = as_user(world.member).get(PAGE).content.decode()
+    answer = as_user(world.member).post(CHOOSE, {"choice": "re-apply"}, follow=True)
+
+    for words in ("kubectl-edit", "spec.predictor.maxReplicas", "Adopt", "Waits for a choice"):
+        assert words in page
+    assert "applied again" in answer.content.decode()
+    deployment.refresh_from_db()
+    assert deployment.is_heal_wanted
+
+
+def test_a_viewer_sees_it_and_may_not_choose(world: World) -> None:
+    deployment = held(world)
+
+    page = as_user(world.viewer).get(PAGE).content.decode()
+    as_user(world.viewer).post(CHOOSE, {"choice": "re-apply"})
+
+    assert "kubectl-edit" in page
+    assert "Apply again" not in page
+    deployment.refresh_from_db()
+    assert not deployment.is_heal_wanted
+
+
+def test_a_stranger_finds_nothing(world: World) -> None:
+    held(world)
+
+    answer = as_user(world.stranger).post(CHOOSE, {"choice": "re-apply"})
+
+    assert answer.status_code == 404
