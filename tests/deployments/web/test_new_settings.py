@@ -1,0 +1,189 @@
+"""The settings of a new deployment: off with a reason where the cluster lacks what they need."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from deployments.models import ChangeRequest, ModelVersion
+from fleet.domain.capabilities import Capabilities, Feature
+from fleet.domain.capability_words import WORDS
+from fleet.models import Cluster, Node, Pod, Workload
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX
+
+URL = "/deployments/new"
+PARTS = {"weights": 700, "activations": 2000, "runtime": 450}
+
+
+@pytest.fixture
+def client(world: World, signed_in: Callable[[User], Client]) -> Client:
+    return signed_in(world.member)
+
+
+def can(*names: str) -> None:
+    features = {name: Feature(name in ("kubernetes", *names)) for name in WORDS}
+    Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
+
+
+def shown(client: Client, world: World, step: str, **typed: str) -> str:
+    """The step as the browser gets it, entities as people read them."""
+    data = {
+        "version": str(world.version1.pk),
+        "cluster": str(world.cluster_id),
+        "name": "street",
+        "share": "g5.xlarge|nvidia.com/gpu|1",
+        "at": step,
+        **typed,
+    }
+    return html.unescape(client.post(URL, data).content.decode())
+
+
+def control(page: str, field: str, value: str = "") -> str:
+    """The tag of the input or option."""
+    tags = re.findall(r"<(?:input|option|select)[^>]*>", page)
+    named = [tag for tag in tags if f'name="{field}"' in tag and 'type="hidden"' not in tag]
+    return next(tag for tag in named if not value or f'value="{value}"' in tag)
+
+
+def test_what_the_cluster_lacks_is_off_and_says_why(world: World, client: Client) -> None:
+    can("kserve")
+
+    page = shown(client, world, "scaling")
+
+    assert "disabled" in control(page, "scaling", "keda")
+    assert "off: KEDA is not installed" in page
+    assert "disabled" in control(page, "strict_mtls")
+    assert "Off: Istio is not installed" in page
+    assert "disabled" not in control(page, "spread_zones")
+
+
+def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
+    world: World, client: Client
+) -> None:
+    can(*WORDS)
+
+    page = shown(client, world, "scaling", scaling="keda")
+
+    for field, value in (("scaling", "keda"), ("strict_mtls", ""), ("to_zero", ""), ("target", "")):
+        assert "disabled" not in control(page, field, value)
+
+
+def test_what_was_chosen_before_it_went_off_is_refused_in_words_not_dropped(
+    world: World, client: Client
+) -> None:
+    can("kserve")
+
+    page = shown(client, world, "review", scaling="keda", max_replicas="2", go="submit")
+
+    assert "scaling.kind: KEDA is not installed" in page
+    assert not ChangeRequest.objects.exists()
+
+
+def test_a_switch_that_is_turned_off_stays_off(world: World, client: Client) -> None:
+    page = shown(client, world, "review", network_policy="off", go="submit")
+
+    assert page == ""
+    change = ChangeRequest.objects.get()
+    assert change.revision is not None
+    assert change.revision.spec["network"]["network_policy"] is False
+    assert change.revision.spec["batching"]["is_dynamic"] is True
+
+
+def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
+    world: World, client: Client
+) -> None:
+    page = shown(client, world, "scaling", go="review", queue_delay="soon", instances="99")
+
+    assert "'soon' is not a whole number" in page
+    batching = page.split("<b>Batching</b>")[0].rsplit("<details", 1)[1]
+    assert batching.startswith(" open")
+
+
+def test_the_side_follows_with_the_groups_that_depend_on_each_other(
+    world: World, client: Client
+) -> None:
+    can(*WORDS)
+    typed = {
+        "version": str(world.version1.pk),
+        "cluster": str(world.cluster_id),
+        "at": "scaling",
+        "scaling": "keda",
+        "office_hours": "on",
+    }
+
+    answer = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side").content.decode()
+
+    assert answer.lstrip().startswith("<aside")
+    swapped = answer.split('id="autoscaling" hx-swap-oob="true"')[1]
+    assert 'name="hours_timezone"' in swapped
+    assert "Requests waiting in Triton" in swapped
+    assert "Requests under way" not in swapped
+
+
+def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
+    world: World, client: Client
+) -> None:
+    ModelVersion.objects.update(signature={"vram_parts_mib": PARTS}, vram_estimate_mib=3152)
+
+    page = shown(client, world, "serving", requests_per_second="50")
+
+    assert "recommended: the cheapest with room now" in page
+    assert "an estimate from the file; no GPU has measured this model yet." in page
+    assert "How fast this model answers has not been measured" in page
+    assert "$734.38" in page
+
+
+def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> None:
+    can(*WORDS)
+    Node.objects.update(allocatable={"nvidia.com/gpu": "4"}, gpu_count=4)
+
+    page = shown(
+        client,
+        world,
+        "serving",
+        engine="kserve-vllm",
+        share="",
+        parameters_millions="8030",
+        context_tokens="8192",
+        concurrency="16",
+    )
+
+    # 128 KiB a token by the rule makes the same cache as Llama's architecture.
+    assert "KV cache" in page
+    assert "rejected: has 24,576 MiB (90 % usable), 33,504 MiB are needed" in page
+    assert "checked" in control(page, "share", "g5.xlarge|nvidia.com/gpu|2")
+
+
+def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
+    world: World, client: Client
+) -> None:
+    can(*WORDS)
+    typed = {"scaling": "keda", "max_replicas": "2", "to_zero": "on"}
+    before = shown(client, world, "scaling", **typed)
+    world.serving()
+    workload = Workload.objects.get(name="detector-r1")
+    for number, seconds in enumerate((40, 90, 42)):
+        Pod.objects.create(
+            cluster_id=world.cluster_id,
+            workload=workload,
+            namespace="vision",
+            name=f"p{number}",
+            uid=f"p{number}",
+            created_at=world.clock.at,
+            ready_at=world.clock.at + timedelta(seconds=seconds),
+        )
+
+    after = shown(client, world, "scaling", **typed)
+
+    assert "No start of this model has been seen, so how long is not known yet." in before
+    assert "about 42 s" in after
+    assert "3 starts seen, the slowest took 90 s" in after
+    # Nobody asks, nobody pays.
+    assert "$0.00" in after
