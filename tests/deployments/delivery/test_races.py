@@ -10,9 +10,10 @@ from django.db import connection
 
 from deployments.domain.states import ChangeState
 from deployments.models import Approval, ChangeRequest, Deployment, Rollout
-from deployments.services import applying, changes, reconcile, rollouts
+from deployments.services import applying, changes, reconcile, rollout_steps, rollouts
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
+from tests.deployments.delivery import canaries
 from tests.deployments.delivery.conftest import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,3 +120,28 @@ def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world:
     pushes = [call for call in world.cluster.writes if call[1] == "InferenceService"]
     assert len(pushes) == 1
     assert AuditEvent.objects.filter(action="change.applying").count() == 1
+
+
+def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back(
+    transactional_db: None, world: World
+) -> None:
+    deployment, rollout = canaries.start(world, STEPS)
+    world.clock.move(10)
+    canaries.send(world, "detector-r1", 900)
+    canaries.send(world, "detector-r2", 100)
+    world.look(deployment)
+    shown = Rollout.objects.get().evidence_hash
+    world.clock.move(5)
+    canaries.send(world, "detector-r1", 900)
+    canaries.send(world, "detector-r2", 20, failure=80)
+
+    clicked, _ = at_once(
+        lambda: rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown),
+        lambda: rollout_steps.advance(rollout_id=rollout.pk),
+    )
+    world.look(deployment)
+
+    assert isinstance(clicked, Conflict)
+    assert Rollout.objects.get().phase == "aborting"
+    assert not AuditEvent.objects.filter(action="rollout.promoted").exists()
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
