@@ -181,17 +181,23 @@ def whose_turn(change: ChangeRequest, by: Given) -> bool:
 
 
 def people_still_needed(change: ChangeRequest) -> list[User]:
-    """Who may give what is missing, the team's own people first. Few names: a page says them."""
+    """Who may give what is missing. Platform admins, who may approve for leads too, are named only
+    where the team's own leads are not enough.
+    """
     rows = [row for row in standing_of(change).rows if row.missing]
     if not rows or change.state != ChangeState.SUBMITTED:
         return []
+    roles = {row.requirement.role for row in rows}
     named = {person.id for row in rows for person in row.requirement.people}
-    by_lead = Q(memberships__team=change.team, memberships__role=Role.LEAD)
-    wanted = Q(pk__in=named)
-    if any(row.requirement.role == ApproverRole.LEAD for row in rows):
-        wanted |= by_lead
-    if any(row.requirement.role == ApproverRole.ADMIN for row in rows):
-        wanted |= Q(is_platform_admin=True)
-    have = {one.user_id for one in live_approvals(change)}
-    found = User.objects.filter(wanted, is_active=True).distinct().order_by("username")
-    return list(found.exclude(pk__in={*have, change.requester_id})[:_MOST_NAMES])
+    team = Q(pk__in=named)
+    if ApproverRole.LEAD in roles:
+        leads = Membership.objects.filter(team=change.team, role=Role.LEAD)
+        team |= Q(pk__in=leads.values("user"))
+    have = {one.user_id for one in live_approvals(change)} | {change.requester_id}
+    others = User.objects.filter(is_active=True).exclude(pk__in=have).order_by("username")
+    found = list(others.filter(team)[:_MOST_NAMES])
+    is_short = len(found) < max(row.missing for row in rows)
+    if ApproverRole.ADMIN in roles or (ApproverRole.LEAD in roles and is_short):
+        known = [person.pk for person in found]
+        found += others.filter(is_platform_admin=True).exclude(pk__in=known)[:_MOST_NAMES]
+    return found

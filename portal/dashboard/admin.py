@@ -7,11 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.accounts import teams
-from portal.accounts.models import User
+from portal.accounts import delegations, teams
+from portal.accounts.models import Role, User
 from portal.core.errors import DomainError
 from portal.dashboard import admin_overview
 from portal.dashboard.admin_forms import LimitsForm, MemberForm, TeamForm
+from portal.dashboard.admin_policy_forms import DelegateForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
@@ -86,6 +87,11 @@ def _team_page(
         "team": overview,
         "limits": limits or LimitsForm.of(overview.team),
         "member": member or MemberForm(),
+        "delegations": delegations.list_open(actor=user, team=overview.team),
+        "delegate": DelegateForm(),
+        "is_lead": any(
+            one.user_id == user.pk and one.role == Role.LEAD for one in overview.members
+        ),
     }
     has_errors = bool((limits and limits.errors) or (member and member.errors))
     return render(request, "dashboard/admin_team.html", context, status=422 if has_errors else 200)

@@ -8,8 +8,14 @@ from decimal import Decimal
 
 from django.urls import reverse
 
-from deployments.models import ChangeRequest, Deployment, ModelVersion, Rollout
-from deployments.selectors import changes, pages_home, rollouts
+from deployments.models import (
+    ChangeRequest,
+    Deployment,
+    EmergencyReview,
+    ModelVersion,
+    Rollout,
+)
+from deployments.selectors import changes, emergencies, pages_home, rollouts
 from deployments.web import change_items
 from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
@@ -35,6 +41,7 @@ class Need:
 def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
     found = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MOST]]
     found += [_waiting(change) for change in changes.inbox(user)[:_MOST]]
+    found += [_emergency(review) for review in emergencies.waiting_for(user)[:_MOST]]
     failing = pages_home.failing(actor=user, team_slug=team.slug, now=now)
     found += [_failing(deployment) for deployment in failing]
     bad = pages_home.bad_versions(actor=user, team_slug=team.slug, since=now - _LATELY)
@@ -72,6 +79,19 @@ def _waiting(change: ChangeRequest) -> Need:
         verb="Review",
         who=change.requester.display_name,
         since=change.submitted_at,
+    )
+
+
+def _emergency(review: EmergencyReview) -> Need:
+    return Need(
+        state="degraded",
+        ask="Review",
+        title=f"Emergency: {change_items.item_of(review.change).title}",
+        detail=f"approved without the rules: {review.reason}",
+        url=f"{reverse('change', args=(review.change_id,))}#review",
+        verb="Review",
+        who=review.opened_by.display_name,
+        since=review.opened_at,
     )
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployments.selectors import changes
+from deployments.selectors import changes, emergencies
 from fleet.selectors import clusters
 from portal.accounts.models import User
 from portal.ui.slots import StatusLine, register_badge, register_status
 
 
 def fill() -> None:
-    register_badge("/approvals", changes.count_waiting_for)
+    register_badge("/approvals", _count_decisions)
     register_status(_cluster_lines)
+
+
+def _count_decisions(user: User) -> int:
+    return changes.count_waiting_for(user) + emergencies.waiting_for(user).count()
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

@@ -35,5 +35,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("channels/<int:channel_id>/remove", channels.remove, name="channel-remove"),
     path("account/tokens", account.token_list, name="tokens"),
     path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
+    path("", include("portal.dashboard.policy_urls")),
     path("", include("portal.dashboard.home_urls")),
 ]

@@ -1,0 +1,127 @@
+"""Approval rules for platform admins, and the delegates of a team's leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from deployments.domain import wording
+from deployments.models import ApprovalRule
+from deployments.selectors import approvals
+from deployments.services import policies
+from portal.accounts import delegations, policy, teams
+from portal.accounts.models import Team, User
+from portal.core.errors import Conflict, Invalid
+from portal.dashboard.admin_policy_forms import DelegateForm, RuleForm, initial_of
+from portal.ui.access import people_only
+from portal.ui.form_errors import add_to
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    rule: ApprovalRule
+    kinds: list[str]
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def rule_list(request: HttpRequest, user: User) -> HttpResponse:
+    policy.require_platform_admin(user)
+    form = RuleForm(request.POST or None, teams=_teams(user))
+    if request.method == "POST":
+        made = _run(form, lambda: policies.make(actor=user, draft=form.draft(is_enabled=True)))
+        if made is not None:
+            messages.success(request, f"{made.name} asks from now on.")
+            return redirect("admin-policy")
+    return _page(request, user, form)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
+    policy.require_platform_admin(user)
+    row = policies.get(rule_id)
+    form = RuleForm(
+        request.POST or None, teams=_teams(user), initial=initial_of(policies.draft_of(row))
+    )
+    if request.method == "POST":
+        changed = _run(
+            form,
+            lambda: policies.change(
+                actor=user, rule_id=rule_id, draft=form.draft(is_enabled=row.is_enabled)
+            ),
+        )
+        if changed is not None:
+            messages.success(request, f"{changed.name} is changed.")
+            return redirect("admin-policy")
+    return _page(request, user, form, edited=row)
+
+
+@require_POST
+@people_only
+def switch(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
+    """Disable a rule, or enable it again."""
+    policy.require_platform_admin(user)
+    row = policies.get(rule_id)
+    draft = replace(policies.draft_of(row), is_enabled=not row.is_enabled)
+    policies.change(actor=user, rule_id=rule_id, draft=draft)
+    messages.success(request, f"{row.name} is {'disabled' if row.is_enabled else 'enabled'}.")
+    return redirect("admin-policy")
+
+
+@require_POST
+@people_only
+def name_delegate(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    form = DelegateForm(request.POST)
+    if not form.is_valid():
+        first = next(iter(form.errors.items()))
+        messages.error(request, f"No delegate is named: {first[0]}, {first[1][0]}")
+        return redirect("admin-team", slug=slug)
+    try:
+        made = delegations.name_delegate(actor=user, team=team, **form.values())
+    except (Conflict, Invalid) as error:
+        messages.error(request, error.message)
+        return redirect("admin-team", slug=slug)
+    messages.success(request, f"{made.delegate.username} may approve in your place.")
+    return redirect("admin-team", slug=slug)
+
+
+@require_POST
+@people_only
+def end_delegation(request: HttpRequest, user: User, slug: str, delegation_id: int) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    ended = delegations.end(actor=user, team=team, delegation_id=delegation_id)
+    messages.success(request, f"{ended.delegate.username} approves for nobody any more.")
+    return redirect("admin-team", slug=slug)
+
+
+def _teams(user: User) -> list[Team]:
+    return list(policy.visible_teams(user))
+
+
+def _run(form: RuleForm, call: Callable[[], ApprovalRule]) -> ApprovalRule | None:
+    if not form.is_valid():
+        return None
+    try:
+        return call()
+    except (Conflict, Invalid) as error:
+        add_to(form, error)
+        return None
+
+
+def _page(
+    request: HttpRequest, user: User, form: RuleForm, edited: ApprovalRule | None = None
+) -> HttpResponse:
+    rows = [
+        RuleRow(row, [wording.KIND_NAMES[kind] for kind in row.kinds])
+        for row in approvals.list_rules(user)
+    ]
+    context = {"rules": rows, "form": form, "edited": edited}
+    status = 422 if form.errors else 200
+    return render(request, "dashboard/admin_policy.html", context, status=status)

@@ -1,0 +1,216 @@
+"""Approval rules and delegates on the admin pages, and the pages of a change under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview
+from deployments.services import changes, emergencies, policies, stopping
+from deployments.services.policies import RuleDraft
+from portal.accounts.models import Delegation, User
+from portal.audit.models import AuditEvent
+from tests.deployments.delivery.conftest import World
+
+SignIn = Callable[[User], Client]
+ONE = "/deployments/vision/detector"
+RULE = {
+    "name": "Production on H100",
+    "team": "vision",
+    "environments": ["production"],
+    "kinds": ["deploy", "canary"],
+    "above_month_amount": "700",
+    "gpus": "h100, p5.*",
+    "needed": "2",
+    "role": "lead",
+    "people": "viewer",
+}
+
+
+def test_an_admin_writes_edits_and_disables_a_rule(world: World, signed_in: SignIn) -> None:
+    client = signed_in(world.admin)
+    assert "Four eyes" in client.get("/admin/policy").content.decode()
+
+    assert client.post("/admin/policy", RULE).status_code == 302
+    row = ApprovalRule.objects.get()
+    assert (row.team, row.kinds, row.gpus) == (world.team, ["deploy", "canary"], ["h100", "p5.*"])
+    assert (row.above_month_amount, row.needed) == (Decimal("700.00"), 2)
+    assert "Production on H100" in client.get("/admin/policy").content.decode()
+    edit = client.get(f"/admin/policy/{row.pk}").content.decode()
+    assert 'value="h100, p5.*"' in edit
+
+    client.post(f"/admin/policy/{row.pk}", {**RULE, "needed": "3"})
+    client.post(f"/admin/policy/{row.pk}/switch")
+
+    row.refresh_from_db()
+    assert (row.needed, row.is_enabled) == (3, False)
+    assert "Disabled" in client.get("/admin/policy").content.decode()
+    assert AuditEvent.objects.filter(action="approval_rule.changed").count() == 2
+
+
+def test_a_wrong_rule_is_told_at_its_field_and_kept(world: World, signed_in: SignIn) -> None:
+    answer = signed_in(world.admin).post("/admin/policy", {**RULE, "people": "ghost"})
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "there is no ghost" in page
+    assert 'value="Production on H100"' in page
+    assert not ApprovalRule.objects.exists()
+
+
+@pytest.mark.parametrize("person", ["member", "lead", "viewer", "stranger"])
+def test_nobody_else_sees_or_writes_rules(world: World, signed_in: SignIn, person: str) -> None:
+    row = policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
+    client = signed_in(getattr(world, person))
+
+    assert client.get("/admin/policy").status_code == 403
+    assert client.post("/admin/policy", RULE).status_code == 403
+    assert client.post(f"/admin/policy/{row.pk}", RULE).status_code == 403
+    assert client.post(f"/admin/policy/{row.pk}/switch").status_code == 403
+    assert ApprovalRule.objects.get().is_enabled
+
+
+def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
+    world: World, signed_in: SignIn
+) -> None:
+    policies.make(
+        actor=world.admin,
+        draft=RuleDraft(name="Over 700", needed=2, above_month_amount=Decimal(700)),
+    )
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    client = signed_in(world.lead)
+    data = {"decision": "approve", "evidence_hash": change.evidence_hash, "comment": ""}
+    client.post(f"/approvals/{change.pk}", data)
+
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+
+    assert "1 of 2 approvals by a lead or platform admin" in page
+    assert "rule “Over 700”: every change that may cost $734 a month, above $700" in page
+    assert "Still needed: lead2</p>" in page
+    assert 'value="approve"' not in page
+    assert "You have approved it" in page
+    other = signed_in(world.lead2).get("/approvals").content.decode()
+    assert "1 of 2 approvals" in other
+
+
+def test_an_emergency_is_marked_everywhere_until_it_is_reviewed(
+    world: World, signed_in: SignIn
+) -> None:
+    change = changes.request_deploy(actor=world.lead, draft=world.draft())
+    client, other = signed_in(world.lead), signed_in(world.lead2)
+    address = f"/approvals/{change.pk}"
+    data = {"decision": "emergency", "evidence_hash": change.evidence_hash}
+    short = client.post(address, {**data, "comment": "now"})
+    assert short.status_code == 422
+    assert "Say what the emergency is" in short.content.decode()
+
+    assert client.post(address, {**data, "comment": "Checkout is down."}).status_code == 302
+
+    assert "Approved in an emergency" in client.get(address).content.decode()
+    assert "Emergency: Deploy detector:1" in other.get("/").content.decode()
+    assert "Emergencies to review" in other.get("/approvals").content.decode()
+    assert "Close the review" not in client.get(address).content.decode()
+    assert client.post(address, {"decision": "close_review", "comment": "ok"}).status_code == 403
+    other.post(address, {"decision": "close_review", "comment": "It was right."})
+    assert EmergencyReview.objects.get().closed_by == world.lead2
+    assert "It was right." in other.get(address).content.decode()
+    assert "Emergencies to review" not in other.get("/approvals").content.decode()
+
+
+def test_a_lead_names_a_delegate_and_another_ends_it(world: World, signed_in: SignIn) -> None:
+    client = signed_in(world.lead)
+    until = (world.clock.at + timedelta(days=5)).date().isoformat()
+    data = {"username": "member", "ends_on": until, "reason": "holidays"}
+
+    client.post("/admin/teams/vision/delegates", data)
+
+    made = Delegation.objects.get()
+    page = client.get("/admin/teams/vision").content.decode()
+    assert (made.lead, made.delegate) == (world.lead, world.member)
+    assert "<b>member</b> for lead" in page
+    assert "holidays" in page
+    signed_in(world.lead2).post(f"/admin/teams/vision/delegates/{made.pk}/end")
+    made.refresh_from_db()
+    assert made.ended_at is not None
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [("member", 403), ("viewer", 403), ("admin", 403), ("stranger", 404)]
+)
+def test_only_a_lead_names_a_delegate(
+    world: World, signed_in: SignIn, person: str, status: int
+) -> None:
+    until = (world.clock.at + timedelta(days=5)).date().isoformat()
+    data = {"username": "viewer", "ends_on": until, "reason": "holidays"}
+
+    answer = signed_in(getattr(world, person)).post("/admin/teams/vision/delegates", data)
+
+    assert answer.status_code == status
+    assert not Delegation.objects.exists()
+
+
+def test_replicas_are_asked_for_on_a_page(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+    assert "now: 1, 1 GPU of g5.xlarge each" in " ".join(
+        client.get(f"{ONE}/scale").content.decode().split()
+    )
+    wrong = client.post(f"{ONE}/scale", {"min_replicas": "3", "max_replicas": "2"})
+    assert wrong.status_code == 422
+
+    client.post(f"{ONE}/scale", {"min_replicas": "1", "max_replicas": "2", "comment": "Friday"})
+
+    change = ChangeRequest.objects.get(kind="scale")
+    assert change.scale == {"revision": 1, "min_replicas": 1, "max_replicas": 2}
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+    assert "Scale detector" in page
+    assert "Max replicas" in page
+
+
+def test_a_member_stops_and_asks_to_start_again(world: World, signed_in: SignIn) -> None:
+    deployment = world.serving()
+    client = signed_in(world.member)
+    assert f'href="{ONE}/stop"' in client.get(ONE).content.decode()
+    assert "answers 404 until it is started again" in client.get(f"{ONE}/stop").content.decode()
+
+    client.post(f"{ONE}/stop", {"comment": "too dear"})
+    world.look(deployment)
+
+    page = client.get(ONE).content.decode()
+    assert "Stopped" in page
+    assert f'href="{ONE}/start"' in page
+    assert f'href="{ONE}/scale"' not in page
+    client.post(f"{ONE}/start", {"comment": ""})
+    assert ChangeRequest.objects.filter(kind="start", state="submitted").exists()
+
+
+@pytest.mark.parametrize(("person", "status"), [("viewer", 403), ("stranger", 404)])
+@pytest.mark.parametrize("what", ["stop", "scale", "start"])
+def test_who_may_not_change_the_life_of_a_deployment(
+    world: World, signed_in: SignIn, person: str, status: int, what: str
+) -> None:
+    world.serving()
+
+    answer = signed_in(getattr(world, person)).post(f"{ONE}/{what}", {"comment": ""})
+
+    assert answer.status_code == status
+    assert not Deployment.objects.get().is_stopped
+
+
+def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> None:
+    change = changes.request_deploy(actor=world.lead, draft=world.draft())
+    emergencies.approve(
+        actor=world.lead,
+        change_id=change.pk,
+        evidence_hash=change.evidence_hash,
+        reason="Checkout is down.",
+    )
+    world.work()
+
+    stopping.stop(actor=world.member, deployment_id=change.deployment_id)
+
+    assert EmergencyReview.objects.get().closed_at is None
