@@ -12,14 +12,15 @@ from deployments.domain.manifests import parts, routes, team
 from deployments.domain.manifests.parts import Manifest
 from deployments.models import Deployment, Revision
 from deployments.selectors import plans
-from deployments.services import observing, serving_objects
+from deployments.services import delivery_doors, observing, serving_objects
+from deployments.services.delivery_doors import Handed
 from deployments.services.observing import Workload
 from fleet.domain.cluster_errors import ClusterError
 from fleet.services import objects, workloads
 from fleet.services.objects import Group
 from fleet.services.workloads import Registration
 
-Result = list[dict[str, Any]] | ClusterError
+Result = list[dict[str, Any]] | ClusterError | Handed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,18 @@ def _push(pushes: Sequence[Push]) -> list[Result]:
     cluster_id = pushes[0].revision.deployment.cluster_id
     registrations = [_registration(push.revision) for push in pushes]
     workloads.register_many(cluster_id=cluster_id, registrations=registrations)
+    doors = delivery_doors.doors_for([push.revision.deployment for push in pushes])
+    direct = [push for push in pushes if push.revision.deployment_id not in doors]
+    done = iter(_apply(cluster_id, direct) if direct else [])
+    return [
+        doors[push.revision.deployment_id].push_revision(push.revision, push.manifests)
+        if push.revision.deployment_id in doors
+        else next(done)
+        for push in pushes
+    ]
+
+
+def _apply(cluster_id: int, pushes: Sequence[Push]) -> list[Result]:
     refused = _push_shared(cluster_id, pushes)
     own = [
         Group([one for one in push.manifests if _is_own(one)], force=push.is_known)
@@ -106,11 +119,22 @@ def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
     """All of one cluster. Forced: the route is the portal's, and an abort must win over whoever
     edited it.
     """
-    groups = [Group([plans.route_of(deployment)], force=True) for deployment in deployments]
-    return objects.apply_groups(cluster_id=deployments[0].cluster_id, groups=groups)
+    doors = delivery_doors.doors_for(deployments)
+    direct = [deployment for deployment in deployments if deployment.pk not in doors]
+    groups = [Group([plans.route_of(deployment)], force=True) for deployment in direct]
+    cluster_id = deployments[0].cluster_id
+    done = iter(objects.apply_groups(cluster_id=cluster_id, groups=groups) if groups else [])
+    return [
+        doors[deployment.pk].push_route() if deployment.pk in doors else next(done)
+        for deployment in deployments
+    ]
 
 
-def delete_route(deployment: Deployment) -> None:
+def delete_route(deployment: Deployment) -> Handed | None:
+    """None: the cluster was asked, and it shows."""
+    door = delivery_doors.door_for(deployment)
+    if door is not None:
+        return door.remove_route()
     objects.delete(
         cluster_id=deployment.cluster_id,
         api_version=routes.API_VERSION,
@@ -118,14 +142,22 @@ def delete_route(deployment: Deployment) -> None:
         namespace=deployment.namespace,
         name=deployment.name,
     )
+    return None
 
 
-def delete_revision(deployment: Deployment, workload: Workload) -> None:
+def delete_revision(deployment: Deployment, workload: Workload) -> Handed | None:
     """The workload last: while it is there, a look finds that something is left to remove."""
+    door = delivery_doors.door_for(deployment)
+    if door is not None:
+        handed = door.remove_revision(workload.number)
+        if not handed.problem:
+            _retire(deployment, workload.name)
+        return handed
     for item in observing.list_of_revision(deployment, workload.number):
         delete(deployment, item)
     delete(deployment, workload.object)
     _retire(deployment, workload.name)
+    return None
 
 
 def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
@@ -137,6 +169,13 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
         namespace=deployment.namespace,
         name=item["metadata"]["name"],
     )
+
+
+def settle(wanted: Mapping[int, tuple[Deployment, Sequence[Manifest]]]) -> None:
+    """The cluster is as wanted; Git is to say the same where a team delivers through it."""
+    doors = delivery_doors.doors_for([deployment for deployment, _ in wanted.values()])
+    for pk, door in doors.items():
+        door.settle(wanted[pk][1])
 
 
 def forget_revision(deployment: Deployment, revision: Revision) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.domain.capabilities import Capabilities, sentence
+from fleet.domain.capabilities import Capabilities, Feature, sentence
 from fleet.domain.capability_words import WORDS
 from fleet.domain.cluster_errors import ClusterError, NotAllowed, Refused, Throttled
 
@@ -23,7 +23,7 @@ class Check:
 def explain(error: ClusterError) -> Check:
     """What stands in the way of reaching a cluster, and how to mend it."""
     if isinstance(error, NotAllowed):
-        return Check("Permissions", ok=False, detail=error.message, fix=_GRANT)
+        return Check(PERMISSIONS, ok=False, detail=error.message, fix=GRANT)
     if isinstance(error, Refused):
         return Check(
             "Signed in",
@@ -45,6 +45,7 @@ def explain(error: ClusterError) -> Check:
     )
 
 
+PERMISSIONS = "Permissions"
 _WAY_FIXES = {
     "Address resolves": "Check the address in the kubeconfig, and that the portal's DNS knows it; "
     "a private EKS endpoint resolves only inside its VPC.",
@@ -64,17 +65,25 @@ def way(step: str, detail: str, *, ok: bool | None) -> Check:
 
 
 def all_permitted(count: int) -> Check:
-    return Check("Permissions", ok=True, detail=f"all {count} that the portal needs")
+    return Check(PERMISSIONS, ok=True, detail=f"all {count} that the portal needs")
 
 
 def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str) -> Check:
     where = f" in namespace {namespace}" if namespace else ""
     return Check(
-        "Permissions",
+        PERMISSIONS,
         ok=False,
         detail=f"may not {', '.join(verbs)} {what}{where}: needed for {why}",
         fix="Apply what `manage.py cluster_rbac` prints, for the account that the portal uses.",
     )
+
+
+def gateway(found: Feature) -> Check:
+    words = WORDS["gateway-api"]
+    if found.is_there:
+        return Check("Gateway", ok=True, detail=found.why)
+    fix = GRANT if found.is_there is None else words.install
+    return Check("Gateway", ok=None, detail=sentence("gateway-api", found), fix=fix)
 
 
 def of_features(found: Capabilities) -> list[Check]:
@@ -88,9 +97,9 @@ def of_features(found: Capabilities) -> list[Check]:
         else:
             detail = sentence(name, feature)
             is_unknown = feature.is_there is None
-            fix = _GRANT if is_unknown else words.install
+            fix = GRANT if is_unknown else words.install
             lines.append(Check(words.title, ok=None, detail=detail, fix=fix))
     return lines
 
 
-_GRANT = "Apply what `manage.py cluster_rbac` prints, then test again."
+GRANT = "Apply what `manage.py cluster_rbac` prints, then test again."

@@ -77,6 +77,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_APPS, "deployments", _LOOK, "changes of what is served, at once"),
     _cluster(_GATEWAY, "httproutes", _LOOK, "changes of routes, at once"),
     _cluster(_GATEWAY, "gateways", ("get",), "whether the gateway is programmed"),
+    _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "models kept on nodes"),
     Permission(
         "",
         "configmaps",
@@ -119,7 +120,7 @@ _IN_TEAMS: tuple[Permission, ...] = (
     Permission(_KSERVE, "servingruntimes", ("get", *_APPLY), "the team's own Triton runtime"),
     Permission("", "serviceaccounts", ("get", *_APPLY), "the account that reads models"),
     Permission("", "pods/log", ("get",), "logs of the team's pods"),
-    Permission("", "pods/proxy", ("get",), "metrics of pods, from outside the cluster"),
+    Permission("", "pods/proxy", ("get", "create"), "metrics and trial requests, from outside"),
     Permission("", "pods/proxy", ("create",), "golden requests to a candidate before traffic"),
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)

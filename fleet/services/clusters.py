@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from django.db import transaction
 
@@ -14,7 +14,7 @@ from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Invalid, NotFound
 
 REGISTERED = register_action("cluster.registered", "registered cluster")
 CHANGED = register_action("cluster.changed", "changed the connection of cluster")
@@ -47,7 +47,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     policy.require_platform_admin(actor)
     _validate(draft)
     now = clock.now()
-    fields = {
+    wanted = {
         "kind": draft.kind,
         "kubeconfig_path": draft.kubeconfig_path,
         "eks_name": draft.eks_name,
@@ -59,21 +59,31 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     }
     with transaction.atomic():
         cluster, is_new = Cluster.objects.get_or_create(
-            name=draft.name, defaults={**fields, "created_at": now, "next_check_at": now}
+            name=draft.name, defaults={**wanted, "created_at": now, "next_check_at": now}
         )
-        before = {name: getattr(cluster, name) for name in fields}
-        if is_new or before != fields:
-            Cluster.objects.filter(pk=cluster.pk).update(**fields, next_check_at=now)
+        before = {name: getattr(cluster, name) for name in wanted}
+        if is_new or before != wanted:
+            Cluster.objects.filter(pk=cluster.pk).update(**wanted, next_check_at=now)
             trail.record(
                 actor=actor,
                 action=REGISTERED if is_new else CHANGED,
                 obj=cluster,
                 label=draft.name,
                 before={} if is_new else before,
-                after=fields,
+                after=wanted,
             )
     clients.forget()
     return cluster.pk
+
+
+def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
+    """How the cluster is registered now."""
+    policy.require_platform_admin(actor)
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        raise NotFound(f"There is no cluster {cluster_id}.")
+    names = [field.name for field in fields(ClusterDraft)]
+    return ClusterDraft(**{name: getattr(cluster, name) for name in names})
 
 
 def _validate(draft: ClusterDraft) -> None:

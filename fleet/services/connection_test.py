@@ -11,7 +11,7 @@ from fleet.domain.checks import Check
 from fleet.domain.cluster_errors import ClusterError
 from fleet.domain.permissions import PERMISSIONS, Permission
 from fleet.gateways.kube import KubeClient
-from fleet.models import Workload
+from fleet.models import Cluster, Workload
 from fleet.services import capabilities, clients
 from portal.accounts import policy
 from portal.accounts.policy import Actor
@@ -21,7 +21,18 @@ _MOST_NAMESPACES = 20
 
 
 def run(*, actor: Actor, cluster_id: int) -> list[Check]:
-    """From the credentials to what works there. Stops at the first step that cannot be passed."""
+    """The steps, and then a line for each feature: what works there and what does not."""
+    passed = steps(actor=actor, cluster_id=cluster_id)
+    if any(check.ok is False and check.name != checks.PERMISSIONS for check in passed):
+        return passed
+    found = Cluster.objects.values_list("capabilities", flat=True).get(pk=cluster_id)
+    return passed + checks.of_features(Capabilities.from_json(found))
+
+
+def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
+    """From the credentials to the permissions. Stops at the first that cannot be passed; after the
+    last one what works there is asked anew.
+    """
     policy.require_platform_admin(actor)
     passed: list[Check] = []
     try:
@@ -34,14 +45,11 @@ def run(*, actor: Actor, cluster_id: int) -> list[Check]:
                 return passed
         passed.append(Check("Answers", ok=True, detail=f"Kubernetes {client.version()}"))
         passed += _permissions(client, cluster_id)
-        return passed + checks.of_features(capabilities.probe(cluster_id=cluster_id))
+        found = capabilities.probe(cluster_id=cluster_id)
+        return [*passed, checks.gateway(found.feature("gateway-api"))]
     except ClusterError as error:
         capabilities.note_failure(cluster_id, error)
         return [*passed, checks.explain(error)]
-
-
-def capability_table(found: Capabilities) -> list[Check]:
-    return checks.of_features(found)
 
 
 def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from django import forms
 
+from deployments.models import GitDelivery
+from deployments.services.git_delivery import GitDraft
 from fleet.services.clusters import ClusterDraft
 from portal.accounts.models import Role, Team
 
@@ -93,40 +97,100 @@ class MemberForm(forms.Form):
 
 
 class ClusterForm(forms.Form):
+    """For a new cluster, or with `draft` for the connection of one that is registered."""
+
     name = forms.CharField(
-        max_length=40, help_text="The name of a registered cluster changes its connection."
+        max_length=40, help_text="Lower-case letters, digits and '-'. It stays, also in Git."
     )
     kind = forms.ChoiceField(
+        label="How it is reached",
         choices=[
-            ("eks", "Amazon EKS, with the portal's own AWS role"),
+            ("eks", "Amazon EKS, with the portal's own AWS role or one that it assumes"),
             ("kubeconfig", "kubeconfig file"),
             ("in-cluster", "the cluster the portal runs in"),
             ("local", "embedded local cluster"),
-        ]
+        ],
+    )
+    region = forms.CharField(
+        max_length=30, initial="us-east-1", help_text="Prices are those of this region."
     )
     eks_name = forms.CharField(label="Name in EKS", max_length=100, required=False)
+    role_arn = forms.CharField(
+        label="AWS role to assume",
+        max_length=200,
+        required=False,
+        help_text="Such as arn:aws:iam::123456789012:role/slipway. Empty: the portal's own role.",
+    )
     kubeconfig_path = forms.CharField(
         label="Path of the kubeconfig",
         max_length=400,
         required=False,
         help_text="Read by the portal and its workers; never copied.",
     )
-    region = forms.CharField(
-        max_length=30, initial="us-east-1", help_text="Prices are those of this region."
-    )
     gateway_url = forms.CharField(
         label="Gateway address",
         max_length=200,
         help_text="Where clients send requests, such as https://models.example.com",
     )
+    gateway_namespace = forms.CharField(
+        label="Namespace of the Gateway",
+        max_length=63,
+        required=False,
+        initial="slipway-gateway",
+    )
+    gateway_name = forms.CharField(
+        label="Name of the Gateway", max_length=63, required=False, initial="slipway"
+    )
+
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, draft: ClusterDraft | None = None
+    ) -> None:
+        super().__init__(data, initial=asdict(draft) if draft else None)
+        if draft is not None:
+            # The name is what it is registered by: another one would be another cluster.
+            self.fields["name"].disabled = True
 
     def draft(self) -> ClusterDraft:
-        data = self.cleaned_data
-        return ClusterDraft(
-            name=data["name"],
-            kind=data["kind"],
-            gateway_url=data["gateway_url"],
-            region=data["region"],
-            kubeconfig_path=data["kubeconfig_path"],
-            eks_name=data["eks_name"],
-        )
+        """What was left empty has the default of the draft."""
+        return ClusterDraft(**{name: value for name, value in self.cleaned_data.items() if value})
+
+
+class GitForm(forms.Form):
+    """How a team's changes reach its clusters."""
+
+    way = forms.ChoiceField(
+        label="Changes reach the cluster",
+        choices=[
+            ("straight", "straight: the portal applies them"),
+            ("git", "through Git: Argo CD or Flux applies what is committed"),
+        ],
+    )
+    repository_url = forms.CharField(
+        label="Repository",
+        max_length=300,
+        required=False,
+        help_text="Such as https://git.example.com/platform/fleet.git",
+    )
+    branch = forms.CharField(max_length=100, initial="main")
+    path = forms.CharField(
+        label="Folder in it", max_length=200, required=False, help_text="Empty: the top."
+    )
+    username = forms.CharField(max_length=100, required=False)
+    credential = forms.CharField(
+        label="Token",
+        max_length=100,
+        required=False,
+        help_text="The name of its file in the folder of Git credentials, not the token itself.",
+    )
+
+    @classmethod
+    def of(cls, delivery: GitDelivery | None) -> GitForm:
+        if delivery is None:
+            return cls()
+        names = [field.name for field in fields(GitDraft)]
+        now = {name: getattr(delivery, name) for name in names}
+        return cls(initial=now | {"way": "git" if delivery.is_enabled else "straight"})
+
+    def draft(self) -> GitDraft:
+        values = dict(self.cleaned_data)
+        return GitDraft(is_enabled=values.pop("way") == "git", **values)

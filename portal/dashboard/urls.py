@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.dashboard import account, admin, admin_fleet, audit, channels, frame, jump, slots
+from portal.dashboard import (
+    account,
+    admin,
+    admin_clusters,
+    admin_fleet,
+    admin_git,
+    audit,
+    channels,
+    frame,
+    jump,
+    slots,
+)
 
 slots.fill()
 
@@ -22,9 +33,24 @@ urlpatterns: list[URLPattern | URLResolver] = [
         admin.remove_member,
         name="admin-team-remove",
     ),
-    path("admin/clusters", admin_fleet.cluster_page, name="admin-clusters"),
+    path("admin/teams/<str:slug>/delivery", admin_git.set_delivery, name="admin-team-delivery"),
     path(
-        "admin/clusters/<int:cluster_id>/test", admin_fleet.test_cluster, name="admin-cluster-test"
+        "admin/teams/<str:slug>/delivery/test",
+        admin_git.try_delivery,
+        name="admin-team-delivery-test",
+    ),
+    path("admin/clusters", admin_clusters.cluster_page, name="admin-clusters"),
+    path("admin/clusters/new", admin_clusters.new_cluster, name="admin-cluster-new"),
+    path("admin/clusters/<int:cluster_id>", admin_clusters.cluster_detail, name="admin-cluster"),
+    path(
+        "admin/clusters/<int:cluster_id>/edit",
+        admin_clusters.edit_cluster,
+        name="admin-cluster-edit",
+    ),
+    path(
+        "admin/clusters/<int:cluster_id>/test",
+        admin_clusters.test_cluster,
+        name="admin-cluster-test",
     ),
     path("admin/prices", admin_fleet.price_page, name="admin-prices"),
     path("admin/prices/load", admin_fleet.load_prices, name="admin-prices-load"),

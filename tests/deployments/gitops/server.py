@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import subprocess
+import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,6 +54,17 @@ class GitServer:
 
     def files(self) -> list[str]:
         return self.git("ls-tree", "-r", "--name-only", "main").splitlines()
+
+    def tree(self) -> dict[str, str]:
+        """Path to text of all files on main; empty before the first commit."""
+        if not self.has_main:
+            return {}
+        made = subprocess.run(
+            ["git", "archive", "main"], cwd=self.path, capture_output=True, check=True, timeout=20
+        )
+        with tarfile.open(fileobj=io.BytesIO(made.stdout)) as packed:
+            files = [(one, packed.extractfile(one)) for one in packed if one.isfile()]
+            return {one.name: body.read().decode() for one, body in files if body is not None}
 
     def text(self, path: str) -> str:
         return self.git("show", f"main:{path}")

@@ -196,7 +196,7 @@ def test_cluster_is_registered_and_its_test_explains_what_is_wrong(
         "gateway_url": "http://127.0.0.1:1",
     }
 
-    browser.post("/admin/clusters", form)
+    browser.post("/admin/clusters/new", form)
     cluster = list_clusters()[0]
     tested = browser.post(f"/admin/clusters/{cluster.id}/test").content.decode()
 
@@ -211,7 +211,7 @@ def test_cluster_without_its_kubeconfig_is_refused_beside_the_field(
 ) -> None:
     form = {"name": "lab", "kind": "kubeconfig", "region": "r", "gateway_url": "http://h"}
 
-    answer = signed_in(people["admin"]).post("/admin/clusters", form)
+    answer = signed_in(people["admin"]).post("/admin/clusters/new", form)
 
     assert answer.status_code == 422
     assert 'id="id_kubeconfig_path_error"' in answer.content.decode()

@@ -1,0 +1,59 @@
+"""Print the RBAC manifest that gives the portal just what it does on a cluster, for kubectl apply."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+from django.core.management.base import BaseCommand, CommandError
+
+from fleet.domain import permissions
+from portal.accounts.models import Team
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        who = parser.add_mutually_exclusive_group()
+        who.add_argument(
+            "--group",
+            default="slipway",
+            help="the Kubernetes group of the portal's account; on EKS, that of its access entry",
+        )
+        who.add_argument(
+            "--service-account", metavar="NAMESPACE/NAME", help="for a portal inside the cluster"
+        )
+        parser.add_argument("--name", default="slipway", help="of the roles and bindings")
+        parser.add_argument(
+            "--namespace-per-team",
+            nargs="*",
+            metavar="NAMESPACE",
+            help="grant writing only in these namespaces; without names, in those of all teams",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        namespaces = self._namespaces(options["namespace_per_team"])
+        made = permissions.manifests(
+            account=self._account(options), name=options["name"], team_namespaces=namespaces
+        )
+        self.stdout.write(yaml.safe_dump_all(made, sort_keys=False), ending="")
+
+    def _namespaces(self, asked: Sequence[str] | None) -> Sequence[str]:
+        if asked is None:
+            return ()
+        found = asked or list(Team.objects.order_by("slug").values_list("slug", flat=True))
+        if not found:
+            raise CommandError("There are no teams yet: name the namespaces.")
+        return found
+
+    def _account(self, options: dict[str, Any]) -> dict[str, str]:
+        named = options["service_account"]
+        if not named:
+            return {"kind": "Group", "name": options["group"]}
+        namespace, _, name = named.partition("/")
+        if not namespace or not name:
+            raise CommandError("--service-account is NAMESPACE/NAME, such as slipway/portal.")
+        return {"kind": "ServiceAccount", "name": name, "namespace": namespace}

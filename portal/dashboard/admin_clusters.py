@@ -1,0 +1,161 @@
+"""Clusters: which there are, what works on each, and a connection test that explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from fleet.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
+from fleet.domain.capability_words import ENGINE_NEEDS, WORDS
+from fleet.domain.checks import GRANT, Check
+from fleet.selectors import clusters as cluster_list
+from fleet.selectors.clusters import ClusterInfo
+from fleet.services import clusters, connection_test
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.dashboard.admin_forms import ClusterForm
+from portal.ui.access import people_only
+from portal.ui.form_errors import add_to
+
+_WATCH_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRow:
+    """`what_to_do` is empty for what is there."""
+
+    title: str
+    feature: Feature
+    without_it: str
+    what_to_do: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    name: str
+    offer: Offer
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    info: ClusterInfo
+    found: Capabilities
+    # Whether the stream that tells of changes is alive; None: there is none, the sweep looks.
+    is_watched: bool | None
+
+    @property
+    def features(self) -> list[FeatureRow]:
+        return [_feature_row(name, self.found.feature(name)) for name in WORDS]
+
+    @property
+    def engines(self) -> list[EngineRow]:
+        return [EngineRow(name, self.found.offers_engine(name)) for name in ENGINE_NEEDS]
+
+    @property
+    def missing(self) -> int:
+        return sum(1 for row in self.features if row.feature.is_there is False)
+
+    @property
+    def unknown(self) -> int:
+        return sum(1 for row in self.features if row.feature.is_there is None)
+
+    @property
+    def probed_at(self) -> datetime | None:
+        return datetime.fromisoformat(self.found.probed_at) if self.found.probed_at else None
+
+    @property
+    def gpu_offers(self) -> Sequence[GpuOffer]:
+        return self.found.gpu_offers or ()
+
+
+@require_GET
+@people_only
+def cluster_page(request: HttpRequest, user: User) -> HttpResponse:
+    policy.require_platform_admin(user)
+    rows = [_row(info) for info in cluster_list.list_clusters()]
+    return render(request, "dashboard/admin_clusters.html", {"clusters": rows})
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def new_cluster(request: HttpRequest, user: User) -> HttpResponse:
+    policy.require_platform_admin(user)
+    form = ClusterForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        cluster_id = _register(user, form)
+        if cluster_id is not None:
+            messages.success(request, f"{form.cleaned_data['name']} is registered. Test it now.")
+            return redirect("admin-cluster", cluster_id=cluster_id)
+    return _render_form(request, form, None)
+
+
+@require_GET
+@people_only
+def cluster_detail(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    policy.require_platform_admin(user)
+    return _render_detail(request, cluster_id, None)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def edit_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    policy.require_platform_admin(user)
+    draft = clusters.draft_of(actor=user, cluster_id=cluster_id)
+    form = ClusterForm(request.POST or None, draft=draft)
+    if request.method == "POST" and form.is_valid() and _register(user, form) is not None:
+        messages.success(request, f"The connection of {draft.name} is changed. Test it now.")
+        return redirect("admin-cluster", cluster_id=cluster_id)
+    return _render_form(request, form, cluster_id)
+
+
+@require_POST
+@people_only
+def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    steps = connection_test.steps(actor=user, cluster_id=cluster_id)
+    return _render_detail(request, cluster_id, steps)
+
+
+def _register(user: User, form: ClusterForm) -> int | None:
+    try:
+        return clusters.register(actor=user, draft=form.draft())
+    except Invalid as error:
+        add_to(form, error)
+        return None
+
+
+def _render_form(request: HttpRequest, form: ClusterForm, cluster_id: int | None) -> HttpResponse:
+    context = {"form": form, "cluster_id": cluster_id, "name": form.initial.get("name", "")}
+    status = 422 if form.errors else 200
+    return render(request, "dashboard/admin_cluster_form.html", context, status=status)
+
+
+def _render_detail(
+    request: HttpRequest, cluster_id: int, steps: Sequence[Check] | None
+) -> HttpResponse:
+    context = {"row": _row(cluster_list.get_cluster(cluster_id)), "steps": steps}
+    return render(request, "dashboard/admin_cluster.html", context)
+
+
+def _row(info: ClusterInfo) -> ClusterRow:
+    seen = info.watch_seen_at
+    is_watched = None if seen is None else (clock.now() - seen).total_seconds() < _WATCH_SECONDS
+    return ClusterRow(info, Capabilities.from_json(info.capabilities), is_watched)
+
+
+def _feature_row(name: str, feature: Feature) -> FeatureRow:
+    words = WORDS[name]
+    fix = {True: "", False: words.install, None: GRANT}[feature.is_there]
+    return FeatureRow(
+        title=words.title,
+        feature=feature,
+        without_it=f"no {words.gives}",
+        what_to_do=fix,
+    )

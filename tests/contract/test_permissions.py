@@ -1,0 +1,184 @@
+"""Every request that the portal makes is in the list of permissions, and nothing else is."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from deployments.domain import written_kinds
+from fleet.domain.cluster_errors import ClusterError
+from fleet.domain.kinds import ResourceType
+from fleet.domain.permissions import PERMISSIONS
+from fleet.domain.pod_calls import PodCall
+from fleet.gateways.kube import HttpKubeClient
+from fleet.gateways.kube_transport import Transport
+from fleet.services import capabilities, clients, objects, watching
+from tests.factories import TeamFactory
+
+Asked = tuple[str, str, str]
+
+# What a team's namespace, or the cluster, holds once.
+SHARED = (
+    ("v1", "Namespace"),
+    ("v1", "ServiceAccount"),
+    ("serving.kserve.io/v1alpha1", "ServingRuntime"),
+    ("serving.kserve.io/v1alpha1", "LocalModelCache"),
+)
+# Plurals of kinds that the cluster under test may not serve, and so cannot tell.
+PLURALS = {
+    "LLMInferenceService": "llminferenceservices",
+    "LeaderWorkerSet": "leaderworkersets",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "TriggerAuthentication": "triggerauthentications",
+    "ServiceMonitor": "servicemonitors",
+    "PodMonitor": "podmonitors",
+    "PeerAuthentication": "peerauthentications",
+    "InferenceGraph": "inferencegraphs",
+    "LocalModelCache": "localmodelcaches",
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[Asked]]:
+    """Each request that reaches the transport, as RBAC sees it."""
+    found: set[Asked] = set()
+    send = Transport._send
+
+    def seen(
+        self: Transport, method: str, path: str, query: Any, *rest: Any, **options: Any
+    ) -> Any:
+        found.update(as_rbac(method, path, query))
+        return send(self, method, path, query, *rest, **options)
+
+    monkeypatch.setattr(Transport, "_send", seen)
+    return found
+
+
+def as_rbac(method: str, path: str, query: Any) -> set[Asked]:
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    group, rest = (
+        ("", parts[2:]) if parts[0] == "api" else (parts[1] if parts[1:] else "", parts[3:])
+    )
+    if not rest or group == "authorization.k8s.io":
+        # Discovery and questions about oneself are everybody's.
+        return set()
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    resource, is_named = rest[0], len(rest) > 1
+    resource += f"/{rest[2]}" if len(rest) > 2 else ""
+    if method == "PATCH":
+        return {("patch", group, resource), ("create", group, resource)}
+    watches = dict(query).get("watch") == "true"
+    read = "get" if is_named else "watch" if watches else "list"
+    verb = {"GET": read, "DELETE": "delete", "POST": "create"}[method]
+    return {(verb, group, resource)}
+
+
+def quietly(call: Any, *args: Any, **options: Any) -> None:
+    """What the cluster says to it does not matter: it was asked."""
+    try:
+        call(*args, **options)
+    except ClusterError:
+        return
+
+
+def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
+    client = clients.client_for(cluster_id)
+    assert isinstance(client, HttpKubeClient)
+    written = (*written_kinds.WORKLOADS, written_kinds.ROUTE, *written_kinds.SATELLITES)
+    for api_version, kind in (*written, *SHARED):
+        if kind in PLURALS:
+            known = ResourceType(api_version, kind, PLURALS[kind])
+            client._discovered[api_version, kind] = known
+        manifest = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": "asked", "namespace": namespace},
+        }
+        where: Mapping[str, Any] = {"api_version": api_version, "kind": kind}
+        quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest], dry_run=True)
+        quietly(objects.get, cluster_id=cluster_id, namespace=namespace, name="asked", **where)
+        if (api_version, kind) not in SHARED:
+            quietly(
+                objects.list_objects, cluster_id=cluster_id, namespace=namespace, labels={}, **where
+            )
+            quietly(
+                objects.delete, cluster_id=cluster_id, namespace=namespace, name="asked", **where
+            )
+    for of_kind in (*watching._ESSENTIAL, *watching._HINTS):
+        version = client.list_all(of_kind).resource_version
+        for _ in client.watch(of_kind, resource_version=version, seconds=1):
+            break
+    quietly(objects.pod_log, cluster_id=cluster_id, namespace=namespace, pod="p", tail_lines=1)
+    quietly(client.proxy_get, namespace, "p", 8002, "/metrics")
+    quietly(client.pass_on, PodCall(namespace, "p", 8000, "/v2/models/m/infer", b"{}"))
+    quietly(capabilities.probe, cluster_id=cluster_id)
+
+
+def test_the_list_of_permissions_is_what_the_portal_asks_for(
+    cluster_id: int, namespace: str, asked: set[Asked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = {
+        "serving.kserve.io": ["v1beta1"],
+        "serving.knative.dev": ["v1"],
+        "gateway.networking.k8s.io": ["v1"],
+        "keda.sh": ["v1alpha1"],
+    }
+    monkeypatch.setattr(HttpKubeClient, "groups", lambda _self: everything)
+    asked.clear()
+
+    everything_the_portal_does(cluster_id, namespace)
+
+    listed = {(verb, one.group, one.resource) for one in PERMISSIONS for verb in one.verbs}
+    assert asked - listed == set()
+    assert listed - asked == set()
+
+
+def rbac(*arguments: str) -> list[dict[str, Any]]:
+    out = io.StringIO()
+    call_command("cluster_rbac", *arguments, stdout=out)
+    return list(yaml.safe_load_all(out.getvalue()))
+
+
+def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
+    role, binding = rbac("--group", "slipway-portal")
+
+    assert len(role["rules"]) == len(PERMISSIONS)
+    assert "*" not in str(role["rules"])
+    assert not [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+    assert binding["subjects"] == [
+        {"kind": "Group", "name": "slipway-portal", "apiGroup": "rbac.authorization.k8s.io"}
+    ]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "slipway"
+
+
+def test_with_a_namespace_per_team_writing_is_granted_only_there(db: None) -> None:
+    TeamFactory(slug="vision")
+
+    made = rbac("--namespace-per-team", "--service-account", "slipway/portal")
+
+    kinds = [(one["kind"], one["metadata"].get("namespace")) for one in made]
+    assert kinds == [
+        ("ClusterRole", None),
+        ("ClusterRoleBinding", None),
+        ("Role", "vision"),
+        ("RoleBinding", "vision"),
+    ]
+    everywhere = {resource for rule in made[0]["rules"] for resource in rule["resources"]}
+    assert "services" not in everywhere
+    assert made[3]["subjects"] == [
+        {"kind": "ServiceAccount", "name": "portal", "namespace": "slipway"}
+    ]
+
+
+def test_manifest_is_accepted_by_the_schemas_of_kubernetes(db: None) -> None:
+    import kubernetes_validate
+
+    for manifest in rbac("--namespace-per-team", "vision"):
+        kubernetes_validate.validate(manifest, "1.36", strict=True)

@@ -1,0 +1,373 @@
+"""Delivery by commits, to a real Git server; an operator brings what Git holds to the cluster."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import override_settings
+
+from deployments.domain.states import ChangeState, DeploymentState
+from deployments.gateways import git
+from deployments.gateways.git import Committed
+from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExport, Rollout
+from deployments.services import changes, delivery_doors, git_delivery, rollouts
+from deployments.services.git_delivery import GitDraft
+from fleet.models import Workload
+from portal.audit.models import AuditEvent
+from portal.core.errors import Forbidden, Invalid
+from tests.deployments.delivery.conftest import World
+from tests.deployments.gitops.server import TOKEN, USERNAME, GitServer, serving
+
+FOLDER = "platform/clusters/eks-test/vision"
+
+
+@dataclass
+class Operator:
+    """What Argo CD or Flux does: the cluster becomes what the branch says, with pruning."""
+
+    world: World
+    server: GitServer
+
+    def sync(self) -> None:
+        wanted = {}
+        for path, text in self.server.tree().items():
+            if path.startswith(f"{FOLDER}/") and not path.endswith("kustomization.yaml"):
+                item: dict[str, Any] = yaml.safe_load(text)
+                name = item["metadata"]["name"]
+                wanted[item["kind"], item["metadata"].get("namespace", ""), name] = item
+        cluster = self.world.cluster
+        for key in [key for key in cluster.objects if key not in wanted and key[0] != "Pod"]:
+            if key[0] != "Namespace":
+                del cluster.objects[key]
+        for item in wanted.values():
+            cluster.apply(item)
+        cluster.calls.clear()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    with serving(tmp_path) as found:
+        (tmp_path / "tokens").mkdir()
+        (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
+        with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
+            yield found
+
+
+@pytest.fixture
+def draft(server: GitServer) -> GitDraft:
+    return GitDraft(
+        is_enabled=True,
+        repository_url=server.url,
+        path="platform",
+        username=USERNAME,
+        credential="fleet-repo",
+    )
+
+
+@pytest.fixture
+def operator(world: World, server: GitServer, draft: GitDraft) -> Operator:
+    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
+    return Operator(world, server)
+
+
+def look_later(world: World, deployment: Deployment) -> Deployment:
+    world.clock.move(20)
+    return world.look(deployment)
+
+
+def deployed(world: World, operator: Operator) -> Deployment:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    world.cluster.calls.clear()
+    world.approved(change)
+    deployment: Deployment = change.deployment
+    for _ in range(3):
+        operator.sync()
+        world.cluster.make_ready("detector-r1")
+        look_later(world, deployment)
+    return deployment
+
+
+def writes(world: World) -> list[tuple[str, ...]]:
+    return [call for call in world.cluster.calls if call[0] in ("apply", "delete")]
+
+
+def test_a_deployment_is_committed_and_ready_only_when_the_cluster_shows_it(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    world.cluster.calls.clear()
+
+    world.approved(change)
+
+    assert writes(world) == []
+    assert server.commits() == [f"vision/detector: push r1 (change request {change.pk})"]
+    assert Deployment.objects.get().state == DeploymentState.PROGRESSING
+    assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
+    told = server.git("log", "-1", "--format=%b", "main").splitlines()
+    assert told[:4] == [
+        "Deployment: vision/detector on eks-test",
+        f"Change-Request: {change.pk} (deploy)",
+        "Requested-by: member",
+        "Approved-by: lead",
+    ]
+    operator.sync()
+    world.cluster.make_ready("detector-r1")
+    look_later(world, change.deployment)
+    operator.sync()
+    deployment = look_later(world, change.deployment)
+    assert deployment.state == DeploymentState.READY
+    change.refresh_from_db()
+    assert change.state == ChangeState.DONE
+    assert writes(world) == []
+    assert [one.split(": ")[1].split(" (")[0] for one in server.commits()] == ["push r1", "route"]
+
+
+def test_files_lie_as_kustomize_reads_them_and_hold_no_secret(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    deployed(world, operator)
+
+    top = yaml.safe_load(server.text(f"{FOLDER}/kustomization.yaml"))
+    own = yaml.safe_load(server.text(f"{FOLDER}/detector/kustomization.yaml"))
+    assert top["resources"] == ["_shared", "detector"]
+    assert "httproute-detector.yaml" in own["resources"]
+    for folder in top["resources"]:
+        listed = yaml.safe_load(server.text(f"{FOLDER}/{folder}/kustomization.yaml"))["resources"]
+        there = [
+            path.rpartition("/")[2]
+            for path in server.files()
+            if path.startswith(f"{FOLDER}/{folder}/")
+        ]
+        assert sorted([*listed, "kustomization.yaml"]) == sorted(there)
+    assert not [path for path in server.files() if "secret" in path]
+    assert TOKEN not in server.git("log", "-p", "main")
+
+
+def test_looking_again_makes_no_commit_and_asks_git_nothing(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    deployment = deployed(world, operator)
+    before, asked = server.commits(), server.requests
+
+    look_later(world, deployment)
+    look_later(world, deployment)
+
+    assert server.commits() == before
+    assert server.requests == asked
+
+
+def test_retirement_is_commits_in_an_order_that_drops_nothing(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    deployment = deployed(world, operator)
+    before = len(server.commits())
+    retire = changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+
+    world.approved(retire)
+    assert f"{FOLDER}/detector/httproute-detector.yaml" not in server.files()
+    assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
+    operator.sync()
+    look_later(world, deployment)
+    operator.sync()
+    deployment = look_later(world, deployment)
+
+    assert deployment.is_retired
+    assert [one.split(": ")[1].split(" (")[0] for one in server.commits()[before:]] == [
+        "remove route",
+        "remove r1",
+    ]
+    assert not [path for path in server.files() if "/detector/" in path]
+    assert Workload.objects.get().retired_at is not None
+
+
+def test_canary_and_its_abort_are_commits(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    deployment = deployed(world, operator)
+    change = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=[{"weight": 10, "soak_seconds": 60, "min_requests": 100}],
+    )
+    world.approved(change)
+    for _ in range(3):
+        operator.sync()
+        world.cluster.make_ready("detector-r2")
+        look_later(world, deployment)
+    assert route_weights(server) == {"detector-r1-predictor": 90, "detector-r2-predictor": 10}
+
+    rollouts.abort(actor=world.lead, rollout_id=Rollout.objects.get().pk, reason="slow")
+    look_later(world, deployment)
+
+    assert route_weights(server)["detector-r1-predictor"] == 100
+    assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" in server.files()
+    for _ in range(4):
+        operator.sync()
+        look_later(world, deployment)
+    assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" not in server.files()
+    assert writes(world) == []
+
+
+def route_weights(server: GitServer) -> dict[str, int]:
+    route = yaml.safe_load(server.text(f"{FOLDER}/detector/httproute-detector.yaml"))
+    return {one["name"]: one["weight"] for one in route["spec"]["rules"][0]["backendRefs"]}
+
+
+def test_refused_push_is_told_once_and_tried_again(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    server.push_by_hand("README.md", "ours")
+    server.refuse_pushes("main is protected")
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    world.approved(change)
+    look_later(world, change.deployment)
+
+    told = DeploymentEvent.objects.filter(kind="not committed")
+    assert [event.message for event in told] == [
+        f"Git: {server.url} refuses the push to main: pre-receive hook declined"
+    ]
+    assert GitDelivery.objects.get().last_error == told[0].message
+    assert server.commits() == ["By hand"]
+    assert writes(world) == []
+    server.allow_pushes()
+    look_later(world, change.deployment)
+    assert server.commits()[-1].startswith("vision/detector: push r1")
+    assert GitDelivery.objects.get().last_error == ""
+
+
+def test_unreachable_server_delays_only_those_who_deliver_through_it(
+    world: World, operator: Operator, draft: GitDraft
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"
+        git_delivery.choose(
+            actor=world.admin, team=world.team, draft=replace(draft, repository_url=url)
+        )
+        change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+        world.approved(change)
+
+        deployment = Deployment.objects.get()
+        assert "does not answer" in GitDelivery.objects.get().last_error
+        assert not deployment.state_reason.startswith("Not known now")
+        assert deployment.observed_at == world.clock.at
+        assert deployment.next_check_at == world.clock.at + timedelta(seconds=10)
+
+
+def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
+    world: World, operator: Operator, server: GitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """As SIGKILL: nothing after it runs."""
+
+    real = git.commit
+
+    def dies_after_the_push(*args: Any, **options: Any) -> Committed:
+        real(*args, **options)
+        raise Killed
+
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    monkeypatch.setattr(git, "commit", dies_after_the_push)
+    with pytest.raises(Killed):
+        world.approved(change)
+    assert not GitExport.objects.exists()
+    monkeypatch.setattr(git, "commit", real)
+    Deployment.objects.update(lease_until=None, lease_token="")
+
+    look_later(world, change.deployment)
+
+    assert len(server.commits()) == 1
+    assert GitExport.objects.get().commit == server.git("rev-parse", "main")
+
+
+def test_a_team_that_begins_with_git_finds_there_what_already_runs(
+    world: World, server: GitServer, draft: GitDraft
+) -> None:
+    deployment = world.serving()
+    world.cluster.make_ready("detector-r1")
+    look_later(world, deployment)
+
+    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
+    look_later(world, deployment)
+
+    assert f"{FOLDER}/detector/httproute-detector.yaml" in server.files()
+    assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
+    assert len(server.commits()) == 1
+
+
+def test_a_team_that_leaves_git_is_delivered_straight_again(
+    world: World, operator: Operator, draft: GitDraft, server: GitServer
+) -> None:
+    git_delivery.choose(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    world.approved(change)
+
+    assert ("apply", "InferenceService", "detector-r1") in world.cluster.calls
+    assert not server.has_main
+    assert delivery_doors.door_for(change.deployment) is None
+
+
+def test_only_platform_admins_choose(world: World, draft: GitDraft) -> None:
+    with pytest.raises(Forbidden):
+        git_delivery.choose(actor=world.lead, team=world.team, draft=draft)
+
+    assert not GitDelivery.objects.exists()
+    assert not AuditEvent.objects.filter(action="team.delivery_set").exists()
+
+
+def test_choosing_is_audited_once_and_names_no_token(
+    world: World, operator: Operator, draft: GitDraft
+) -> None:
+    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
+
+    event = AuditEvent.objects.get(action="team.delivery_set")
+    assert event.after["credential"] == "fleet-repo"
+    assert TOKEN not in str(event.after)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"repository_url": "https://ana:pw@git.example/fleet.git"}, "repository_url"),
+        ({"repository_url": "http://git.example/fleet.git"}, "repository_url"),
+        ({"repository_url": "file:///etc"}, "repository_url"),
+        ({"repository_url": ""}, "repository_url"),
+        ({"branch": "../x"}, "branch"),
+        ({"path": "/etc"}, "path"),
+        ({"path": "a/../b"}, "path"),
+        ({"credential": "../secret"}, "credential"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    world: World, draft: GitDraft, changed: Mapping[str, Any], field: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        git_delivery.choose(actor=world.admin, team=world.team, draft=replace(draft, **changed))
+
+    assert set(caught.value.fields) == {field}
+    assert not GitDelivery.objects.exists()
+
+
+def test_trying_says_where_the_branch_is_or_what_is_wrong(
+    world: World, operator: Operator, server: GitServer, draft: GitDraft
+) -> None:
+    server.push_by_hand("README.md", "ours")
+    head = server.git("rev-parse", "main")
+
+    good = git_delivery.try_out(actor=world.admin, team=world.team)
+    GitDelivery.objects.update(credential="gone")
+    bad = git_delivery.try_out(actor=world.admin, team=world.team)
+
+    assert (good.ok, good.words) == (True, f"main of {server.url} is at {head[:8]}.")
+    assert (bad.ok, bad.words) == (False, "The Git credential gone cannot be read.")
