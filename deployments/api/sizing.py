@@ -21,6 +21,7 @@ from portal.api.views import PROBLEM, actor_of
 from portal.core.errors import Invalid
 
 _MOST = 2**31 - 1
+_LARGEST_ID = 2**63 - 1
 
 
 class AttentionSerializer(Shape):
@@ -42,8 +43,8 @@ class LanguageModelSerializer(Shape):
 
 
 class SizingRequestSerializer(Shape):
-    version_id = serializers.IntegerField()
-    cluster_id = serializers.IntegerField()
+    version_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
+    cluster_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
     requests_per_second = serializers.IntegerField(required=False, min_value=1, max_value=_MOST)
     instances = serializers.IntegerField(
         default=1, min_value=1, max_value=64, help_text="copies of the model on each GPU"
