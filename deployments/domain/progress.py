@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from deployments.domain import diagnosis
+from deployments.domain.diagnosis import Diagnosis
+
 Json = Mapping[str, Any]
 
 # In the order in which a workload passes them.
@@ -66,18 +69,27 @@ def of_pod(pod: Json) -> Progress:
         return Progress("ready")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        words = scheduled.get("message", "no node fits")
-        return Progress("accepted", "waits for a node", f"waits for a node: {words}")
+        found = diagnosis.of_scheduling(scheduled.get("message", "no node fits"))
+        return Progress("accepted", found.reason, found.words)
+    if status.get("phase") == "Failed":
+        return _as_progress("scheduled", diagnosis.of_lost_pod(*_why(status)))
     told = [_of_init(container) for container in status.get("initContainerStatuses", [])]
     told += [_of_main(container) for container in status.get("containerStatuses", [])]
-    found = next((one for one in told if one is not None), None)
-    return found or _of_phase(pod, status)
+    return next((one for one in told if one is not None), None) or _of_start(pod)
 
 
-def _of_phase(pod: Json, status: Json) -> Progress:
-    if status.get("phase") == "Failed":
-        words = status.get("message") or status.get("reason") or "the pod failed"
-        return Progress("scheduled", "pod failed", words, is_failing=True)
+def _why(status: Json) -> tuple[str, str]:
+    """The condition that says who ended the pod, else what the pod itself says."""
+    disrupted = _conditions(status).get("DisruptionTarget", {})
+    reason = disrupted.get("reason") or status.get("reason") or ""
+    return reason, status.get("message") or disrupted.get("message") or ""
+
+
+def _as_progress(stage: str, found: Diagnosis) -> Progress:
+    return Progress(stage, found.reason, found.words, is_failing=found.is_terminal)
+
+
+def _of_start(pod: Json) -> Progress:
     if not pod.get("spec", {}).get("nodeName"):
         return Progress("accepted", "waits for the scheduler", "waits for the scheduler")
     return Progress("scheduled", "starting", f"starts on {pod['spec']['nodeName']}")
@@ -107,6 +119,9 @@ def _of_init(container: Json) -> Progress | None:
         return _waiting_words("scheduled", waiting)
     if failed:
         words = failed.get("message") or f"exit code {failed.get('exitCode')}"
+        known = diagnosis.of_text(words)
+        if known is not None:
+            return _as_progress("download", known)
         message = f"the model cannot be downloaded: {words.strip()}"
         return Progress("download", "storage error", message, is_failing=True)
     if "running" in state:
@@ -124,6 +139,8 @@ def _of_main(container: Json) -> Progress | None:
         return _crash_words(last, waiting)
     if "running" in state:
         if container.get("restartCount", 0) and last:
+            if last.get("reason") == "OOMKilled":
+                return _crash_words(last, waiting)
             return Progress("load", "restarted", f"loads again after: {_words_of_end(last)}")
         return Progress("load", "loads the model", "Triton loads the model")
     return None
@@ -133,6 +150,9 @@ def _waiting_words(stage: str, waiting: Json) -> Progress:
     reason = waiting["reason"]
     words = waiting.get("message") or reason
     what = "the image cannot be pulled" if reason in _IMAGE else "the container cannot start"
+    known = diagnosis.of_text(words)
+    if known is not None:
+        return Progress(stage, known.reason, f"{what}: {known.words}", is_failing=known.is_terminal)
     return Progress(stage, what, f"{what}: {words}", is_failing=True)
 
 
@@ -141,6 +161,9 @@ def _crash_words(last: Json, waiting: Json) -> Progress:
         words = "out of memory: raise memory in the serving spec"
         return Progress("load", "out of memory", words, is_failing=True)
     words = _words_of_end(last) if last else waiting.get("message", "it ends at once")
+    known = diagnosis.of_text(words)
+    if known is not None:
+        return _as_progress("load", known)
     return Progress("load", "load failed", f"Triton ends while loading: {words}", is_failing=True)
 
 
@@ -177,6 +200,8 @@ def _of_kserve(service: Json) -> Progress:
     if transition in ("BlockedByFailedLoad", "InvalidSpec"):
         reason = failure.get("reason", transition)
         words = failure.get("message") or reason
+        known = diagnosis.of_text(words)
+        reason, words = (known.reason, known.words) if known else (reason, words)
         stage = "load" if transition == "BlockedByFailedLoad" else "accepted"
         return Progress(stage, reason, words, is_failing=True)
     predictor = conditions.get("PredictorReady", {})
@@ -192,6 +217,9 @@ def _of_deployment(deployment: Json) -> Progress:
     failure = conditions.get("ReplicaFailure", {})
     if failure.get("status") == "True":
         words = failure.get("message", "pods cannot be created")
+        known = diagnosis.of_text(words)
+        if known is not None:
+            return _as_progress("accepted", known)
         return Progress("accepted", failure.get("reason", "refused"), words, is_failing=True)
     generation = deployment.get("metadata", {}).get("generation", 0)
     if status.get("observedGeneration", -1) < generation:

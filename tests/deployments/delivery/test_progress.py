@@ -72,7 +72,8 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             ),
             "download",
             True,
-            "the model cannot be downloaded: AccessDenied",
+            "the bucket refuses to be read: give the pods' service account its role, with "
+            "s3:GetObject and s3:ListBucket: AccessDenied",
         ),
         (
             pod(

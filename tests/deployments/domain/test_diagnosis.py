@@ -1,0 +1,158 @@
+"""What real servers, kubelets and registries write, and what is told of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import diagnosis
+
+TRITON_DRIVER = (
+    "I0506 10:59:05.1 1 onnxruntime.cc:2400] TRITONBACKEND_ModelInitialize: densenet_onnx\n"
+    "E0506 10:59:05.932885 1 model_repository_manager.cc:1234] failed to load 'densenet_onnx' "
+    "version 1: Internal: onnx runtime error 1: CUDA failure 35: CUDA driver version is "
+    "insufficient for CUDA runtime version ; GPU=32553"
+)
+VLLM_OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 350.00 MiB. GPU 0 has a total "
+    "capacity of 23.68 GiB of which 212.81 MiB is free."
+)
+TRITON_FORMAT = (
+    "UNAVAILABLE: Internal: onnx runtime error 2: Failed to load model with error: Unknown model "
+    "file format version."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "is_terminal"),
+    [
+        (TRITON_DRIVER, "CUDA mismatch", True),
+        ("RuntimeError: No CUDA GPUs are available", "no GPU in the container", True),
+        (VLLM_OOM, "out of GPU memory", True),
+        (
+            "ValueError: No available memory for the cache blocks. Try increasing "
+            "`gpu_memory_utilization` when initializing the engine.",
+            "out of GPU memory",
+            True,
+        ),
+        (
+            "ValueError: The model's max seq len (131072) is larger than the maximum number of "
+            "tokens that can be stored in KV cache (31232).",
+            "context too long",
+            True,
+        ),
+        (
+            "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the "
+            "ListObjectsV2 operation: Access Denied",
+            "storage access denied",
+            True,
+        ),
+        (
+            "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
+            "storage access denied",
+            True,
+        ),
+        (
+            "RuntimeError: Failed to fetch model. No model found in s3://models/x/.",
+            "missing object",
+            True,
+        ),
+        (
+            "botocore.errorfactory.NoSuchBucket: An error occurred (NoSuchBucket) when calling the "
+            "ListObjects operation: The specified bucket does not exist",
+            "missing object",
+            True,
+        ),
+        (
+            'botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "x"',
+            "storage does not answer",
+            False,
+        ),
+        (
+            'Failed to pull image "nvcr.io/nvidia/tritonserver:99.99-py3": '
+            "nvcr.io/nvidia/tritonserver:99.99-py3: not found",
+            "image not found",
+            True,
+        ),
+        (
+            "pull access denied, repository does not exist or may require authorization",
+            "image not found",
+            True,
+        ),
+        (
+            "failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized",
+            "image refused",
+            True,
+        ),
+        (
+            "toomanyrequests: You have reached your pull rate limit.",
+            "registry busy",
+            False,
+        ),
+        ("write /mnt/models/1/model.onnx: no space left on device", "no disk on the node", True),
+        (
+            'pods "detector-r1-x" is forbidden: exceeded quota: gpus, requested: '
+            "requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=4, limited: 4",
+            "quota",
+            True,
+        ),
+        (
+            'admission webhook "validation.gatekeeper.sh" denied the request: no team label',
+            "refused by a policy",
+            True,
+        ),
+        (TRITON_FORMAT, "model cannot be loaded", True),
+        ("tritonserver: unrecognized option '--metrics-config'", "server option", True),
+    ],
+)
+def test_each_text_has_its_reason_and_is_quoted(text: str, reason: str, is_terminal: bool) -> None:
+    found = diagnosis.of_text(text)
+
+    assert found is not None
+    assert (found.reason, found.is_terminal) == (reason, is_terminal)
+    assert text.splitlines()[-1][:60] in found.words
+
+
+def test_what_is_not_known_is_not_guessed_at() -> None:
+    assert diagnosis.of_text("I0720 02:58:12.903708 68 server.cc:592] started") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "no GPU"),
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/mig-1g.10gb.", "no GPU"),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {x: y}.", "waits for a node"),
+    ],
+)
+def test_without_a_node_it_waits(message: str, reason: str) -> None:
+    found = diagnosis.of_scheduling(message)
+
+    assert (found.reason, found.is_terminal) == (reason, False)
+    assert message in found.words
+
+
+def test_a_reclaimed_node_is_not_the_models_fault() -> None:
+    found = diagnosis.of_lost_pod(
+        "Terminated", "Pod was terminated in response to imminent node shutdown."
+    )
+
+    assert (found.reason, found.is_terminal) == ("node taken", False)
+
+
+def test_a_pod_evicted_for_its_disk_says_so() -> None:
+    found = diagnosis.of_lost_pod("Evicted", "The node was low on resource: ephemeral-storage.")
+
+    assert (found.reason, found.is_terminal) == ("no disk on the node", True)
+
+
+def test_a_probe_that_fails_is_terminal_after_some_restarts() -> None:
+    message = (
+        "Liveness probe failed: Get http://10.0.0.1:8080/v2/health/live: context deadline exceeded"
+    )
+
+    first, later = diagnosis.of_probe(1, message), diagnosis.of_probe(3, message)
+
+    assert first is not None
+    assert later is not None
+    assert (first.is_terminal, later.is_terminal) == (False, True)
+    assert diagnosis.of_probe(1, "Back-off restarting") is None
