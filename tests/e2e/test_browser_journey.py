@@ -74,8 +74,9 @@ def upload(page: Page, demo: DemoProcess) -> None:
 def request_deployment(page: Page) -> None:
     page.get_by_role("link", name="Deploy", exact=True).click()
     expect(page.locator("[name=name]")).to_have_value(NAME)
-    page.get_by_role("radio", name=re.compile("1 . Tesla-T4")).check()
+    page.get_by_role("radio", name=re.compile("^1 . T4")).check()
     page.get_by_role("button", name="Continue to scaling").last.click()
+    page.get_by_text("Advanced", exact=True).click()
     page.locator("[name=memory]").fill("2Gi")
     page.get_by_role("button", name="Continue to review").last.click()
     expect(page.locator("#side")).to_contain_text("$")
