@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 from django import forms
 
 from deployments.domain import specs
+from deployments.domain.states import Environment
 from deployments.web import request_body
 from deployments.web.deploy_fields import SettingsForm
 from deployments.web.service_forms import ServiceForm
@@ -71,7 +72,7 @@ STEPS = (
     Step(
         "serving",
         "Serving",
-        ("cluster", "name", "engine", "share", *LOAD_FIELDS, *LLM_FIELDS),
+        ("cluster", "name", "environment", "engine", "share", *LOAD_FIELDS, *LLM_FIELDS),
     ),
     Step(
         "scaling",
@@ -129,11 +130,17 @@ class DeployForm(SettingsForm, ServiceForm):
         label="Memory", initial="8Gi", max_length=10, help_text="Per replica: 8Gi or 512Mi."
     )
     env = forms.CharField(
-        label="Environment",
+        label="Environment variables",
         required=False,
         max_length=4000,
         help_text="One NAME=value a line, for Triton and its backends. No secrets.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+    environment = forms.ChoiceField(
+        label="Environment",
+        choices=[(one.value, one.value) for one in Environment],
+        initial=Environment.PRODUCTION,
+        help_text="Stays as it is: rules of approval differ by it.",
     )
     comment = forms.CharField(
         label="Comment for the approver",

@@ -14,6 +14,7 @@ from django import forms
 from deployments.domain.preflight import Check, Cost, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice
+from deployments.domain.states import Environment
 from deployments.models import ModelVersion
 from deployments.selectors import measurements
 from deployments.services import preflight
@@ -96,6 +97,7 @@ def draft_of(form: DeployForm) -> DeployDraft | None:
         cluster_id=int(data["cluster"]),
         name=data["name"],
         spec=spec,
+        environment=Environment(data["environment"]),
     )
 
 

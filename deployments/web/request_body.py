@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.domain.spec_engines import LLM_ENGINES
+from deployments.domain.states import Environment
 
 ON: Final = "on"
 OFF: Final = "off"
@@ -116,6 +117,7 @@ LLM: Final = (
 _ALL: Final = (*SETTINGS, *OFFICE_HOURS, *LLM)
 DEFAULTS: Final[Mapping[str, str]] = {
     "engine": "kserve-triton",
+    "environment": Environment.PRODUCTION,
     "min_replicas": "1",
     "max_replicas": "1",
     "cpu": "2",
@@ -138,7 +140,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "scaling.office_hours": "office_hours",
     **{setting.path: setting.field for setting in _ALL},
 }
-_KNOWN: Final = {"version_id", "cluster_id", "name", "spec", "comment"}
+_KNOWN: Final = {"version_id", "cluster_id", "name", "environment", "spec", "comment"}
 _PLAIN: Final = ("engine", "instance_type", "gpu_resource", "gpus")
 _SIZES: Final = ("min_replicas", "max_replicas", "cpu", "memory")
 
@@ -147,6 +149,9 @@ def body_of(data: Mapping[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {"name": data.get("name", "")}
     body |= {"version_id": _number(data.get("version", ""))}
     body |= {"cluster_id": _number(data.get("cluster", "")), "spec": spec_of(data)}
+    environment = data.get("environment", "")
+    if environment not in ("", Environment.PRODUCTION):
+        body["environment"] = environment
     return body | {"comment": data.get("comment", "")}
 
 
@@ -181,6 +186,7 @@ def fields_of(body: Any) -> dict[str, str]:
     found = {name: spec[name] for name in ("engine", *_SIZES) if spec.get(name) is not None}
     found |= {"version": body.get("version_id", ""), "cluster": body.get("cluster_id", "")}
     found |= {"name": body.get("name", ""), "comment": body.get("comment", "")}
+    found |= {"environment": body.get("environment", Environment.PRODUCTION)}
     texts = {name: "" if value is None else str(value) for name, value in found.items()}
     texts["share"] = "|".join(str(part) for part in share)
     texts["env"] = "\n".join(f"{name}={value}" for name, value in env.items())
