@@ -120,8 +120,7 @@ _IN_TEAMS: tuple[Permission, ...] = (
     Permission(_KSERVE, "servingruntimes", ("get", *_APPLY), "the team's own Triton runtime"),
     Permission("", "serviceaccounts", ("get", *_APPLY), "the account that reads models"),
     Permission("", "pods/log", ("get",), "logs of the team's pods"),
-    Permission("", "pods/proxy", ("get", "create"), "metrics and trial requests, from outside"),
-    Permission("", "pods/proxy", ("create",), "golden requests to a candidate before traffic"),
+    Permission("", "pods/proxy", ("get", "create"), "metrics, trials and golden requests"),
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 
