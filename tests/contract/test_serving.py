@@ -170,7 +170,10 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     s3 = boto3.client("s3", endpoint_url=settings.SLIPWAY_S3_ENDPOINT_URL)
     bucket = settings.SLIPWAY_S3_BUCKET
     one, two = (_version(model, number, bucket, s3, member) for number in (1, 2))
-    spec = ServingSpec(engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi")
+    # Warm-up is no usual setting: its configuration must reach Triton through the bucket.
+    spec = ServingSpec(
+        engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi", warm_up=True
+    )
 
     draft = DeployDraft(one.pk, cluster.pk, "adder", spec)
     change = changes.request_deploy(actor=member, draft=draft)
@@ -185,6 +188,8 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     _until(lambda: state().startswith("ready"), state)
     url = deployment_selectors.url_of(deployment)
+    warm_up = httpx.get(f"{url}/v2/models/adder/config").json()["model_warmup"]
+    assert [one["name"] for one in warm_up] == ["first"]
     _until(lambda: _answers(url, 5)[2.0] == 5, lambda: f"{_answers(url, 1)} {state()}", 20)
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
