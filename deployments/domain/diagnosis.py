@@ -127,6 +127,12 @@ _CASES: Final[Sequence[_Case]] = (
         "the server refuses the model",
     ),
     _case(
+        "probe failure",
+        r"(liveness|startup|readiness) probe failed",
+        "it does not answer its health probe in time and is restarted: see its log, or give it "
+        "longer to start",
+    ),
+    _case(
         "server option",
         r"unrecognized (option|arguments)|invalid choice|unknown flag",
         "the server does not know an option: the image is older or newer than the manifests expect",
@@ -138,7 +144,7 @@ _RECLAIM: Final = re.compile(
     r"node\.kubernetes\.io/not-ready|TaintManager|DeletionByTaintManager|PreemptionByScheduler",
     re.IGNORECASE,
 )
-_GPU_SHORT: Final = re.compile(r"Insufficient (nvidia\.com/[\w.-]+)")
+_GPU_SHORT: Final = re.compile(r"Insufficient (nvidia\.com/[\w.-]*\w)")
 
 
 def of_text(text: str) -> Diagnosis | None:
@@ -170,15 +176,11 @@ def of_lost_pod(reason: str, message: str) -> Diagnosis:
     return found or Diagnosis("pod failed", told, is_terminal=True)
 
 
-def of_probe(restarts: int, message: str) -> Diagnosis | None:
-    """Killed for not answering its probe, which the exit code alone does not tell."""
-    if "probe failed" not in message.lower():
-        return None
-    words = f"does not answer its health probe, restarted {restarts} times: {_quote(message)}"
-    return Diagnosis("probe failure", words, is_terminal=restarts >= _MOST_RESTARTS)
-
-
-_MOST_RESTARTS: Final = 3
+def telling_of(log: str) -> str:
+    """The line of a log that a case knows, else the last one; empty for an empty log."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    known = (line for case in _CASES for line in lines if case.pattern.search(line))
+    return next(known, lines[-1] if lines else "")
 
 
 def _quote(line: str) -> str:

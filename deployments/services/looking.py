@@ -10,7 +10,7 @@ from typing import Final
 
 from deployments.domain.reconciliation import Next, Step
 from deployments.models import Deployment
-from deployments.services import cluster_effects, delivery_doors, recording
+from deployments.services import cluster_effects, delivery_doors, explaining, recording
 from deployments.services.cluster_effects import Result
 from deployments.services.delivery_doors import Handed
 from deployments.services.dry_run import words_of
@@ -212,6 +212,8 @@ class Batch:
             job.pruned.append(f"{gone['kind']} {gone['metadata']['name']}")
 
     def _record(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            job.observation = explaining.explain(job.deployment, job.observation)
         looks = [Look(job.deployment, job.observation, job.refusals, job.found()) for job in jobs]
         settled = recording.record(looks, self._held)
         for job in jobs:

@@ -62,6 +62,9 @@ class Observation:
                 route = item
         return replace(self, workloads=workloads, route=route)
 
+    def with_pods(self, pods: Mapping[int, list[Json]]) -> Observation:
+        return replace(self, pods=pods)
+
     def weight_of(self, deployment: Deployment, revision: Revision) -> int | None:
         """What the gateway sends it; None while the gateway does not follow the route as it is."""
         if self.weights is None or self.route_problem != "":

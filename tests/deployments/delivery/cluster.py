@@ -22,6 +22,7 @@ class RecordingCluster:
         self.refuse: dict[str, ClusterError] = {}
         self.after_apply: list[BaseException] = []
         self._versions = 0
+        self.logs: dict[str, str] = {}
         # What pods answer; without it nothing reaches them.
         self.pods: Callable[[PodCall], PodAnswer] | None = None
 
@@ -84,6 +85,10 @@ class RecordingCluster:
             and _matches(item["metadata"].get("labels", {}), labels or {})
         ]
         return Listing(items=found, resource_version="1")
+
+    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+        self._answer()
+        return self.logs.get(pod, "")
 
     def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None:
         self._answer()

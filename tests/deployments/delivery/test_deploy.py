@@ -67,7 +67,7 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
     deployment = world.look(change.deployment)
 
     assert deployment.state == DeploymentState.PROGRESSING
-    assert deployment.state_reason == f"waits for a node: {words}"
+    assert deployment.state_reason == f"waits for a free GPU (nvidia.com/gpu): {words}"
 
 
 def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World) -> None:

@@ -100,6 +100,12 @@ TRITON_FORMAT = (
             "refused by a policy",
             True,
         ),
+        (
+            "Liveness probe failed: Get http://10.0.0.1:8080/v2/health/live: context deadline "
+            "exceeded",
+            "probe failure",
+            True,
+        ),
         (TRITON_FORMAT, "model cannot be loaded", True),
         ("tritonserver: unrecognized option '--metrics-config'", "server option", True),
     ],
@@ -145,14 +151,9 @@ def test_a_pod_evicted_for_its_disk_says_so() -> None:
     assert (found.reason, found.is_terminal) == ("no disk on the node", True)
 
 
-def test_a_probe_that_fails_is_terminal_after_some_restarts() -> None:
-    message = (
-        "Liveness probe failed: Get http://10.0.0.1:8080/v2/health/live: context deadline exceeded"
-    )
+def test_of_a_log_the_telling_line_is_taken() -> None:
+    log = f"starting\n{VLLM_OOM}\nEngine core initialization failed.\n"
 
-    first, later = diagnosis.of_probe(1, message), diagnosis.of_probe(3, message)
-
-    assert first is not None
-    assert later is not None
-    assert (first.is_terminal, later.is_terminal) == (False, True)
-    assert diagnosis.of_probe(1, "Back-off restarting") is None
+    assert diagnosis.telling_of(log) == VLLM_OOM
+    assert diagnosis.telling_of("one\ntwo\n") == "two"
+    assert diagnosis.telling_of("") == ""

@@ -1,0 +1,62 @@
+"""A crash that the pod's status says nothing of is told from the log, or from the probe's event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.deployments.delivery.conftest import World
+
+
+def crash(world: World, exit_code: int) -> None:
+    labels = {
+        "slipway.dev/deployment-id": str(_deployment(world).pk),
+        "slipway.dev/revision": "1",
+        "slipway.dev/workload": "detector-r1",
+    }
+    ended = {"terminated": {"exitCode": exit_code}}
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "containerStatuses": [
+            {
+                "name": "server",
+                "restartCount": 2,
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": ended,
+            }
+        ],
+    }
+    world.cluster.put_pod("vision", "detector-r1-0", labels, status)
+
+
+def _deployment(world: World) -> Any:
+    from deployments.models import Deployment
+
+    return Deployment.objects.get()
+
+
+def test_the_log_tells_what_the_status_does_not(world: World) -> None:
+    deployment = world.serving()
+    world.cluster.logs["detector-r1-0"] = (
+        "I0101 server.cc] starting\nE0101 failed to load 'detector' version 1: bad shape\nexiting\n"
+    )
+    crash(world, 1)
+
+    world.look(deployment)
+
+    assert deployment.state == "degraded"
+    assert "failed to load 'detector' version 1: bad shape" in deployment.state_reason
+
+
+def test_the_event_tells_that_a_probe_had_it_killed(world: World) -> None:
+    deployment = world.serving()
+    world.cluster.objects["Event", "vision", "e1"] = {
+        "metadata": {"name": "e1", "namespace": "vision"},
+        "reason": "Unhealthy",
+        "involvedObject": {"name": "detector-r1-0"},
+        "message": "Liveness probe failed: connection refused",
+    }
+    crash(world, 137)
+
+    world.look(deployment)
+
+    assert "Liveness probe failed: connection refused" in deployment.state_reason
