@@ -46,6 +46,8 @@ def explain(error: ClusterError) -> Check:
 
 
 PERMISSIONS = "Permissions"
+# The last step.
+GATEWAY = "Gateway"
 _WAY_FIXES = {
     "Address resolves": "Check the address in the kubeconfig, and that the portal's DNS knows it; "
     "a private EKS endpoint resolves only inside its VPC.",
@@ -81,9 +83,9 @@ def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str
 def gateway(found: Feature) -> Check:
     words = WORDS["gateway-api"]
     if found.is_there:
-        return Check("Gateway", ok=True, detail=found.why)
+        return Check(GATEWAY, ok=True, detail=found.why)
     fix = GRANT if found.is_there is None else words.install
-    return Check("Gateway", ok=None, detail=sentence("gateway-api", found), fix=fix)
+    return Check(GATEWAY, ok=None, detail=sentence("gateway-api", found), fix=fix)
 
 
 def of_features(found: Capabilities) -> list[Check]:

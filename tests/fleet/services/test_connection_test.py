@@ -24,12 +24,13 @@ def steps(cluster: Cluster) -> list[tuple[str, bool | None]]:
 
 
 def test_a_good_connection_passes_every_step(kube: FakeKube, cluster: Cluster) -> None:
-    assert steps(cluster)[:6] == [
+    assert steps(cluster)[:7] == [
         ("Credentials", True),
         ("Port answers", True),
         ("Answers", True),
         ("Signed in", True),
         ("Permissions", True),
+        ("Gateway", None),
         ("Kubernetes", True),
     ]
     assert Cluster.objects.get().is_reachable is True
