@@ -14,7 +14,6 @@ from deployments.domain.spec_engines import (
     KSERVE_VLLM,
     LLM_ENGINES,
     LLM_SERVICE,
-    TRITON,
     TRITON_VLLM,
 )
 from deployments.domain.spec_parts import (
@@ -183,13 +182,6 @@ def _storage(spec: ServingSpec) -> Iterator[Rule]:
             "storage.model_cache",
             spec.engine in KSERVE_ENGINES,
             "LocalModelCache belongs to KServe's InferenceService: use none, or a kserve engine.",
-        )
-    if cache == "node":
-        yield (
-            "storage.model_cache",
-            spec.engine == TRITON,
-            "Only the triton engine keeps models on its nodes itself: use none, or cluster with "
-            f"{KSERVE_TRITON}.",
         )
 
 

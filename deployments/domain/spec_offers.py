@@ -77,9 +77,8 @@ def reasons(engine: str, scaling: str, offered: Capabilities) -> dict[str, str]:
     base = _base(engine)
     for kind in SCALING_KINDS:
         _tell(found, _key("scaling.kind", kind), _refusal(base, "scaling.kind", kind))
-    for cache in ("cluster", "node"):
-        key = _key("storage.model_cache", cache)
-        _tell(found, key, _refusal(base, "storage.model_cache", cache))
+    key = _key("storage.model_cache", "cluster")
+    _tell(found, key, _refusal(base, "storage.model_cache", "cluster"))
     base["scaling"] = {"kind": scaling} if scaling else {}
     for path, value in _TRIED.items():
         if path not in found:

@@ -11,7 +11,7 @@ KEDA: Final = "keda"
 KNATIVE: Final = "knative"
 SCALING_KINDS: Final = (FIXED, HPA, KEDA, KNATIVE)
 CAPACITIES: Final = ("on-demand", "spot", "any")
-MODEL_CACHES: Final = ("none", "cluster", "node")
+MODEL_CACHES: Final = ("none", "cluster")
 PRECISIONS: Final = ("original", "fp16", "bf16")
 KV_CACHE_DTYPES: Final = ("auto", "fp8", "fp8_e4m3", "fp8_e5m2")
 # What a replica should hold up to, by the metric that the autoscaler watches.

@@ -111,7 +111,7 @@ class SettingsForm(forms.Form):
 
     model_cache = _choice(
         "Model cache",
-        [("none", "none"), ("cluster", "by KServe on the nodes"), ("node", "by the portal")],
+        [("none", "none"), ("cluster", "by KServe on the nodes")],
         "A second start on the same node then reads no S3.",
     )
     shm_size = _text("Shared memory", "Of /dev/shm, counted as the pod's: 1Gi.")

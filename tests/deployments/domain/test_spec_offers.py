@@ -17,7 +17,7 @@ NONE = Capabilities(features={name: Feature(False) for name in WORDS} | {"kserve
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
     found = reasons(specs.KSERVE_TRITON, "keda", ALL)
 
-    assert set(found) == {"storage.model_cache=node", "llm"}
+    assert set(found) == {"llm"}
 
 
 def test_what_is_not_installed_is_off_with_its_name() -> None:
