@@ -145,3 +145,70 @@ def test_polling_stops_when_the_rollout_is_over(
     assert rollout.phase == RolloutPhase.ABORTED
     assert final.status_code == 286
     assert "hx-trigger" not in final.content.decode()
+
+
+def test_a_split_that_chance_does_not_explain_raises_an_alarm(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    wrong = [
+        {**guard, "verdict": "fail", "words": "the candidate got 900 of 1,000 requests"}
+        if guard["guard"] == "Share of requests"
+        else guard
+        for guard in rollout.evidence
+    ]
+    Rollout.objects.filter(pk=rollout.pk).update(evidence=wrong)
+
+    page = signed_in(world.viewer).get(URL).content.decode()
+
+    assert "The gateway does not split as asked: the candidate got 900 of 1,000 requests." in page
+
+
+def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    failing = {
+        "guard": "Error ratio",
+        "stable": "0.1 %",
+        "candidate": "3 %",
+        "limit": "2 %",
+        "n": 1200,
+        "verdict": "fail",
+        "words": "36 of 1,200 requests failed",
+        "source": "Triton request counters",
+        "statistic": "always-valid p 0.0003",
+    }
+    rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="errors")
+    Rollout.objects.filter(pk=rollout.pk).update(evidence=[failing])
+    client = signed_in(world.lead)
+
+    page = client.get(URL).content.decode()
+    for _ in range(6):
+        world.clock.move(20)
+        world.look(rollout.deployment)
+    over = client.get(URL).content.decode()
+
+    assert "Why it stopped" in page
+    assert "All requests go back to detector:1; the candidate is removed once" in page
+    assert "<b>Error ratio</b>: 36 of 1,200 requests failed" in page
+    assert "always-valid p 0.0003" in page
+    assert "All requests go to detector:1 again and the candidate is removed." in over
+    assert "Request another canary" in over
+
+
+def test_a_completed_rollout_says_what_came_after_and_offers_the_way_back(
+    world: World, rollout: Rollout, signed_in: SignIn
+) -> None:
+    rollouts.promote_fully(
+        actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
+    )
+    for _ in range(8):
+        world.clock.move(20)
+        world.look(rollout.deployment)
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.COMPLETED
+
+    page = signed_in(world.member).get(URL).content.decode()
+
+    assert "detector:2 is stable and answers all requests; r1 is removed." in page
+    assert "Roll back to r1" in page
+    assert f"{URL.removesuffix('rollout')}roll-back?revision=1" in page
