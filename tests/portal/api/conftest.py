@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from deployments.models import Alias, Deployment, Rollout
-from deployments.services import changes, golden_requests
+from deployments.models import Alias, Deployment, EmergencyReview, Rollout
+from deployments.services import changes, golden_requests, policies
+from deployments.services.policies import RuleDraft
 from portal.accounts import tokens
 from portal.core import clock
 from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
@@ -29,6 +30,17 @@ class FullWorld:
 @pytest.fixture
 def full_world(world: World, s3_store: object) -> FullWorld:
     deployment = world.serving()
+    rule = policies.make(
+        actor=world.admin,
+        draft=RuleDraft(name="nobody asks for these", team="vision", kinds=("start",), needed=2),
+    )
+    review = EmergencyReview.objects.create(
+        change=deployment.changes.get(),
+        opened_by=world.lead,
+        reason="it was down",
+        opened_at=clock.now(),
+        due_at=clock.now(),
+    )
     change = changes.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
@@ -58,6 +70,8 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         "deployment_id": deployment.pk,
         "change_id": change.pk,
         "rollout_id": Rollout.objects.get().pk,
+        "rule_id": rule.pk,
+        "review_id": review.pk,
         "token_id": token.row.pk,
         "golden_id": golden.pk,
     }

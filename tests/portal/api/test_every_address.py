@@ -31,7 +31,13 @@ OWN = {"get me", "get me/tokens", "post me/tokens"}
 # Of these a stranger sees what is there, but neither names nor numbers of another team.
 ANONYMOUS = {"get nodes"}
 # Only a platform admin may, whatever the team: told so, because it hides nothing.
-ADMINS = {"post teams", "post clusters", "post clusters/{cluster_id}/test"}
+ADMINS = {
+    "post teams",
+    "post clusters",
+    "post clusters/{cluster_id}/test",
+    "post approval-rules",
+    "put approval-rules/{rule_id}",
+}
 # Reading these is part of changing something.
 UPLOADERS = {"get versions/{version_id}/parts"}
 SPEC = {"engine": "triton", "instance_type": "g5.xlarge"}
@@ -71,6 +77,13 @@ BODIES: dict[str, dict[str, Any]] = {
         "values": ["cat"],
     },
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post changes/{change_id}/approve-in-emergency": {
+        "evidence_hash": "0" * 64,
+        "reason": "everything is down",
+    },
+    "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
+    "post approval-rules": {"name": "two", "needed": 2},
+    "put approval-rules/{rule_id}": {"name": "two", "needed": 2},
     "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},
 }
