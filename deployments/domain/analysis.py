@@ -7,7 +7,7 @@ begins anew, with its share of alpha.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.domain import analysis_sums, sequential
@@ -59,10 +59,12 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class StepTests:
     """`waiting` is the interval that has too few requests to compare means yet, of both sides;
-    `alone` the same of the candidate by itself, for absolute limits.
+    `alone` the same of the candidate by itself, for absolute limits. `split` leaves out what may
+    have been sent with the weight before.
     """
 
     total: Side = field(default_factory=Side)
+    split: Side = field(default_factory=Side)
     waiting: Side = field(default_factory=Side)
     alone: Sums = NO_SUMS
     bets: Mapping[str, Bets] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class StepTests:
     def to_json(self) -> dict[str, Any]:
         return {
             "total": self.total.to_json(),
+            "split": self.split.to_json(),
             "waiting": self.waiting.to_json(),
             "alone": self.alone.to_json(),
             "bets": {name: bets.to_json() for name, bets in self.bets.items()},
@@ -95,6 +98,7 @@ def floor_test(metric: Metric) -> str:
 def from_json(stored: Mapping[str, Any]) -> StepTests:
     return StepTests(
         total=_side(stored.get("total", {})),
+        split=_side(stored.get("split", {})),
         waiting=_side(stored.get("waiting", {})),
         alone=analysis_sums.from_json(stored.get("alone")),
         bets={name: _bets(found) for name, found in stored.get("bets", {}).items()},
@@ -108,7 +112,11 @@ def advance(
     limits: tuple[GuardLimit, ...],
     stable: Facts = NO_FACTS,
     candidate: Facts = NO_FACTS,
+    is_within_step: bool = True,
 ) -> StepTests:
+    """`is_within_step` False: the interval began before the step, so its split is not the step's.
+    The tests take it all the same; they hold whatever the share of each side is.
+    """
     bets = dict(tests.bets)
     for limit in limits:
         if limit.metric == Metric.ERROR_RATE:
@@ -122,7 +130,13 @@ def advance(
         for limit in _compared(limits):
             _bet_on_ratio(bets, limit, waiting, stable, candidate)
         waiting = Side()
-    return replace(tests, total=tests.total + interval, waiting=waiting, alone=alone, bets=bets)
+    return StepTests(
+        total=tests.total + interval,
+        split=tests.split + interval if is_within_step else tests.split,
+        waiting=waiting,
+        alone=alone,
+        bets=bets,
+    )
 
 
 def _compared(limits: tuple[GuardLimit, ...]) -> list[GuardLimit]:

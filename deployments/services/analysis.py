@@ -18,8 +18,6 @@ from deployments.services import rollout_facts
 from fleet.selectors import telemetry
 from portal.core import clock
 
-# How often pods are read, and a little more.
-_READ_EVERY: Final = timedelta(seconds=6)
 # A few readings that did not come: what is known is no longer what is.
 _STALE: Final = timedelta(seconds=30)
 _JUST_AFTER: Final = timedelta(microseconds=1)
@@ -52,19 +50,27 @@ class _Read:
     candidate_at: datetime | None
     is_new: bool
 
+    @property
+    def is_known(self) -> bool:
+        return self.stable_at is not None and self.candidate_at is not None
+
 
 def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     """Counts since the present weight was first seen at the gateway; None of it is guessed."""
     if plan.step.weight == 0:
         return _in_the_dark(rollout, plan)
     at = clock.now()
-    read = _read(rollout, plan, at)
+    read = _read(rollout, plan)
     unknown = _unknown(read, at)
-    total = read.tests.total
+    total, split = read.tests.total, read.tests.split
     stable = None if read.stable_at is None else total.stable.requests
     candidate = None if read.candidate_at is None else total.candidate.requests
     guards = (
-        evidence.judge_share(weight=plan.step.weight, stable=stable, candidate=candidate),
+        evidence.judge_share(
+            weight=plan.step.weight,
+            stable=split.stable.requests if read.is_known else None,
+            candidate=split.candidate.requests if read.is_known else None,
+        ),
         *_judge(rollout, plan, read.tests, unknown),
         *quality.guards_for(rollout=rollout),
     )
@@ -80,7 +86,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
         "weight": rollout.deployment.observed_weight,
         "stable_requests": stable,
         "candidate_requests": candidate,
-        "share": _share(plan.step.weight, stable, candidate),
+        "share": _share(plan.step.weight, split.stable.requests, split.candidate.requests),
         "is_promotable": readiness.is_promotable,
         "why": readiness.words,
     }
@@ -153,13 +159,11 @@ def _judge(
     return analysis_verdicts.judge(settings.guards, judging)
 
 
-def _read(rollout: Rollout, plan: RolloutPlan, at: datetime) -> _Read:
+def _read(rollout: Rollout, plan: RolloutPlan) -> _Read:
     """The tests with what was counted since they were last stored."""
     stored, started_at = rollout.tests, plan.step_started_at
     nothing = _Read(StepTests(), None, None, None, is_new=False)
-    # The reading that the counts start from may be one interval older than asked for; this long
-    # after the step began it is not, so requests of the step before are not counted.
-    if started_at is None or at < started_at + _READ_EVERY:
+    if started_at is None:
         return nothing
     before = nothing
     if stored.get("step") == _step_key(plan):
@@ -170,11 +174,11 @@ def _read(rollout: Rollout, plan: RolloutPlan, at: datetime) -> _Read:
             candidate_at=_time(stored["candidate_at"]),
             is_new=False,
         )
-    since = started_at + _READ_EVERY if before.until is None else before.until + _JUST_AFTER
-    return _advance(rollout, before, since)
+    since = started_at if before.until is None else before.until + _JUST_AFTER
+    return _advance(rollout, before, since, started_at=started_at)
 
 
-def _advance(rollout: Rollout, before: _Read, since: datetime) -> _Read:
+def _advance(rollout: Rollout, before: _Read, since: datetime, *, started_at: datetime) -> _Read:
     stable = _seen(rollout, rollout.stable_revision, since)
     candidate = _seen(rollout, rollout.candidate_revision, since)
     new = [seen.latest_at for seen in (stable, candidate) if seen.latest_at is not None]
@@ -187,6 +191,9 @@ def _advance(rollout: Rollout, before: _Read, since: datetime) -> _Read:
         limits=limits,
         stable=rollout_facts.facts_of(rollout, rollout.stable_revision, limits),
         candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, limits),
+        is_within_step=all(
+            seen.begins_at is None or seen.begins_at >= started_at for seen in (stable, candidate)
+        ),
     )
     return replace(
         before,
@@ -230,8 +237,8 @@ def _unknown(read: _Read, at: datetime) -> str:
     return ""
 
 
-def _share(weight: int, stable: int | None, candidate: int | None) -> dict[str, float]:
-    if candidate is None or stable is None or candidate + stable == 0:
+def _share(weight: int, stable: int, candidate: int) -> dict[str, float]:
+    if candidate + stable == 0:
         return {}
     band = evidence.band(weight=weight, n=candidate + stable)
     return {"observed": candidate / (candidate + stable), "low": band.low, "high": band.high}

@@ -46,6 +46,8 @@ class RequestCounts:
     duration_us: int = 0
     queue_us: int = 0
     busy_ms: int = 0
+    # The oldest reading that anything is counted from; earlier than asked for by up to an interval.
+    begins_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
         duration_us=counters.request_duration_us,
         queue_us=counters.queue_duration_us,
         busy_ms=sum(one.busy_ms for one in found),
+        begins_at=min((_begins_at(pod, since) for pod in pods), default=None),
     )
 
 
@@ -227,6 +230,11 @@ def _increases_since(pod: PodReadings, since: datetime) -> list[Increase]:
     if before:
         return increases([before[-1], *after], ready_at=None)
     return increases(after, ready_at=pod.ready_at)
+
+
+def _begins_at(pod: PodReadings, since: datetime) -> datetime:
+    before = [reading.at for reading in pod.readings if reading.at < since]
+    return before[-1] if before else pod.readings[0].at
 
 
 def _rate(seen: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
