@@ -1,0 +1,210 @@
+"""What single settings become on a cluster, in exact values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from deployments.domain import specs, written_kinds
+from deployments.domain.manifests import revision, routes
+from deployments.domain.manifests.parts import DIGEST_ANNOTATION, Manifest, Place, Served
+from tests.deployments.delivery.manifest_strategies import placed
+
+_PLACE = Place(
+    team="vision",
+    namespace="vision",
+    deployment="detector",
+    deployment_id=7,
+    is_local_cluster=False,
+    gateway_namespace="slipway-gateway",
+    gateway_name="slipway",
+    triton_image="triton:1",
+    storage_image="storage:1",
+    vllm_image="vllm:1",
+    prometheus_url="http://prometheus:9090",
+    cache_node_group="gpu",
+)
+_LLM = {"hugging_face_id": "org/model"}
+_QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
+
+
+def _made(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, Manifest]:
+    """The revision's own objects by kind."""
+    spec = specs.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib)
+    return {manifest["kind"]: manifest for manifest in revision.own(_PLACE, served)}
+
+
+@given(placed())
+def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
+    pair: tuple[Place, Served],
+) -> None:
+    workload, *others = revision.own(*pair)
+    kinds = {(one["apiVersion"], one["kind"]) for one in others}
+
+    assert (workload["apiVersion"], workload["kind"]) in written_kinds.WORKLOADS
+    assert kinds <= set(written_kinds.SATELLITES)
+    assert all(one["metadata"]["namespace"] == pair[0].namespace for one in [workload, *others])
+
+
+def test_plain_triton_rolls_without_a_gap_and_is_probed_by_the_size_of_its_model() -> None:
+    small = _made("triton", size_mib=100)["Deployment"]["spec"]
+    large = _made("triton", size_mib=100_000)["Deployment"]["spec"]
+    container = small["template"]["spec"]["containers"][0]
+    seconds = [
+        one["template"]["spec"]["containers"][0]["startupProbe"]["failureThreshold"] * 5
+        for one in (small, large)
+    ]
+
+    assert small["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/v2/health/ready", "port": 8080}
+    assert seconds == [185, 2180]
+    assert large["progressDeadlineSeconds"] == 20 * 60 + 180 + 2000
+
+
+def test_vllm_is_ready_when_it_names_its_models() -> None:
+    model = _made("kserve-vllm", llm=_LLM)["InferenceService"]["spec"]["predictor"]["model"]
+
+    assert model["readinessProbe"]["httpGet"]["path"] == "/v1/models"
+    assert model["startupProbe"]["failureThreshold"] * 5 == 1800
+    assert model["storageUri"] == "hf://org/model"
+    assert "--tensor-parallel-size=1" in model["args"]
+
+
+def test_several_nodes_are_workers_under_kserve_and_a_pipeline_under_its_llm_service() -> None:
+    sizes = {"tensor_parallel": 2, "nodes": 3}
+    kserve = _made("kserve-vllm", gpus=2, llm={"artifact": "pvc://weights/m", **sizes})
+    service = _made("llm-inference-service", gpus=2, llm={**_LLM, **sizes})
+    predictor = kserve["InferenceService"]["spec"]["predictor"]
+
+    assert predictor["workerSpec"]["pipelineParallelSize"] == 3
+    assert predictor["workerSpec"]["tensorParallelSize"] == 2
+    annotations = kserve["InferenceService"]["metadata"]["annotations"]
+    assert annotations["serving.kserve.io/autoscalerClass"] == "none"
+    assert service["LLMInferenceService"]["spec"]["parallelism"] == {"tensor": 2, "pipeline": 3}
+    assert "worker" in service["LLMInferenceService"]["spec"]
+
+
+def test_an_autoscaler_owns_the_number_of_replicas() -> None:
+    fixed = _made("triton", min_replicas=2, max_replicas=2)
+    scaled = _made("triton", min_replicas=2, max_replicas=4)
+
+    assert fixed["Deployment"]["spec"]["replicas"] == 2
+    assert "HorizontalPodAutoscaler" not in fixed
+    assert "replicas" not in scaled["Deployment"]["spec"]
+    autoscaler = scaled["HorizontalPodAutoscaler"]["spec"]
+    assert (autoscaler["minReplicas"], autoscaler["maxReplicas"]) == (2, 4)
+
+
+def test_keda_watches_queue_jobs_and_clock_and_may_go_to_zero() -> None:
+    scaling = {
+        "kind": "keda",
+        "metric": "queue",
+        "target": 3,
+        "can_scale_to_zero": True,
+        "cooldown_seconds": 900,
+        "sqs_queue_url": _QUEUE,
+        "office_hours": {"timezone": "Europe/Berlin", "start": "07:30", "end": "18:00"},
+    }
+    made = _made("kserve-triton", max_replicas=4, scaling=scaling)
+    spec = made["ScaledObject"]["spec"]
+    queue, jobs, hours = spec["triggers"]
+
+    annotations = made["InferenceService"]["metadata"]["annotations"]
+    assert annotations["serving.kserve.io/autoscalerClass"] == "external"
+    assert spec["scaleTargetRef"]["name"] == "detector-r1-predictor"
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (0, 4)
+    assert spec["cooldownPeriod"] == 900
+    assert queue["metadata"]["query"] == (
+        'sum(nv_inference_pending_request_count{namespace="vision",pod=~"detector-r1-.+"})'
+    )
+    assert (queue["metricType"], queue["metadata"]["threshold"]) == ("AverageValue", "3")
+    assert jobs["metadata"]["awsRegion"] == "eu-central-1"
+    assert jobs["authenticationRef"]["name"] == made["TriggerAuthentication"]["metadata"]["name"]
+    assert hours["metadata"] == {
+        "timezone": "Europe/Berlin",
+        "start": "30 7 * * 1-5",
+        "end": "0 18 * * 1-5",
+        "desiredReplicas": "1",
+    }
+
+
+def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> None:
+    scaling = {"kind": "knative", "can_scale_to_zero": True}
+    data: dict[str, Any] = {"max_replicas": 3, "scaling": scaling}
+    predictor = _made("kserve-triton", **data)["InferenceService"]["spec"]["predictor"]
+    spec = specs.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
+    route = routes.http_route(_PLACE, [routes.backend_for(1, spec, 100)])
+    backend = route["spec"]["rules"][0]["backendRefs"][0]
+
+    assert (predictor["minReplicas"], predictor["scaleMetric"]) == (0, "concurrency")
+    assert len(predictor["model"]["ports"]) == 1
+    assert "topologySpreadConstraints" not in predictor
+    assert "deploymentStrategy" not in predictor
+    assert backend["name"] == "detector-r1-predictor-00001"
+    headers = backend["filters"][0]["requestHeaderModifier"]["set"]
+    assert {one["name"]: one["value"] for one in headers} == {
+        "Knative-Serving-Namespace": "vision",
+        "Knative-Serving-Revision": "detector-r1-predictor-00001",
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "data", "service", "port"),
+    [
+        ("triton", {}, "detector-r1", 80),
+        ("kserve-triton", {}, "detector-r1-predictor", 80),
+        ("kserve-vllm", {"llm": _LLM}, "detector-r1-predictor", 80),
+        ("triton-vllm", {"llm": _LLM}, "detector-r1", 80),
+        ("llm-inference-service", {"llm": _LLM}, "detector-r1-kserve-workload-svc", 8000),
+        (
+            "kserve-triton",
+            {"components": {"transformer_image": "a/b:1"}},
+            "detector-r1-transformer",
+            80,
+        ),
+    ],
+)
+def test_the_route_leads_to_the_service_of_the_engine(
+    engine: str, data: dict[str, Any], service: str, port: int
+) -> None:
+    spec = specs.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+
+    route = routes.http_route(_PLACE, [routes.backend_for(1, spec, 100)])
+
+    backend = route["spec"]["rules"][0]["backendRefs"][0]
+    assert (backend["name"], backend["port"]) == (service, port)
+
+
+def test_spot_is_asked_of_karpenter_or_of_a_node_group_and_on_demand_is_never_spot() -> None:
+    def terms(capacity: str) -> Any:
+        made = _made("triton", placement={"capacity": capacity})["Deployment"]
+        affinity = made["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+    assert [term["matchExpressions"][0]["values"] for term in terms("spot")] == [["spot"], ["SPOT"]]
+    assert [one["operator"] for one in terms("on-demand")[0]["matchExpressions"]] == ["NotIn"] * 2
+
+
+def test_requests_come_from_the_gateway_and_metrics_from_anywhere() -> None:
+    spec = _made("triton")["NetworkPolicy"]["spec"]
+
+    assert spec["podSelector"] == {"matchLabels": {"slipway.dev/workload": "detector-r1"}}
+    sources = spec["ingress"][0]["from"]
+    assert sources[1]["namespaceSelector"]["matchLabels"] == {
+        "kubernetes.io/metadata.name": "slipway-gateway"
+    }
+    assert spec["ingress"][1] == {"ports": [{"port": 8002, "protocol": "TCP"}]}
+
+
+def test_a_change_of_the_autoscaler_alone_changes_the_digest_that_is_compared() -> None:
+    digests = {
+        _made("triton", max_replicas=most)["Deployment"]["metadata"]["annotations"][
+            DIGEST_ANNOTATION
+        ]
+        for most in (3, 4)
+    }
+
+    assert len(digests) == 2
