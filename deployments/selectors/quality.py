@@ -9,16 +9,18 @@ from typing import Any, Final
 
 from django.db.models import Max, QuerySet
 
-from deployments.domain import quality_guards
+from deployments.domain import quality_guards, signatures
 from deployments.domain.evidence import Guard, Verdict
 from deployments.domain.golden import ProbePurpose, ProbeVerdict
 from deployments.domain.quality import DEFAULT_LIMITS, Kind, Summary
-from deployments.domain.states import ChangeKind
+from deployments.domain.signatures import Signature
+from deployments.domain.states import ChangeKind, VersionState
 from deployments.models import (
     GoldenRequest,
     GoldenResult,
     GoldenRun,
     Model,
+    ModelVersion,
     QualityObservation,
     Revision,
     Rollout,
@@ -68,6 +70,13 @@ def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
     """Those that count now, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
+
+
+def signature_of(model: Model) -> Signature:
+    """Of the newest version that may be deployed; empty where there is none."""
+    rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
+    newest = rows.order_by("-number").first()
+    return signatures.from_json(newest.signature if newest else {})
 
 
 def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:

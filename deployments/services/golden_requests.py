@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from deployments.domain import golden, signatures
 from deployments.domain.problems import Rejected
 from deployments.domain.signatures import Signature
-from deployments.domain.states import VersionState
 from deployments.models import GoldenRequest, Model, ModelVersion
 from deployments.selectors import quality, registry
 from portal.accounts import policy
@@ -133,6 +132,5 @@ def _version_of(actor: User, model: Model, version_id: int | None) -> ModelVersi
 def _signature_of(model: Model, version: ModelVersion | None) -> Signature:
     """Of the version whose answer it is, else of the newest one that may be deployed."""
     if version is None:
-        rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
-        version = rows.order_by("-number").first()
-    return signatures.from_json(version.signature if version else {})
+        return quality.signature_of(model)
+    return signatures.from_json(version.signature)

@@ -9,6 +9,7 @@ from typing import Any
 
 from deployments.domain import golden, outputs
 from deployments.domain.evidence import Verdict
+from deployments.domain.signatures import Tensor
 from deployments.models import Deployment, GoldenRequest, GoldenResult, Model, Rollout
 from deployments.selectors import quality
 from deployments.selectors.quality import BeforeTrafficRow
@@ -17,6 +18,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 
+_UNKNOWN = (Tensor("…", "FP32", (1,)),)
 _STATES = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.NOT_ENOUGH: "waiting"}
 
 
@@ -103,14 +105,29 @@ def saving_context(
 
 
 def example_of(model: Model) -> str:
-    """What the form is prefilled with: the shape of a golden request, with nothing in it."""
-    tensor = {"name": "…", "datatype": "FP32", "shape": [1], "data": [0]}
-    document = {
-        "request": {"inputs": [tensor]},
-        "expected": {"outputs": [tensor]},
-        "tolerances": {"…": {"absolute": 0.0001, "relative": 0.001}},
+    """What the form is prefilled with: a golden request in the shape of the model's signature."""
+    signature = quality.signature_of(model)
+    inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
+    outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
+    numbers = [one["name"] for one in outputs_ if one["datatype"] in outputs.FLOATS]
+    parts = {
+        "request": {"inputs": inputs},
+        "expected": {"outputs": outputs_},
+        "tolerances": {name: {"absolute": 0.0001, "relative": 0.001} for name in numbers},
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    lines = (f'  "{name}": {json.dumps(part, ensure_ascii=False)}' for name, part in parts.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _example_tensor(tensor: Tensor) -> dict[str, Any]:
+    """Data is for the person to fill in."""
+    shape = [max(size, 1) for size in tensor.dims]
+    return {
+        "name": tensor.name,
+        "datatype": tensor.protocol_dtype,
+        "shape": shape,
+        "data": [],
+    }
 
 
 def _answer_line(row: BeforeTrafficRow) -> AnswerLine:
@@ -161,8 +178,10 @@ def _percent(ratio: float | None) -> float | None:
 def _disagreement(answered: int, differing: int) -> str:
     if not answered:
         return ""
-    rate = f"{differing / answered:.0%}"
-    return f"{differing} of {answered} requests are answered differently by stable ({rate})"
+    if not differing:
+        return f"Stable answers all {answered} alike"
+    rate = f"{100 * differing / answered:.0f} %"
+    return f"Stable answers {differing} of {answered} differently ({rate})"
 
 
 def _tolerance_words(row: GoldenRequest) -> list[str]:
@@ -171,6 +190,6 @@ def _tolerance_words(row: GoldenRequest) -> list[str]:
     for output in golden.expected_of(row.expected):
         allowed = outputs.tolerance_of(output, stated)
         exact = output.datatype not in outputs.FLOATS or allowed == outputs.EXACT
-        words = "exact" if exact else f"± {allowed.absolute:g} + {allowed.relative:.2%}"
+        words = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g} %"
         found.append(f"{output.name} {words}")
     return found

@@ -54,7 +54,7 @@ def test_an_answer_of_try_it_is_saved_and_listed_at_the_model(world: World) -> N
     text = saved.content.decode()
     assert "Golden request three dogs saved as no. 1." in text
     assert "detector:1" in text
-    assert "y ± 0.0001 + 0.10%" in text
+    assert "y ± 0.0001 + 0.1 %" in text
     assert GoldenRequest.objects.get().version == world.version1
 
 
@@ -160,7 +160,7 @@ def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: W
     found: dict[str, Any] = pages.before_traffic_context(rollout)
     text = " ".join(render_to_string("delivery/_before_traffic.html", found).split())
 
-    assert found["disagreement"] == "1 of 2 requests are answered differently by stable (50%)"
+    assert found["disagreement"] == "Stable answers 1 of 2 differently (50 %)"
     line = found["output_lines"][0]
     assert (line.name, line.differing, line.requests) == ("y", 1, 2)
     assert (line.largest_absolute, line.largest_relative_percent) == (0.5, 12.5)
