@@ -18,7 +18,13 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 
-ENGINE_NAMES = {specs.KSERVE_TRITON: "KServe Triton", specs.TRITON: "Triton"}
+ENGINE_NAMES = {
+    specs.KSERVE_TRITON: "KServe Triton",
+    specs.TRITON: "Triton",
+    specs.KSERVE_VLLM: "KServe vLLM",
+    specs.TRITON_VLLM: "Triton vLLM",
+    specs.LLM_SERVICE: "LLMInferenceService",
+}
 TABS = (
     ("deployment", "Overview"),
     ("rollout", "Rollout"),
