@@ -15,6 +15,7 @@ from deployments.services import (
     change_states,
     changes,
     desired,
+    rollout_telling,
     telling,
     timeline,
 )
@@ -151,4 +152,5 @@ def _start_rollout(change: ChangeRequest) -> None:
     )
     words = f"r{change.revision.number} is to replace r{deployment.stable_revision.number}"
     timeline.note_rollout(rollout=rollout, kind="started", message=words, actor=SYSTEM)
+    rollout_telling.started(rollout, words=words)
     wake("deployments.advance_rollout", rollout.pk)
