@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deployments.domain.sizing_needs import BITS
 from deployments.domain.states import ChangeState, DeploymentState, VersionState
 from portal import env
 
@@ -216,6 +217,7 @@ SPECTACULAR_SETTINGS = {
         "ChangeState": [state.value for state in ChangeState],
         "DeploymentState": [state.value for state in DeploymentState],
         "StepState": ["done", "current", "ahead"],
+        "NumberFormat": list(BITS),
     },
 }
 
