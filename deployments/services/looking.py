@@ -212,6 +212,8 @@ class Batch:
             job.pruned.append(f"{gone['kind']} {gone['metadata']['name']}")
 
     def _record(self, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
         for job in jobs:
             job.observation = explaining.explain(job.deployment, job.observation)
         looks = [Look(job.deployment, job.observation, job.refusals, job.found()) for job in jobs]

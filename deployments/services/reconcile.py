@@ -104,8 +104,8 @@ def _reconcile(ids: Collection[int]) -> ClusterError | None:
         for lease in held.values():
             _give_up(lease, error)
         return error
-    for deployment_id, error in batch.failures.items():
-        _give_up(held[deployment_id], error)
+    for deployment_id, failure in batch.failures.items():
+        _give_up(held[deployment_id], failure)
     _release(held, batch)
     # One deployment alone that fails says as much of its cluster as a listing does.
     return next(iter(batch.failures.values()), None) if len(held) == 1 else None
