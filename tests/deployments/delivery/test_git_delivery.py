@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,35 +20,9 @@ from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExpo
 from deployments.services import changes, delivery_doors, git_delivery, rollouts
 from deployments.services.git_delivery import GitDraft
 from fleet.models import Workload
-from portal.audit.models import AuditEvent
-from portal.core.errors import Forbidden, Invalid
 from tests.deployments.delivery.conftest import World
+from tests.deployments.gitops.operator import FOLDER, Operator
 from tests.deployments.gitops.server import TOKEN, USERNAME, GitServer, serving
-
-FOLDER = "platform/clusters/eks-test/vision"
-
-
-@dataclass
-class Operator:
-    """What Argo CD or Flux does: the cluster becomes what the branch says, with pruning."""
-
-    world: World
-    server: GitServer
-
-    def sync(self) -> None:
-        wanted = {}
-        for path, text in self.server.tree().items():
-            if path.startswith(f"{FOLDER}/") and not path.endswith("kustomization.yaml"):
-                item: dict[str, Any] = yaml.safe_load(text)
-                name = item["metadata"]["name"]
-                wanted[item["kind"], item["metadata"].get("namespace", ""), name] = item
-        cluster = self.world.cluster
-        for key in [key for key in cluster.objects if key not in wanted and key[0] != "Pod"]:
-            if key[0] != "Namespace":
-                del cluster.objects[key]
-        for item in wanted.values():
-            cluster.apply(item)
-        cluster.calls.clear()
 
 
 @pytest.fixture
@@ -316,58 +290,3 @@ def test_a_team_that_leaves_git_is_delivered_straight_again(
     assert ("apply", "InferenceService", "detector-r1") in world.cluster.calls
     assert not server.has_main
     assert delivery_doors.door_for(change.deployment) is None
-
-
-def test_only_platform_admins_choose(world: World, draft: GitDraft) -> None:
-    with pytest.raises(Forbidden):
-        git_delivery.choose(actor=world.lead, team=world.team, draft=draft)
-
-    assert not GitDelivery.objects.exists()
-    assert not AuditEvent.objects.filter(action="team.delivery_set").exists()
-
-
-def test_choosing_is_audited_once_and_names_no_token(
-    world: World, operator: Operator, draft: GitDraft
-) -> None:
-    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
-
-    event = AuditEvent.objects.get(action="team.delivery_set")
-    assert event.after["credential"] == "fleet-repo"
-    assert TOKEN not in str(event.after)
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"repository_url": "https://ana:pw@git.example/fleet.git"}, "repository_url"),
-        ({"repository_url": "http://git.example/fleet.git"}, "repository_url"),
-        ({"repository_url": "file:///etc"}, "repository_url"),
-        ({"repository_url": ""}, "repository_url"),
-        ({"branch": "../x"}, "branch"),
-        ({"path": "/etc"}, "path"),
-        ({"path": "a/../b"}, "path"),
-        ({"credential": "../secret"}, "credential"),
-    ],
-)
-def test_what_cannot_be_is_refused(
-    world: World, draft: GitDraft, changed: Mapping[str, Any], field: str
-) -> None:
-    with pytest.raises(Invalid) as caught:
-        git_delivery.choose(actor=world.admin, team=world.team, draft=replace(draft, **changed))
-
-    assert set(caught.value.fields) == {field}
-    assert not GitDelivery.objects.exists()
-
-
-def test_trying_says_where_the_branch_is_or_what_is_wrong(
-    world: World, operator: Operator, server: GitServer, draft: GitDraft
-) -> None:
-    server.push_by_hand("README.md", "ours")
-    head = server.git("rev-parse", "main")
-
-    good = git_delivery.try_out(actor=world.admin, team=world.team)
-    GitDelivery.objects.update(credential="gone")
-    bad = git_delivery.try_out(actor=world.admin, team=world.team)
-
-    assert (good.ok, good.words) == (True, f"main of {server.url} is at {head[:8]}.")
-    assert (bad.ok, bad.words) == (False, "The Git credential gone cannot be read.")

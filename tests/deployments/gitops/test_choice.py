@@ -1,0 +1,112 @@
+"""Choosing delivery through Git for a team, and trying the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from deployments.models import GitDelivery
+from deployments.services import git_delivery
+from deployments.services.git_delivery import GitDraft
+from portal.accounts.models import Team, User
+from portal.audit.models import AuditEvent
+from portal.core.errors import Forbidden, Invalid
+from tests.deployments.gitops.server import TOKEN, USERNAME, GitServer, serving
+from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    made: Team = TeamFactory(slug="vision")
+    return made
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    made: User = UserFactory(is_platform_admin=True)
+    return made
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    with serving(tmp_path) as found:
+        (tmp_path / "tokens").mkdir()
+        (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
+        with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
+            yield found
+
+
+@pytest.fixture
+def draft(server: GitServer) -> GitDraft:
+    return GitDraft(
+        is_enabled=True, repository_url=server.url, username=USERNAME, credential="fleet-repo"
+    )
+
+
+@pytest.fixture
+def chosen(admin: User, team: Team, draft: GitDraft) -> None:
+    git_delivery.choose(actor=admin, team=team, draft=draft)
+
+
+def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
+    lead = MembershipFactory(team=team, role="lead").user
+
+    with pytest.raises(Forbidden):
+        git_delivery.choose(actor=lead, team=team, draft=draft)
+
+    assert not GitDelivery.objects.exists()
+    assert not AuditEvent.objects.filter(action="team.delivery_set").exists()
+
+
+def test_choosing_is_audited_once_and_names_no_token(
+    admin: User, team: Team, chosen: None, draft: GitDraft
+) -> None:
+    git_delivery.choose(actor=admin, team=team, draft=draft)
+
+    event = AuditEvent.objects.get(action="team.delivery_set")
+    assert event.after["credential"] == "fleet-repo"
+    assert TOKEN not in str(event.after)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"repository_url": "https://ana:pw@git.example/fleet.git"}, "repository_url"),
+        ({"repository_url": "http://git.example/fleet.git"}, "repository_url"),
+        ({"repository_url": "file:///etc"}, "repository_url"),
+        ({"repository_url": ""}, "repository_url"),
+        ({"branch": "../x"}, "branch"),
+        ({"path": "/etc"}, "path"),
+        ({"path": "a/../b"}, "path"),
+        ({"credential": "../secret"}, "credential"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    admin: User, team: Team, draft: GitDraft, changed: Mapping[str, Any], field: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        git_delivery.choose(actor=admin, team=team, draft=replace(draft, **changed))
+
+    assert set(caught.value.fields) == {field}
+    assert not GitDelivery.objects.exists()
+
+
+def test_trying_says_where_the_branch_is_or_what_is_wrong(
+    admin: User, team: Team, chosen: None, server: GitServer, draft: GitDraft
+) -> None:
+    server.push_by_hand("README.md", "ours")
+    head = server.git("rev-parse", "main")
+
+    good = git_delivery.try_out(actor=admin, team=team)
+    GitDelivery.objects.update(credential="gone")
+    bad = git_delivery.try_out(actor=admin, team=team)
+
+    assert (good.ok, good.words) == (True, f"main of {server.url} is at {head[:8]}.")
+    assert (bad.ok, bad.words) == (False, "The Git credential gone cannot be read.")
