@@ -20,7 +20,7 @@ from onnx import TensorProto, helper
 
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import RolloutPhase, VersionState
-from deployments.models import Deployment, Model, ModelVersion, Rollout
+from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
 from deployments.selectors import deployments as deployment_selectors
 from deployments.selectors import quality
 from deployments.services import (
@@ -31,6 +31,7 @@ from deployments.services import (
     reconcile,
     rollout_steps,
     rollouts,
+    stopping,
     trials,
 )
 from deployments.services.preflight import DeployDraft
@@ -212,6 +213,23 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         # Once: it costs two more starts of Triton.
         _a_drifting_candidate_is_stopped_before_traffic(member, lead, deployment, two, state)
 
+    if engine == "triton":
+        scale = changes.request_scale(
+            actor=member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
+        )
+        changes.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
+        _until(lambda: _state_of(scale) == "done", state)
+        assert _answers(url, 20)[2.0] == 20
+
+        stopping.stop(actor=member, deployment_id=deployment.pk)
+        _until(lambda: state().startswith("stopped"), state)
+        assert httpx.get(f"{url}/v2/health/ready").status_code == 404
+
+        start = changes.request_start(actor=member, deployment_id=deployment.pk)
+        changes.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
+        _until(lambda: _state_of(start) == "done", state)
+        _until(lambda: _answers(url, 5)[2.0] == 5, state, 20)
+
     retire = changes.request_retire(actor=member, deployment_id=deployment.pk)
     changes.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
     _until(lambda: state().startswith("retired"), state)
@@ -257,6 +275,11 @@ def _a_drifting_candidate_is_stopped_before_traffic(
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )
     assert found.rows[0].against_stable[0]["largest_absolute"] == 1.0
+
+
+def _state_of(change: ChangeRequest) -> str:
+    change.refresh_from_db()
+    return change.state
 
 
 def _running_since() -> Any:

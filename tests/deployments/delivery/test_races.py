@@ -10,7 +10,8 @@ from django.db import connection
 
 from deployments.domain.states import ChangeState
 from deployments.models import Approval, ChangeRequest, Deployment, Rollout
-from deployments.services import applying, changes, reconcile, rollout_steps, rollouts
+from deployments.services import applying, changes, policies, reconcile, rollout_steps, rollouts
+from deployments.services.policies import RuleDraft
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
 from tests.deployments.delivery import canaries
@@ -145,3 +146,44 @@ def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back
     assert Rollout.objects.get().phase == "aborting"
     assert not AuditEvent.objects.filter(action="rollout.promoted").exists()
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+
+
+def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
+    transactional_db: None, world: World
+) -> None:
+    policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    def approve(who: str) -> object:
+        return changes.approve(
+            actor=getattr(world, who),
+            change_id=change.pk,
+            evidence_hash=change.evidence_hash,
+        )
+
+    results = at_once(lambda: approve("lead"), lambda: approve("lead2"))
+
+    change.refresh_from_db()
+    assert not [one for one in results if isinstance(one, Conflict)]
+    assert change.state == ChangeState.APPROVED
+    assert Approval.objects.filter(void_reason="").count() == 2
+    assert AuditEvent.objects.filter(action="change.approved").count() == 1
+
+
+def test_an_approval_while_a_rule_is_made_never_runs_without_that_rule(
+    transactional_db: None, world: World
+) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft())
+
+    at_once(
+        lambda: changes.approve(
+            actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
+        ),
+        lambda: policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2)),
+    )
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert world.cluster.writes == []
+    assert not Approval.objects.filter(is_approved=True, void_reason="").exists()

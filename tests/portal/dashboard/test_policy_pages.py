@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview
+from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview, Revision
 from deployments.services import changes, emergencies, policies, stopping
 from deployments.services.policies import RuleDraft
 from portal.accounts.models import Delegation, User
@@ -214,3 +214,25 @@ def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> No
     stopping.stop(actor=world.member, deployment_id=change.deployment_id)
 
     assert EmergencyReview.objects.get().closed_at is None
+
+
+def test_any_revision_is_one_click_away(world: World, signed_in: SignIn) -> None:
+    deployment = world.serving()
+    first = deployment.stable_revision
+    second = Revision.objects.create(
+        deployment=deployment,
+        number=2,
+        version=world.version2,
+        spec=first.spec,
+        created_by=world.member,
+        created_at=world.clock.at,
+    )
+    client = signed_in(world.member)
+    page = client.get(f"{ONE}/revisions").content.decode()
+    assert 'form="roll-back-2"' in page
+    assert 'form="roll-back-1"' not in page
+
+    client.post(f"{ONE}/roll-back", {"revision": "2"})
+
+    change = ChangeRequest.objects.get(kind="roll_back")
+    assert (change.state, change.revision.version) == ("submitted", second.version)
