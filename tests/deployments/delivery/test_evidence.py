@@ -474,3 +474,26 @@ def test_a_reading_makes_the_rollouts_of_its_cluster_due(world: World) -> None:
     hearing.on_readings({world.cluster_id})
 
     assert Rollout.objects.get().next_check_at == world.clock.at
+
+
+def test_what_was_sent_before_the_step_counts_for_its_guards_but_not_for_its_split(
+    world: World,
+) -> None:
+    deployment, rollout = start(world)
+    world.clock.move(-4)
+    send(world, "detector-r1", 100)
+    send(world, "detector-r2", 0)
+    world.clock.move(7)
+    send(world, "detector-r1", 100)
+    send(world, "detector-r2", 20)
+    world.look(deployment)
+    shown = view(world, rollout)
+    assert (shown.candidate_requests, shown.observed_share) == (20, None)
+    world.clock.move(5)
+    send(world, "detector-r1", 90)
+    send(world, "detector-r2", 10)
+
+    world.look(deployment)
+
+    shown = view(world, rollout)
+    assert (shown.candidate_requests, shown.observed_share) == (30, 0.1)
