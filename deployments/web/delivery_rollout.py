@@ -165,8 +165,15 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
             words = "no soak"
         needs = _who_promotes(step) if step.state == "ahead" else ""
         if step.state == "ahead" and view.is_final:
-            words, needs = "not reached", ""
+            return _not_passed(step, view)
     return StepItem(step, _TONES[step.state], words, needs)
+
+
+def _not_passed(step: StepView, view: RolloutView) -> StepItem:
+    is_here = step.index == view.rollout.step_index and bool(view.guards)
+    if is_here:
+        return StepItem(step, "failed", "stopped here", "")
+    return StepItem(step, "", "not reached", "")
 
 
 def _who_promotes(step: StepView) -> str:

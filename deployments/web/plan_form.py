@@ -24,7 +24,7 @@ DEFAULT_STEPS: Final = tuple(
 _COLUMNS: Final = (
     ("weight", "weight", "Share of requests", "%", 1),
     ("soak", "soak_seconds", "Soak", "s", 0),
-    ("requests", "min_requests", "At least", "requests", 0),
+    ("requests", "min_requests", "Requests", "≥", 0),
     ("deadline", "deadline_seconds", "Abort after", "s", 60),
 )
 KIND_WORDS: Final = (

@@ -63,7 +63,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
                 marks,
                 None if errors is None else 100 * errors,
             ),
-            errors_words,
+            errors_words if errors is not None else "",
         ),
         (
             "requests",

@@ -12,6 +12,7 @@ from deployments.domain import evidence, rollout_plans
 from deployments.domain.evidence import Guard
 from deployments.domain.states import RolloutPhase
 from deployments.models import Revision, Rollout
+from deployments.selectors import rollouts
 from deployments.selectors.rollouts import RolloutView
 from fleet.selectors import serving_now
 from fleet.selectors.serving_now import WorkloadKey
@@ -90,7 +91,7 @@ def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
     return Outcome(
         tone="bad",
         title="Why it stopped",
-        words=f"{_sentence(found.phase_reason)} {after}",
+        words=f"{_reason_of(found)} {after}",
         guards=failed,
         next_text="Request another canary" if is_over else "",
         next_url=reverse("request-canary", args=place) if is_over else "",
@@ -113,6 +114,16 @@ def _completed(found: Rollout) -> Outcome:
         if is_still
         else "",
     )
+
+
+def _reason_of(found: Rollout) -> str:
+    """What was said when it began to stop, and who said it."""
+    event = rollouts.events_of(found).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
+    if event is None:
+        return _sentence(found.phase_reason)
+    who = f"by {event.actor_name}" if event.actor_name else "by itself"
+    head, colon, rest = event.message.partition(": ")
+    return _sentence(f"{head} {who}{colon}{rest}")
 
 
 def _key(found: Rollout, revision: Revision) -> WorkloadKey:

@@ -263,7 +263,12 @@ def _ordered(names: Sequence[str]) -> list[str]:
 
 
 def _colours(names: Sequence[str]) -> list[str]:
-    own = {"stable": "var(--stable)", "candidate": "var(--candidate)", IDLE: _IDLE_COLOUR}
+    own = {
+        "stable": "var(--stable)",
+        "candidate": "var(--candidate)",
+        "requested": "var(--text-3)",
+        IDLE: _IDLE_COLOUR,
+    }
     return [own.get(name, _SERIES[i % len(_SERIES)]) for i, name in enumerate(names)]
 
 
