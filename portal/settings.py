@@ -7,8 +7,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deployments.domain.approvals import ApproverRole
+from deployments.domain.evidence import Verdict
+from deployments.domain.quality import Kind as ObservationKind
+from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.sizing_needs import BITS
-from deployments.domain.states import ChangeState, DeploymentState, VersionState
+from deployments.domain.spec_parts import SCALING_KINDS
+from deployments.domain.states import (
+    ChangeKind,
+    ChangeState,
+    DeploymentState,
+    Environment,
+    VersionState,
+)
 from portal import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -218,6 +229,14 @@ SPECTACULAR_SETTINGS = {
         "DeploymentState": [state.value for state in DeploymentState],
         "StepState": ["done", "current", "ahead"],
         "NumberFormat": list(BITS),
+        "ChangeKind": [kind.value for kind in ChangeKind],
+        "Environment": [one.value for one in Environment],
+        "Verdict": [verdict.value for verdict in Verdict],
+        "MemberRole": "portal.accounts.models.Role",
+        "ApproverRole": [role.value for role in ApproverRole],
+        "ObservationKind": [kind.value for kind in ObservationKind],
+        "PlanKind": [kind.value for kind in PlanKind],
+        "ScalingKind": list(SCALING_KINDS),
     },
 }
 

@@ -37,7 +37,7 @@ class EmergencyReviewSerializer(Shape):
     reason = serializers.CharField()
     opened_at = serializers.DateTimeField()
     due_at = serializers.DateTimeField()
-    closed_by = serializers.CharField(source="closed_by.username", default=None)
+    closed_by = serializers.CharField(source="closed_by.username", default=None, allow_null=True)
     closed_at = serializers.DateTimeField(allow_null=True)
     finding = serializers.CharField()
 

@@ -205,7 +205,10 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
     user = serializers.CharField(source="user.username")
     as_role = serializers.CharField(help_text="lead, admin, delegate or named")
     stands_for = serializers.CharField(
-        source="stands_for.username", default=None, help_text="the lead of a delegate"
+        source="stands_for.username",
+        default=None,
+        allow_null=True,
+        help_text="the lead of a delegate",
     )
 
     class Meta:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState, DriftPolicy, Environment
+from deployments.domain.states import (
+    ChangeKind,
+    ChangeState,
+    DeploymentState,
+    DriftPolicy,
+    Environment,
+)
 from deployments.models.registry import ModelVersion
 from portal.accounts.models import Team
 from portal.core.leases import Leased

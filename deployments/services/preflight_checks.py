@@ -115,15 +115,6 @@ def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
     return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
 
 
-def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
-    """Only what this model cannot use is told."""
-    problem = triton_config.problem_with(signatures.from_json(version.signature), spec)
-    if not problem or spec.engine in LLM_ENGINES:
-        return []
-    words, _, fix = problem.partition(": ")
-    return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
-
-
 def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShare]) -> Check:
     """An estimate that is too large is told; only a measurement refuses."""
     share = costing.share_for(list(shares), spec)

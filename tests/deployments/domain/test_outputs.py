@@ -108,6 +108,8 @@ def test_what_is_no_output_is_refused(row: dict[str, object]) -> None:
 
 
 def test_cosine_distance_is_zero_for_one_direction_and_none_without_any() -> None:
-    assert outputs.cosine_distance(scores(1.0, 2.0), scores(2.0, 4.0)) == pytest.approx(0, abs=1e-12)
+    assert outputs.cosine_distance(scores(1.0, 2.0), scores(2.0, 4.0)) == pytest.approx(
+        0, abs=1e-12
+    )
     assert outputs.cosine_distance(scores(1.0, 0.0), scores(0.0, 1.0)) == 1.0
     assert outputs.cosine_distance(scores(0.0, 0.0), scores(0.0, 1.0)) is None

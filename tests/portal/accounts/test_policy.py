@@ -20,6 +20,7 @@ TABLE = {
     Action.STOP: "member lead admin",
     Action.MOVE_ALIAS: "member lead admin",
     Action.APPROVE: "lead admin",
+    Action.BREAK_GLASS: "lead admin",
     Action.PROMOTE: "lead admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",

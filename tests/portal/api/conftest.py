@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
-from deployments.services import changes, golden_requests, policies
+from deployments.services import changes, golden_requests, policies, rollout_templates
 from deployments.services.policies import RuleDraft
 from portal.accounts import tokens
 from portal.core import clock
@@ -58,6 +58,9 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         request={"inputs": [{**output, "name": "x"}]},
         expected=[output],
     )
+    template = rollout_templates.save(
+        actor=world.member, team=world.team, name="usual", steps=STEPS, plan={}
+    )
     names = {
         "slug": "vision",
         "team": "vision",
@@ -70,6 +73,7 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         "deployment_id": deployment.pk,
         "change_id": change.pk,
         "rollout_id": Rollout.objects.get().pk,
+        "template_id": template.pk,
         "rule_id": rule.pk,
         "review_id": review.pk,
         "token_id": token.row.pk,

@@ -84,6 +84,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
     "post approval-rules": {"name": "two", "needed": 2},
     "put approval-rules/{rule_id}": {"name": "two", "needed": 2},
+    "post teams/{slug}/rollout-templates": {"name": "careful", "steps": STEPS},
     "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},
 }

@@ -1,0 +1,143 @@
+"""Canaries under load, with real Triton and Envoy: a good one, and five that must be stopped or kept.
+
+- v2 is good: a lead promotes it 5 -> 25 -> 50 -> 100 %, and a second one is aborted by hand at 25 %;
+  the observed share is inside its band at every click, and no request of at least 20,000 fails.
+- v3 errs on 3 % of requests, v4 is 40 % slower: each is aborted by itself.
+- v5 gets a handful of requests: neither promoted nor aborted, and says why.
+- v6 drifts in its outputs: stopped.
+- v7 fails every request: how long after its first failure the last one came, against one
+  analysis interval + 2 s. That is the value of this benchmark.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from tests.benchmarks.result import Result
+from tests.e2e.canaries import Scene, is_share_inside_band
+from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.rest import Person
+from tests.fixtures.onnx_models import Kind
+
+LEAST_REQUESTS: Final = 20_000
+RATE: Final = 150.0
+# Metrics are polled every 5 s, and each poll is followed by an analysis.
+ANALYSIS_SECONDS: Final = 5.0
+BOUND_SECONDS: Final = ANALYSIS_SECONDS + 2
+STABLE: Final = Kind(rounds=40)
+_SLOW_ROUNDS: Final = 100
+
+
+def steps(*weights: int, min_requests: int = 100) -> list[dict[str, Any]]:
+    return [{"weight": w, "soak_seconds": 5, "min_requests": min_requests} for w in weights]
+
+
+def promote_a_good_one(scene: Scene) -> None:
+    """Raises AssertionError for one request that fails at any time."""
+    good = scene.upload("good", Kind(rounds=STABLE.rounds, note="v2"))
+    other = scene.upload("good-too", Kind(rounds=STABLE.rounds, note="v2b"))
+    with scene.load(RATE) as load:
+        rollout_id = scene.start(good, steps(5, 25, 50))
+        for shown in scene.promote_through(rollout_id, [5, 25, 50]):
+            share = shown["observed_share"]
+            band = f"{shown['share_low']:.1%} to {shown['share_high']:.1%}"
+            print(f"  {shown['requested_weight']:>3} % asked, {share:.1%} observed, band {band}")
+            assert is_share_inside_band(shown), shown
+        aborted = scene.start(other, steps(25))
+        scene.wait_until_promotable(aborted, 25)
+        scene.abort(aborted, "tried by the benchmark")
+        scene.wait_for_phase(aborted, "aborted")
+        wait_for(
+            f"{LEAST_REQUESTS} requests",
+            lambda: load.counted.sent >= LEAST_REQUESTS,
+            seconds=600,
+        )
+    print(f"  v2 promoted, v2b aborted by hand: {load.counted.sent:,} requests sent,")
+    print(f"  {load.counted.answered:,} answered, failures {dict(load.counted.failures)}")
+    assert load.counted.failed == 0
+    assert load.counted.answered == load.counted.sent
+
+
+def stop_by_itself(
+    scene: Scene, name: str, kind: Kind, *, rate: float, marked_share: float = 0.0
+) -> None:
+    version = scene.upload(name, kind)
+    with scene.load(rate, marked_share=marked_share):
+        rollout_id = scene.start(version, steps(25, min_requests=2_000))
+        scene.wait_for_phase(rollout_id, "running")
+        seconds = scene.seconds_until_aborted(rollout_id)
+        ended = scene.wait_for_phase(rollout_id, "aborted")
+    print(f"  {name}: aborted by itself after {seconds:.1f} s: {ended['phase_reason']}")
+
+
+def keep_a_starved_one(scene: Scene) -> None:
+    version = scene.upload("starved", Kind(rounds=STABLE.rounds, note="v5"))
+    rollout_id = scene.start(version, steps(50))
+    scene.wait_for_phase(rollout_id, "running")
+    with scene.load(0.2):
+        time.sleep(45)
+    shown = scene.look(rollout_id)
+    print(f"  starved: {shown['phase']}, {shown['promotable_reason']}")
+    assert shown["phase"] == "running"
+    assert not shown["is_promotable"]
+    scene.abort(rollout_id, "the benchmark goes on")
+    scene.wait_for_phase(rollout_id, "aborted")
+
+
+def stop_before_traffic(scene: Scene) -> None:
+    scene.save_golden_request()
+    version = scene.upload("drifting", Kind(rounds=STABLE.rounds, drift=0.2, note="v6"))
+    with scene.load(20) as load:
+        ended = scene.wait_for_phase(scene.start(version, steps(25)), "aborted", seconds=180)
+    print(f"  drifting: stopped before traffic: {ended['phase_reason']}")
+    assert ended["candidate_requests"] in {None, 0}
+    assert load.counted.failed == 0
+
+
+def seconds_of_failures(scene: Scene) -> float:
+    """From the first failed request to the last one, of a candidate that fails all of them."""
+    version = scene.upload("broken", Kind(rounds=STABLE.rounds, fails_on_mark=True, note="v7"))
+    with scene.load(50, marked_share=1.0) as load:
+        rollout_id = scene.start(version, steps(25))
+        scene.wait_for_phase(rollout_id, "aborted", seconds=180)
+        last = load.counted.last_failure_at
+        assert load.counted.first_failure_at
+        assert last
+    return last - load.counted.first_failure_at
+
+
+def main() -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        demo = DemoProcess(Path(folder) / "var")
+        demo.start()
+        try:
+            people = Person(demo, "member"), Person(demo, "lead")
+            value = _run(lambda name: Scene(demo, *people, Path(folder), name))
+        finally:
+            demo.stop()
+    return Result("rollout", round(value, 2), BOUND_SECONDS, "s")
+
+
+def _run(scene_named: Callable[[str], Scene]) -> float:
+    scene = scene_named("canary")
+    scene.begin(STABLE)
+    promote_a_good_one(scene)
+    stop_by_itself(
+        scene,
+        "errs-on-3-percent",
+        Kind(rounds=40, fails_on_mark=True),
+        rate=RATE,
+        marked_share=0.03,
+    )
+    keep_a_starved_one(scene)
+    value = seconds_of_failures(scene)
+    stop_before_traffic(scene)
+    slow = scene_named("slow")
+    slow.begin(Kind(rounds=_SLOW_ROUNDS))
+    kind = Kind(rounds=int(_SLOW_ROUNDS * 1.4) + 10, note="v4")
+    stop_by_itself(slow, "40-percent-slower", kind, rate=40)
+    return value

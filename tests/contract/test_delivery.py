@@ -1,0 +1,127 @@
+"""What keeps a deployment true, against a real API server: watching, pruning, edits, logs, batches."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from deployments.domain import edits
+from deployments.domain.manifests import revision
+from deployments.domain.manifests.parts import DEPLOYMENT_ID_LABEL, Manifest, Place
+from deployments.domain.specs import TRITON
+from fleet.domain import kinds
+from fleet.domain.cluster_errors import ObjectNotFound, WatchExpired
+from fleet.services import clients, objects
+from fleet.services.objects import Group
+from tests.contract.conftest import served
+
+SERVICES = [("v1", "Service"), ("policy/v1", "PodDisruptionBudget")]
+
+
+def _service(place: Place, name: str, deployment: str = "4711") -> Manifest:
+    manifest = next(one for one in revision.own(place, served(TRITON)) if one["kind"] == "Service")
+    labels = {**manifest["metadata"]["labels"], DEPLOYMENT_ID_LABEL: deployment}
+    return {**manifest, "metadata": {**manifest["metadata"], "name": name, "labels": labels}}
+
+
+def test_a_change_is_told_to_a_watch_that_began_before_it(cluster_id: int, place: Place) -> None:
+    client = clients.client_for(cluster_id)
+    kind = client.resource_type("v1", "Service")
+    version = client.list_all(kind).resource_version
+    manifest = _service(place, "watched")
+    later = threading.Timer(0.2, lambda: client.apply(manifest))
+    later.start()
+
+    seen = [
+        event.object["metadata"]["name"]
+        for event in client.watch(kind, resource_version=version, seconds=5)
+        if event.type == "ADDED" and event.object["metadata"]["namespace"] == place.namespace
+    ]
+    later.join()
+
+    assert seen == ["watched"]
+
+
+def test_a_version_from_before_all_memory_is_expired(cluster_id: int) -> None:
+    client = clients.client_for(cluster_id)
+    items = client.list_all(kinds.NODE)
+    if not items.resource_version.isdecimal() or int(items.resource_version) < 10_000_000:
+        with pytest.raises(WatchExpired):
+            list(client.watch(kinds.NODE, resource_version="99999999999", seconds=1))
+        return
+    pytest.skip("the cluster's versions leave no number that is surely unknown")
+
+
+def test_of_several_groups_one_that_is_refused_leaves_the_others(
+    cluster_id: int, place: Place
+) -> None:
+    good, bad = _service(place, "good"), _service(place, "bad")
+    bad = {**bad, "spec": {**bad["spec"], "portz": []}}
+
+    one, two = objects.apply_groups(cluster_id=cluster_id, groups=[Group([bad]), Group([good])])
+
+    assert isinstance(one, Exception)
+    assert "portz" in str(one)
+    assert [item["metadata"]["name"] for item in two] == ["good"]
+
+
+def test_several_deployments_are_listed_at_once_and_no_others(
+    cluster_id: int, place: Place
+) -> None:
+    mine = [_service(place, "a", "1"), _service(place, "b", "2"), _service(place, "c", "3")]
+    objects.apply(cluster_id=cluster_id, manifests=mine)
+
+    services, budgets = objects.list_several(
+        cluster_id=cluster_id,
+        kinds=SERVICES,
+        namespace=place.namespace,
+        labels={DEPLOYMENT_ID_LABEL: ["1", "3"]},
+    )
+
+    assert sorted(item["metadata"]["name"] for item in services) == ["a", "c"]
+    assert budgets == []
+
+
+def test_a_kind_that_the_cluster_lacks_holds_nothing(cluster_id: int, place: Place) -> None:
+    (found,) = objects.list_several(
+        cluster_id=cluster_id,
+        kinds=[("nowhere.slipway.dev/v1", "Nothing")],
+        namespace=place.namespace,
+        labels={},
+    )
+
+    assert found == []
+
+
+def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
+    cluster_id: int, place: Place
+) -> None:
+    manifest = _service(place, "edited")
+    (made,) = objects.apply(cluster_id=cluster_id, manifests=[manifest])
+    assert edits.find(manifest, made) == []
+    theirs = {**manifest, "spec": {"selector": {"slipway.dev/workload": "theirs"}}}
+    clients.client_for(cluster_id).merge_patch(
+        kinds.ResourceType("v1", "Service", "services"), place.namespace, "edited", theirs
+    )
+
+    live = objects.get(
+        cluster_id=cluster_id,
+        api_version="v1",
+        kind="Service",
+        namespace=place.namespace,
+        name="edited",
+    )
+    assert live is not None
+    assert live["spec"]["selector"] == {"slipway.dev/workload": "theirs"}
+    (healed,) = objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
+
+    assert edits.find(manifest, healed) == []
+    assert healed["spec"]["selector"] == manifest["spec"]["selector"]
+
+
+def test_the_log_of_a_pod_that_is_not_there_is_not_found(cluster_id: int, place: Place) -> None:
+    with pytest.raises(ObjectNotFound):
+        objects.pod_log(
+            cluster_id=cluster_id, namespace=place.namespace, pod="nobody", tail_lines=5
+        )

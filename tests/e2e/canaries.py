@@ -1,0 +1,130 @@
+"""Canaries of real models on the running demo, driven as a lead drives them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.rest import Person
+from tests.fixtures import onnx_models
+from tests.fixtures.load import Load, body_of
+from tests.fixtures.onnx_models import Kind
+
+MODEL = "canary"
+
+
+@dataclass(slots=True)
+class Scene:
+    """One deployment whose candidates come and go, and people who decide about them."""
+
+    demo: DemoProcess
+    member: Person
+    lead: Person
+    folder: Path
+    name: str = "canary"
+    deployment: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self, kind: Kind) -> None:
+        """The stable revision, ready."""
+        change = self.member.request_deployment(self.upload("stable", kind), self.name)
+        self.lead.approve(change)
+        self.deployment = self.member.wait_until_ready(change["deployment_id"])
+
+    def upload(self, name: str, kind: Kind) -> dict[str, Any]:
+        file = onnx_models.write(self.folder / f"{name}.onnx", kind)
+        return self.member.upload(MODEL, file)
+
+    def save_golden_request(self) -> None:
+        """One request with the answer that the stable revision gives to it now."""
+        request = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
+        url = f"{self.deployment['url']}/v2/models/{MODEL}/infer"
+        answer = httpx.post(url, json=request).raise_for_status().json()
+        body = {"name": "quarters", "request": request, "expected": answer["outputs"]}
+        self.member.post(f"models/vision/{MODEL}/golden-requests", body)
+
+    def load(self, rate: float, *, marked_share: float = 0.0) -> Load:
+        return Load(
+            self.deployment["url"],
+            MODEL,
+            rate=rate,
+            width=onnx_models.WIDTH,
+            marked_share=marked_share,
+        )
+
+    def start(self, version: dict[str, Any], steps: list[dict[str, Any]], **plan: Any) -> int:
+        """Ask for a canary, approve it, and return the rollout's number."""
+        body = {"kind": "canary", "version_id": version["id"], "steps": steps}
+        body |= {"plan": plan} if plan else {}
+        change = self.member.post(f"deployments/{self.deployment['id']}/changes", body)
+        self.lead.approve(change)
+
+        def opened() -> int | None:
+            found = self.member.get(f"deployments/{self.deployment['id']}")["rollout_id"]
+            return int(found) if found else None
+
+        return wait_for("open rollout", opened)
+
+    def look(self, rollout_id: int) -> dict[str, Any]:
+        return dict(self.lead.get(f"rollouts/{rollout_id}"))
+
+    def wait_for_phase(
+        self, rollout_id: int, phase: str, *, seconds: float = 120
+    ) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            rollout = self.look(rollout_id)
+            is_other_end = rollout["is_final"] and rollout["phase"] != phase
+            assert not is_other_end, f"{rollout['phase']}: {rollout['phase_reason']}"
+            return rollout if rollout["phase"] == phase else None
+
+        return wait_for(f"rollout {phase}", reached, seconds=seconds)
+
+    def wait_until_promotable(
+        self, rollout_id: int, weight: int, *, seconds: float = 180
+    ) -> dict[str, Any]:
+        """The step with this weight, its soak done and every guard passed."""
+
+        def is_promotable() -> dict[str, Any] | None:
+            rollout = self.look(rollout_id)
+            assert not rollout["is_final"], f"{rollout['phase']}: {rollout['phase_reason']}"
+            is_there = rollout["observed_weight"] == weight and rollout["is_promotable"]
+            return rollout if is_there else None
+
+        return wait_for(f"promotable step of {weight} %", is_promotable, seconds=seconds)
+
+    def promote(self, rollout: dict[str, Any], *, fully: bool = False) -> None:
+        action = "promote-fully" if fully else "promote"
+        body = {"evidence_hash": rollout["evidence_hash"]}
+        self.lead.post(f"rollouts/{rollout['id']}/{action}", body)
+
+    def abort(self, rollout_id: int, reason: str) -> None:
+        self.member.post(f"rollouts/{rollout_id}/abort", {"reason": reason})
+
+    def promote_through(self, rollout_id: int, weights: list[int]) -> list[dict[str, Any]]:
+        """Every step by the lead's click and then fully; what stood on the screen at each click."""
+        seen = []
+        for number, weight in enumerate(weights):
+            shown = self.wait_until_promotable(rollout_id, weight)
+            seen.append(shown)
+            self.promote(shown, fully=number == len(weights) - 1)
+        self.wait_for_phase(rollout_id, "completed", seconds=180)
+        return seen
+
+    def seconds_until_aborted(self, rollout_id: int) -> float:
+        """From now until the route sends the candidate nothing any more."""
+        began = time.monotonic()
+
+        def is_away() -> bool:
+            rollout = self.look(rollout_id)
+            return rollout["phase"] in {"aborting", "aborted"} and not rollout["requested_weight"]
+
+        wait_for("abort by itself", is_away, seconds=180)
+        return time.monotonic() - began
+
+
+def is_share_inside_band(rollout: dict[str, Any]) -> bool:
+    return bool(rollout["share_low"] <= rollout["observed_share"] <= rollout["share_high"])
