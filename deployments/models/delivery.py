@@ -138,6 +138,8 @@ class ChangeRequest(Leased):
     plan = models.JSONField(default=dict)
     # [{"name", "ok": true|false|null, "detail", "fix"}]
     checks = models.JSONField(default=list)
+    # Of the last time that they were made again: {"at", "evidence_hash", "can_approve"}
+    last_look = models.JSONField(default=dict)
     # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
     cost = models.JSONField(default=dict)
     # For a scale change: {"revision", "min_replicas", "max_replicas"}
