@@ -122,11 +122,11 @@ def advance(
         if limit.metric == Metric.ERROR_RATE:
             _bet_on_errors(bets, limit, interval)
     waiting, alone = tests.waiting + interval, tests.alone + interval.candidate
-    if alone.success >= sequential.SIGN_REQUESTS:
+    if alone.timed >= sequential.SIGN_REQUESTS:
         for limit in _compared(limits):
             _bet_on_max(bets, limit, alone, candidate)
         alone = Sums()
-    if min(waiting.stable.success, waiting.candidate.success) >= sequential.SIGN_REQUESTS:
+    if min(waiting.stable.timed, waiting.candidate.timed) >= sequential.SIGN_REQUESTS:
         for limit in _compared(limits):
             _bet_on_ratio(bets, limit, waiting, stable, candidate)
         waiting = Side()

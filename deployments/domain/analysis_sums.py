@@ -20,6 +20,8 @@ class Sums:
     queue_us: int = 0
     busy_ms: int = 0
     observed_ms: int = 0
+    # Of the successes, those whose time is not in the sums of times.
+    untimed: int = 0
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(*(getattr(self, n) + getattr(other, n) for n in _NAMES))
@@ -27,6 +29,10 @@ class Sums:
     @property
     def requests(self) -> int:
         return self.success + self.failure
+
+    @property
+    def timed(self) -> int:
+        return self.success - self.untimed
 
     @property
     def error_ratio(self) -> float | None:
@@ -70,7 +76,7 @@ def value_of(metric: Metric, sums: Sums, facts: Facts) -> float | None:
         return sums.busy_ms / sums.observed_ms if sums.observed_ms else None
     if metric in (Metric.LATENCY_MEAN, Metric.QUEUE_TIME):
         spent = sums.duration_us if metric == Metric.LATENCY_MEAN else sums.queue_us
-        return spent / sums.success / 1000 if sums.success else None
+        return spent / sums.timed / 1000 if sums.timed else None
     return _per_inference(metric, sums, facts)
 
 

@@ -16,11 +16,11 @@ def infer_request(signature: Signature) -> dict[str, Any]:
 
     Inputs of more than MAX_ELEMENTS numbers get an empty `data`, to be filled in.
     """
-    return {"inputs": [_input(tensor) for tensor in signature.inputs]}
+    return {"inputs": [_input(tensor, signature.wire_dims(tensor)) for tensor in signature.inputs]}
 
 
-def _input(tensor: Tensor) -> dict[str, Any]:
-    shape = [max(size, 1) for size in tensor.dims]
+def _input(tensor: Tensor, dims: tuple[int, ...]) -> dict[str, Any]:
+    shape = [max(size, 1) for size in dims]
     zero: object = "" if tensor.protocol_dtype == "BYTES" else 0
     count = prod(shape)
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
     if not isinstance(request, Mapping) or not set(request) <= _REQUEST_FIELDS:
         raise _bad("request", "A request is a JSON object with inputs, as Triton takes it.")
     found = _outputs_in("request", "inputs", request)
-    _check_fit("request", found, signature.inputs, is_whole=True)
+    _check_fit("request", found, _on_the_wire(signature, signature.inputs), is_whole=True)
     kept = {name: request[name] for name in ("outputs", "parameters") if name in request}
     made = {"inputs": [one.to_json() for one in found], **kept}
     _check_storable("request", made)
@@ -60,7 +61,7 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
     if not isinstance(answer, Mapping):
         raise _bad("expected", "The expected answer is a JSON object with outputs.")
     found = _outputs_in("expected", "outputs", answer)
-    _check_fit("expected", found, signature.outputs, is_whole=False)
+    _check_fit("expected", found, _on_the_wire(signature, signature.outputs), is_whole=False)
     made = [one.to_json() for one in found]
     _check_storable("expected", made)
     return made
@@ -100,7 +101,10 @@ def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
     """
     if not signature.inputs and not signature.outputs:
         return ""
-    sides = (("input", signature.inputs, "inputs"), ("output", signature.outputs, "outputs"))
+    sides = (
+        ("input", _on_the_wire(signature, signature.inputs), "inputs"),
+        ("output", _on_the_wire(signature, signature.outputs), "outputs"),
+    )
     for kind, tensors, field in sides:
         rows = reported.get(field)
         listed = rows if isinstance(rows, list) else []
@@ -113,6 +117,10 @@ def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
         if kind == "input" and (more := set(found) - known):
             return f"the server wants an input {min(map(str, more))} that is not known"
     return ""
+
+
+def _on_the_wire(signature: Signature, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(replace(tensor, dims=signature.wire_dims(tensor)) for tensor in tensors)
 
 
 def _tensor_problem(tensor: Tensor, row: Mapping[str, Any] | None) -> str:

@@ -29,6 +29,11 @@ def config_key(prefix: str, model: str) -> str:
     return f"{prefix}{model}/{CONFIG_FILE}"
 
 
+def model_directory(prefix: str, model: str) -> str:
+    """Triton's directory of the model alone, without what else may lie under the prefix."""
+    return f"{prefix}{model}/"
+
+
 def model_file_key(prefix: str, model: str) -> str:
     return f"{prefix}{model}/{MODEL_FILE}"
 

@@ -86,7 +86,3 @@ class Preflight:
     def can_submit(self) -> bool:
         """What is not known does not stop a request; it is checked again before it is applied."""
         return not any(check.is_refusal for check in self.checks)
-
-    @property
-    def refusals(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if check.is_refusal)

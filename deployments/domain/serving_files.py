@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from deployments.domain import layout, triton_config
 from deployments.domain.signatures import Signature
 from deployments.domain.spec_engines import ONNX_ENGINES, TRITON_VLLM
-from deployments.domain.specs import Llm, ServingSpec
+from deployments.domain.specs import Llm, Packed, ServingSpec
+from deployments.domain.triton_config import Tuning
 
 _DTYPES: Final = {"original": "auto", "fp16": "half", "bf16": "bfloat16"}
 
@@ -28,17 +29,51 @@ class ServingFiles:
     objects: Mapping[str, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PackedFiles:
+    """A further version: where it was laid out, and how the revision wants it loaded."""
+
+    prefix: str
+    signature: Signature
+    tuning: Packed
+
+
 def plan(
-    *, team: str, model: str, number: int, prefix: str, signature: Signature, spec: ServingSpec
+    *,
+    team: str,
+    model: str,
+    number: int,
+    prefix: str,
+    signature: Signature,
+    spec: ServingSpec,
+    packed: Sequence[PackedFiles] = (),
 ) -> ServingFiles:
     """`prefix` is where the version was laid out."""
     if spec.engine == TRITON_VLLM and spec.llm is not None:
         return _vllm(layout.number_prefix(team=team, model=model, number=number), model, spec)
-    if spec.engine not in ONNX_ENGINES or triton_config.is_usual(signature, spec):
+    if spec.engine not in ONNX_ENGINES:
         return ServingFiles(prefix)
-    text = triton_config.render(model=model, signature=signature, spec=spec).encode()
-    name = f"{layout.SETTINGS_PREFIX}{_digest(text)}"
-    return ServingFiles(prefix, name, {layout.settings_key(prefix, model, name): text})
+    wanted: list[tuple[str, str, Signature, Tuning]] = [(prefix, model, signature, spec)]
+    wanted += [(one.prefix, one.tuning.model, one.signature, one.tuning) for one in packed]
+    return _with_settings(prefix, wanted)
+
+
+def _with_settings(
+    prefix: str, wanted: Sequence[tuple[str, str, Signature, Tuning]]
+) -> ServingFiles:
+    """One name for all models of the process, because Triton takes one; those with usual settings
+    have no configuration of that name, and Triton loads their config.pbtxt.
+    """
+    texts = {
+        (where, model): triton_config.render(model=model, signature=signature, spec=tuning).encode()
+        for where, model, signature, tuning in wanted
+        if not triton_config.is_usual(signature, tuning)
+    }
+    if not texts:
+        return ServingFiles(prefix)
+    name = f"{layout.SETTINGS_PREFIX}{_digest(b''.join(texts.values()))}"
+    objects = {layout.settings_key(*place, name): text for place, text in texts.items()}
+    return ServingFiles(prefix, name, objects)
 
 
 def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:

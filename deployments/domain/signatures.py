@@ -67,6 +67,11 @@ class Signature:
     def is_batched(self) -> bool:
         return self.max_batch_size > 0
 
+    def wire_dims(self, tensor: Tensor) -> tuple[int, ...]:
+        """As callers send and get it. Triton has no empty dims: a lone number per item is [1]."""
+        has_items = len(tensor.dims) > int(self.is_batched)
+        return tensor.dims if has_items else (*tensor.dims, 1)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "inputs": [tensor.to_json() for tensor in self.inputs],

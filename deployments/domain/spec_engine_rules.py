@@ -8,18 +8,21 @@ from functools import cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from deployments.domain import model_names
 from deployments.domain.spec_engines import (
     KSERVE_ENGINES,
     KSERVE_TRITON,
     KSERVE_VLLM,
     LLM_ENGINES,
     LLM_SERVICE,
+    ONNX_ENGINES,
     TRITON_VLLM,
 )
 from deployments.domain.spec_parts import (
     FIXED,
     KEDA,
     KNATIVE,
+    MOST_PACKED,
     USUAL_TARGETS,
     Batching,
     Components,
@@ -45,6 +48,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _tuning(spec)
     yield from _storage(spec)
     yield from _components(spec)
+    yield from _packing(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
 
@@ -200,6 +204,38 @@ def _components(spec: ServingSpec) -> Iterator[Rule]:
             "Transformers and explainers run beside a KServe predictor in Standard mode only: "
             f"choose {KSERVE_TRITON} or {KSERVE_VLLM} without knative.",
         )
+
+
+def _packing(spec: ServingSpec) -> Iterator[Rule]:
+    for index, one in enumerate(spec.packed):
+        problem = model_names.model_name_problem(one.model)
+        yield f"packed.{index}.model", not problem, problem
+        yield f"packed.{index}.version", one.version >= 1, "Name a version by its number, from 1."
+    if not spec.packed:
+        return
+    models = [one.model for one in spec.packed]
+    yield (
+        "packed",
+        len(set(models)) == len(models),
+        "Triton serves a model under its name, so two versions of one cannot be packed: name each "
+        "model once.",
+    )
+    yield "packed", len(models) <= MOST_PACKED, f"Pack at most {MOST_PACKED} further models."
+    yield (
+        "packed",
+        spec.engine in ONNX_ENGINES,
+        f"vLLM takes the whole share for one model: choose {' or '.join(ONNX_ENGINES)}.",
+    )
+    yield (
+        "packed",
+        spec.scaling.kind != KNATIVE,
+        "Knative fetches one model for each pod: choose another autoscaler.",
+    )
+    yield (
+        "packed",
+        spec.storage.model_cache == "none",
+        "KServe's cache holds one model for each deployment: set storage.model_cache to none.",
+    )
 
 
 def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 FIXED: Final = "fixed"
@@ -12,6 +12,8 @@ KNATIVE: Final = "knative"
 SCALING_KINDS: Final = (FIXED, HPA, KEDA, KNATIVE)
 CAPACITIES: Final = ("on-demand", "spot", "any")
 MODEL_CACHES: Final = ("none", "cluster")
+# Further models beside a version's own, in one process.
+MOST_PACKED: Final = 8
 PRECISIONS: Final = ("original", "fp16", "bf16")
 KV_CACHE_DTYPES: Final = ("auto", "fp8", "fp8_e4m3", "fp8_e5m2")
 # What a replica should hold up to, by the metric that the autoscaler watches.
@@ -35,6 +37,24 @@ class Batching:
     max_queue_delay_us: int = 0
     # Leave empty unless the model is a TensorRT plan built for these sizes.
     preferred_batch_sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A version of another model of the team that the same Triton processes serve, with settings of
+    its own.
+    """
+
+    model: str
+    version: int
+    batching: Batching = field(default_factory=Batching)
+    instances_per_gpu: int = 1
+    warm_up: bool = False
+    precision: str = "original"
+
+    @property
+    def label(self) -> str:
+        return f"{self.model}:{self.version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 _WORDS = {
@@ -39,7 +39,18 @@ def read(kind: Any, data: Any, path: str, found: dict[str, str]) -> Any:
         for name, item in data.items()
         if name in hints
     }
+    for field in fields(kind):
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in data:
+            found[f"{path}.{field.name}"] = f"State {field.name}."
     return None if len(found) > before else kind(**values)
+
+
+def read_list(kind: Any, data: Any, path: str, found: dict[str, str]) -> Any:
+    """A tuple of objects of `kind`; what is wrong is told by index: packed.0.version."""
+    if not isinstance(data, list):
+        found[path] = f"must be a list of objects with {', '.join(hints_of(kind))}."
+        return None
+    return tuple(read(kind, item, f"{path}.{index}", found) for index, item in enumerate(data))
 
 
 def _value(hint: Any, item: Any, path: str, found: dict[str, str]) -> Any:
@@ -73,8 +84,12 @@ def _check(hint: Any, item: Any, path: str, found: dict[str, str]) -> None:
             found |= wrong_kinds(item, f"{path}.")
         else:
             found[path] = f"must be an object with {', '.join(hints_of(hint))}."
-    elif get_args(hint)[0] is int and not _are_numbers(item):
-        found[path] = "must be a list of whole numbers"
+    elif get_args(hint)[0] is int:
+        if not _are_numbers(item):
+            found[path] = "must be a list of whole numbers"
+    elif is_dataclass(get_args(hint)[0]):
+        for index, one in enumerate(item):
+            _check(get_args(hint)[0], one, f"{path}.{index}", found)
 
 
 def _are_numbers(item: Any) -> bool:

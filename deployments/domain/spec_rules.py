@@ -15,6 +15,7 @@ from deployments.domain.spec_parts import (
     PRECISIONS,
     SCALING_KINDS,
     Llm,
+    Packed,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ _REFUSED_ENV = ("AWS_", "GLIBC_", "LD_", "PATH", "PYTHON", "STORAGE_")
 def wrong_values(spec: ServingSpec) -> dict[str, str]:
     """Empty when a cluster could run it. Kinds have been checked before."""
     general = [*_general(spec), *_tuning(spec), *_surroundings(spec)]
+    for index, one in enumerate(spec.packed):
+        general += _tuning(one, f"packed.{index}.")
     if spec.llm is not None:
         general += _llm(spec.llm)
     found = _broken(general) | _wrong_env(spec.env)
@@ -85,31 +88,35 @@ def _general(spec: ServingSpec) -> list[Rule]:
     ]
 
 
-def _tuning(spec: ServingSpec) -> list[Rule]:
+def _tuning(spec: ServingSpec | Packed, path: str = "") -> list[Rule]:
     batching = spec.batching
     sizes = batching.preferred_batch_sizes
     return [
         (
-            "batching.max_queue_delay_us",
+            f"{path}batching.max_queue_delay_us",
             0 <= batching.max_queue_delay_us <= _MOST_DELAY_US,
             f"Use 0 to {_MOST_DELAY_US} microseconds; a lone request waits that long.",
         ),
         (
-            "batching.preferred_batch_sizes",
+            f"{path}batching.preferred_batch_sizes",
             len(sizes) <= 8 and all(1 <= size <= 4096 for size in sizes),
             "Use at most eight sizes from 1 to 4096.",
         ),
         (
-            "batching.is_dynamic",
+            f"{path}batching.is_dynamic",
             batching.is_dynamic or not (batching.max_queue_delay_us or sizes),
             "A queue delay and preferred sizes need dynamic batching: switch it on.",
         ),
         (
-            "instances_per_gpu",
+            f"{path}instances_per_gpu",
             1 <= spec.instances_per_gpu <= 16,
             "Use 1 to 16 instances; each holds its own copy of the model in GPU memory.",
         ),
-        ("precision", spec.precision in PRECISIONS, f"Use one of {', '.join(PRECISIONS)}."),
+        (
+            f"{path}precision",
+            spec.precision in PRECISIONS,
+            f"Use one of {', '.join(PRECISIONS)}.",
+        ),
     ]
 
 

@@ -31,6 +31,7 @@ from deployments.domain.spec_parts import (
     Llm,
     Network,
     OfficeHours,
+    Packed,
     Placement,
     Scaling,
     Storage,
@@ -59,6 +60,7 @@ __all__ = [
     "Llm",
     "Network",
     "OfficeHours",
+    "Packed",
     "Placement",
     "Scaling",
     "ServingSpec",
@@ -79,6 +81,7 @@ _FIRST: Final[Mapping[str, Any]] = {
     "network": Network(network_policy=False),
     "llm": None,
     "components": Components(),
+    "packed": (),
 }
 _USUAL_HPA: Final = Scaling(kind=HPA, metric="cpu", target=USUAL_TARGETS[HPA, "cpu"])
 
@@ -113,6 +116,8 @@ class ServingSpec:
     network: Network = field(default_factory=Network)
     llm: Llm | None = None
     components: Components = field(default_factory=Components)
+    # Further models of the team in the same Triton processes, for dense packing.
+    packed: tuple[Packed, ...] = ()
 
     def __post_init__(self) -> None:
         found = spec_reading.wrong_kinds(self)
@@ -146,7 +151,10 @@ class ServingSpec:
         return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:
-        made = {**asdict(self), "env": dict(self.env)}
+        made = {**asdict(self), "env": dict(self.env), "packed": [asdict(p) for p in self.packed]}
+        if not self.packed:
+            # As it was written before there was packing.
+            del made["packed"]
         if self.is_first_schema:
             return {name: made[name] for name in made if name not in _FIRST and name != "scaling"}
         return made
@@ -179,6 +187,8 @@ def from_json(data: Mapping[str, Any]) -> ServingSpec:
     for name, kind in _PARTS.items():
         if name in data and not (name == "llm" and data[name] is None):
             values[name] = spec_reading.read(kind, data[name], name, found)
+    if "packed" in data:
+        values["packed"] = spec_reading.read_list(Packed, data["packed"], "packed", found)
     if found:
         raise Rejected("Check " + ", ".join(sorted(found)) + " of the spec.", found)
     if data.get("schema") == _FIRST_SCHEMA:

@@ -7,7 +7,10 @@ it. Triton refuses empty dims; a tensor of rank 0 is declared as [ 1 ] and resha
 from __future__ import annotations
 
 from deployments.domain.signatures import Signature, Tensor
-from deployments.domain.specs import Batching, ServingSpec
+from deployments.domain.specs import Batching, Packed, ServingSpec
+
+# What says how one model is loaded: a spec its own, or one packed with it.
+Tuning = ServingSpec | Packed
 
 _TENSORRT_MODES = {"fp16": "FP16", "bf16": "BF16"}
 # Without these a pod builds the engine anew for every shape, at every start.
@@ -17,7 +20,7 @@ _ENGINE_CACHE = (
 )
 
 
-def render(*, model: str, signature: Signature, spec: ServingSpec | None = None) -> str:
+def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> str:
     """`model` is the directory name in the repository; Triton refuses another one.
 
     Without a spec it is what is laid out with the version; one with usual settings adds nothing.
@@ -37,12 +40,12 @@ def render(*, model: str, signature: Signature, spec: ServingSpec | None = None)
     return "\n".join(lines) + "\n"
 
 
-def is_usual(signature: Signature, spec: ServingSpec) -> bool:
+def is_usual(signature: Signature, spec: Tuning) -> bool:
     """Whether the configuration laid out with the version says the same."""
     return render(model="", signature=signature) == render(model="", signature=signature, spec=spec)
 
 
-def problem_with(signature: Signature, spec: ServingSpec) -> str:
+def problem_with(signature: Signature, spec: Tuning) -> str:
     """What of the settings this model cannot use, and what to do; empty when all is well."""
     batching = spec.batching
     if not signature.is_batched and (batching.max_queue_delay_us or batching.preferred_batch_sizes):
@@ -81,14 +84,14 @@ def _batching(batching: Batching) -> list[str]:
     return [f"dynamic_batching {{ {''.join(made)}}}"]
 
 
-def _instances(spec: ServingSpec) -> list[str]:
+def _instances(spec: Tuning) -> list[str]:
     """On every GPU of the pod so many; each holds its own copy of the model."""
     if spec.instances_per_gpu == 1:
         return []
     return [f"instance_group [ {{ kind: KIND_GPU count: {spec.instances_per_gpu} }} ]"]
 
 
-def _precision(spec: ServingSpec) -> list[str]:
+def _precision(spec: Tuning) -> list[str]:
     mode = _TENSORRT_MODES.get(spec.precision)
     if mode is None:
         return []
@@ -104,7 +107,7 @@ def _precision(spec: ServingSpec) -> list[str]:
     ]
 
 
-def _warm_up(signature: Signature, spec: ServingSpec) -> list[str]:
+def _warm_up(signature: Signature, spec: Tuning) -> list[str]:
     """Zeros, because random numbers need not be legal indices. A free dimension is tried with 1."""
     if not spec.warm_up:
         return []

@@ -71,6 +71,9 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
     }
     if spec.scaling.kind != specs.KNATIVE:
         made["deploymentStrategy"] = pods.rolling_update(spec)
+    if served.packed:
+        sources = triton_args.sources_of(served)
+        made["storageUris"] = [{"uri": uri, "mountPath": path} for uri, path in sources]
     if spec.is_first_schema:
         return made
     made["volumes"] = [pods.shared_memory(spec)[0]]
@@ -115,7 +118,8 @@ def _triton_model(place: Place, served: Served) -> dict[str, Any]:
         "modelFormat": {"name": "triton", "version": "2"},
         "runtime": RUNTIME,
         "protocolVersion": "v2",
-        "storageUri": served.storage_uri,
+        # KServe takes either one address here or several beside the model.
+        **({} if served.packed else {"storageUri": served.storage_uri}),
         "image": served.spec.image or place.triton_image,
         "env": env_of(served.spec),
         "ports": [

@@ -50,6 +50,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedModel:
+    """A further version in the same processes; `uri` is Triton's directory of the model alone."""
+
+    model_name: str
+    version_label: str
+    sha256: str
+    uri: str
+    size_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """One revision: which bytes, and how."""
 
@@ -62,6 +73,13 @@ class Served:
     size_mib: int = 0
     # Which of the configurations beside config.pbtxt Triton loads; empty for config.pbtxt itself.
     config_name: str = ""
+    # As in the spec, in its order.
+    packed: tuple[PackedModel, ...] = ()
+
+    @property
+    def model_uri(self) -> str:
+        """Triton's directory of its own model alone."""
+        return f"{self.storage_uri}{self.model_name}/"
 
 
 def labels_of(place: Place, served: Served | None = None) -> dict[str, str]:
@@ -98,7 +116,12 @@ def metadata(
 
 
 def version_annotations(served: Served) -> dict[str, str]:
-    return {"slipway.dev/version": served.version_label, "slipway.dev/sha256": served.sha256}
+    made = {"slipway.dev/version": served.version_label, "slipway.dev/sha256": served.sha256}
+    if served.packed:
+        made["slipway.dev/packed"] = ", ".join(
+            f"{one.version_label} {one.sha256}" for one in served.packed
+        )
+    return made
 
 
 def resources_of(spec: ServingSpec) -> dict[str, dict[str, str]]:

@@ -103,8 +103,12 @@ def start_seconds(served: Served) -> int:
         return _FIRST_START_SECONDS
     if spec.engine in specs.LLM_ENGINES:
         return _LLM_START_SECONDS
-    seconds = _START_SECONDS + served.size_mib * spec.instances_per_gpu // _LOAD_MIB_PER_SECOND
-    return seconds + (_ENGINE_BUILD_SECONDS if spec.precision != "original" else 0)
+    mib = served.size_mib * spec.instances_per_gpu
+    packed = zip(served.packed, spec.packed, strict=True)
+    mib += sum(one.size_mib * tuning.instances_per_gpu for one, tuning in packed)
+    precisions = [spec.precision, *(one.precision for one in spec.packed)]
+    builds = sum(precision != "original" for precision in precisions)
+    return _START_SECONDS + mib // _LOAD_MIB_PER_SECOND + builds * _ENGINE_BUILD_SECONDS
 
 
 def probes(served: Served, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _storage_initializer(place: Place, served: Served, mount: dict[str, Any]) ->
     made = {
         "name": "storage-initializer",
         "image": place.storage_image,
-        "args": [served.storage_uri, triton_args.MODELS],
+        "args": [word for pair in triton_args.sources_of(served) for word in pair],
         "env": _storage_env(place),
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
         "securityContext": pods.security(),

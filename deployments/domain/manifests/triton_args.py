@@ -10,6 +10,8 @@ HTTP_PORT: Final = 8080
 METRICS_PORT: Final = 8002
 MODELS: Final = "/mnt/models"
 _EXIT_SECONDS = 20
+# Open only to a header with this value, which holds a line feed: no request can carry it.
+_SHUT: Final = "model-repository:slipway-shut=\n"
 
 
 def command() -> list[str]:
@@ -30,4 +32,30 @@ def settings_of(served: Served) -> list[str]:
     made = ["--metrics-config=summary_latencies=true"]
     if served.config_name:
         made.append(f"--model-config-name={served.config_name}")
-    return made
+    return made + _loaded(served)
+
+
+def sources_of(served: Served) -> list[tuple[str, str]]:
+    """Where each model comes from, and its place in the pod's repository; as a whole for one alone.
+
+    By model directory for several: two prefixes fetched into one place would depend on their order.
+    """
+    if not served.packed:
+        return [(served.storage_uri, MODELS)]
+    own = (served.model_uri, f"{MODELS}/{served.model_name}")
+    return [own, *((one.uri, f"{MODELS}/{one.model_name}") for one in served.packed)]
+
+
+def _loaded(served: Served) -> list[str]:
+    """Exactly these, by name. Explicit control would also let every caller load and unload models,
+    with files of their own: so that part of Triton's API is shut.
+    """
+    if not served.packed:
+        return []
+    names = [served.model_name, *(one.model_name for one in served.packed)]
+    return [
+        "--model-control-mode=explicit",
+        *(f"--load-model={name}" for name in names),
+        f"--http-restricted-api={_SHUT}",
+        f"--grpc-restricted-protocol={_SHUT}",
+    ]

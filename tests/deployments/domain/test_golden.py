@@ -73,6 +73,25 @@ def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
             golden.check_tolerances(wrong, [Y, label])
 
 
+def test_a_lone_number_per_item_is_one_dimension_on_the_wire() -> None:
+    signature = Signature(
+        inputs=(Tensor("x", "FP32", (-1,)),),
+        outputs=(Tensor("label", "FP32", (-1,)),),
+        max_batch_size=8,
+    )
+    label = {"name": "label", "datatype": "FP32", "shape": [2, 1], "data": [0.5, 1.0]}
+    server = [{"datatype": "FP32", "shape": [-1, 1]}]
+
+    assert golden.check_expected([label], signature) == [label]
+    assert golden.check_request({"inputs": [{**label, "name": "x"}]}, signature)["inputs"]
+    assert not golden.signature_problem(
+        signature,
+        {"inputs": [{**server[0], "name": "x"}], "outputs": [{**server[0], "name": "label"}]},
+    )
+    with pytest.raises(Rejected, match=r"has shape \[2\], but must fit \[-1, 1\]"):
+        golden.check_expected([{**label, "shape": [2]}], signature)
+
+
 def reported(**changed: Any) -> dict[str, Any]:
     return {
         "inputs": [

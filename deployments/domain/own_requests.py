@@ -1,0 +1,43 @@
+"""Requests that the portal itself sent to a revision, taken off what its counters show.
+
+Golden requests and trials go past the route, to candidate and stable alike, and Triton counts them
+as it counts everybody's. Left in, they would make a quiet candidate look busy enough to promote,
+bend the observed share, and thin out errors and times at whoever gets less traffic.
+
+Only answered ones are taken off: whether a server counted one that it refused is not known, and
+taking off too many would hide a failure of a user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from deployments.domain.analysis_sums import Sums
+
+# With fewer of them in an interval its times are the users'; with more they are nobody's.
+_MOST_MIXED: Final = 0.05
+# A server that went away before it was read again owes nothing any more.
+_MOST_OWED: Final = 1000
+
+
+def without(sums: Sums, owed: int) -> tuple[Sums, int]:
+    """What is left for users, and how many are still to be taken off: one that was answered moments
+    ago may be in the next reading only.
+    """
+    taken = min(owed, sums.success)
+    left = min(_MOST_OWED, owed - taken)
+    if not taken:
+        return sums, left
+    kept = sums.success - taken
+    if taken > _MOST_MIXED * sums.success:
+        return Sums(success=kept, failure=sums.failure, untimed=kept), left
+    share = kept / sums.success
+    return replace(
+        sums,
+        success=kept,
+        inferences=round(sums.inferences * share),
+        duration_us=round(sums.duration_us * share),
+        queue_us=round(sums.queue_us * share),
+        busy_ms=round(sums.busy_ms * share),
+    ), left
