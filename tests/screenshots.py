@@ -3,7 +3,8 @@
     python -m tests.screenshots http://127.0.0.1:8000 --user lead --password … --out shots
 
 Without --page it visits the rail's pages and, of each list, the first thing listed. It also
-prints what a picture does not show: console errors, refused content, and pages wider than the screen.
+prints what a picture does not show: console errors, refused content, pages wider than the screen,
+controls without a name, ids given twice, and controls that stand outside their card.
 """
 
 from __future__ import annotations
@@ -34,18 +35,55 @@ PAGES = (
     "/audit",
     "/admin",
     "/admin/clusters",
+    "/admin/clusters/new",
+    "/admin/policy",
     "/admin/prices",
+    "/account/notifications",
     "/account/tokens",
     "/jump?q=v",
     "/no-such-page",
 )
-# On each of these, the first link that looks like this is visited as well.
+# On each of these, the first link that looks like this is visited as well, and the pages below it.
 _LISTED = {
-    "/models": r"^/models/[^/]+/[^/]+$",
-    "/deployments": r"^/deployments/[^/]+/[^/]+$",
-    "/approvals": r"^/approvals/\d+$",
-    "/admin": r"^/admin/teams/[^/]+$",
+    "/models": (r"^/models/[^/]+/[^/]+$", ("/1", "/edit", "/golden-requests/new")),
+    "/deployments": (
+        r"^/deployments/[^/]+/[^/]+$",
+        (
+            "/rollout",
+            "/revisions",
+            "/manifests",
+            "/timeline",
+            "/logs",
+            "/try",
+            "/cost",
+            "/canary",
+            "/scale",
+            "/roll-back",
+            "/stop",
+            "/retire",
+        ),
+    ),
+    "/approvals": (r"^/approvals/\d+$", ()),
+    "/admin": (r"^/admin/teams/[^/]+$", ("/delivery", "/notifications", "/rollout-templates")),
+    "/admin/clusters": (r"^/admin/clusters/\d+$", ("/edit",)),
 }
+# What axe would find first, without its 500 kB.
+_UNFIT = """() => {
+  const seen = (node) => node.checkVisibility();
+  const shown = [...document.querySelectorAll("main input, main select, main textarea, main button, main a[href], summary")].filter(seen);
+  const named = (node) => node.getAttribute("aria-label") || node.getAttribute("aria-labelledby") || node.title ||
+    node.type === "hidden" || node.labels?.length || node.textContent.trim();
+  const nameless = shown.filter((node) => !named(node)).map((node) => `without a name: ${node.outerHTML.slice(0, 120)}`);
+  const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);
+  const twice = [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))].map((id) => `id twice: ${id}`);
+  const outside = shown.filter((node) => {
+    const card = node.closest(".card");
+    if (!card || node.closest(".scroll, .tabs, .segments, .sr, .choice, .code")) return false;
+    return node.getBoundingClientRect().right > card.getBoundingClientRect().right + 1;
+  }).map((node) => `outside its card: ${node.outerHTML.slice(0, 120)}`);
+  const levels = [...document.querySelectorAll("main h1")].length;
+  return [...nameless, ...twice, ...outside, ...(levels === 1 ? [] : [`${levels} h1`])];
+}"""
 
 
 @dataclass
@@ -87,24 +125,30 @@ def sign_in(page: Page, base: str, user: str, password: str) -> None:
     page.wait_for_load_state("networkidle")
 
 
-def take(page: Page, base: str, path: str, theme: str, target: Path, report: Report) -> None:
+def take(page: Page, base: str, path: str, target: Path, report: Report) -> None:
+    """One visit, one picture a theme: `target` gets the theme's name."""
     page.goto(f"{base}{path}")
-    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
     if page.locator("[data-chart]").count():
         page.wait_for_selector("[data-chart] .plot svg, [data-chart] .plot.failed", timeout=15_000)
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     if wide > 0:
         report.complaints.append(f"{path}: {wide} px wider than the screen of {target.stem}")
-    page.screenshot(path=target, full_page=True)
+    report.complaints += [f"{path}: {words}" for words in page.evaluate(_UNFIT)]
+    for theme in THEMES:
+        page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+        page.screenshot(path=f"{target}-{theme}.png", full_page=True)
 
 
 def with_first_listed(page: Page, base: str, paths: Sequence[str]) -> list[str]:
     found = list(paths)
     for path in paths:
-        if pattern := _LISTED.get(path):
-            page.goto(f"{base}{path}")
-            hrefs = page.eval_on_selector_all("main a", "a => a.map(x => x.getAttribute('href'))")
-            found += [href for href in hrefs if re.match(pattern, href or "")][:1]
+        if path not in _LISTED:
+            continue
+        pattern, below = _LISTED[path]
+        page.goto(f"{base}{path}")
+        hrefs = page.eval_on_selector_all("main a", "a => a.map(x => x.getAttribute('href'))")
+        for first in [href for href in hrefs if re.match(pattern, href or "")][:1]:
+            found += [first, *(f"{first}{end}" for end in below)]
     return found
 
 
@@ -131,9 +175,7 @@ def main(arguments: Sequence[str]) -> int:
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
             for path in paths:
-                for theme in THEMES:
-                    target = asked.out / f"{_name_of(path)}-{width}-{theme}.png"
-                    take(page, asked.base, path, theme, target, report)
+                take(page, asked.base, path, asked.out / f"{_name_of(path)}-{width}", report)
     for complaint in dict.fromkeys(report.complaints):
         sys.stdout.write(f"{complaint}\n")
     return 1 if report.complaints else 0
