@@ -29,6 +29,12 @@ class Cluster(Leased):
     gateway_url = models.CharField(max_length=200)
     gateway_namespace = models.CharField(max_length=63, default="slipway-gateway")
     gateway_name = models.CharField(max_length=63, default="slipway")
+    # As the portal and its workers reach it, without a trailing slash; empty: none.
+    prometheus_url = models.CharField(max_length=200, blank=True, default="")
+    # The file that holds its bearer token; empty: it asks for none.
+    prometheus_token_path = models.CharField(max_length=400, blank=True, default="")
+    # fleet.domain.serving_policies.ServingPolicy: images, role and credentials of what is served there
+    serving = models.JSONField(default=dict)
     capabilities = models.JSONField(default=dict)
     is_reachable = models.BooleanField(null=True)
     last_error = models.TextField(blank=True, default="")
