@@ -6,6 +6,7 @@ from deployments.models.delivery import (
     Revision,
 )
 from deployments.models.git_delivery import GitDelivery, GitExport
+from deployments.models.own_requests import OwnRequest
 from deployments.models.policies import ApprovalRule, EmergencyReview
 from deployments.models.quality import (
     EmbeddingReference,
@@ -34,6 +35,7 @@ __all__ = [
     "GoldenRun",
     "Model",
     "ModelVersion",
+    "OwnRequest",
     "QualityObservation",
     "Revision",
     "Rollout",

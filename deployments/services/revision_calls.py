@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from deployments.domain.manifests import parts
 from deployments.models import Revision
+from deployments.services import own_requests
 from fleet.domain.cluster_errors import ClusterError
 from fleet.domain.pod_calls import PodAnswer, PodCall
 from fleet.services import objects, pod_calls
 
 HTTP_PORT: Final = 8080
 _SECONDS: Final = 10.0
+_REFUSED: Final = 400
 # Of something between the portal and the model, or of a model that is not up: asking again can help.
 _NOT_OF_THE_MODEL: Final = frozenset({408, 425, 429, 502, 503, 504})
 
@@ -51,6 +53,8 @@ def send(revision: Revision, path: str, body: bytes | None = None) -> PodAnswer:
         raise NotAnswered(error.message) from error
     if answer.status in _NOT_OF_THE_MODEL:
         raise NotAnswered(f"pod {pod} answered {answer.status}")
+    if body is not None and answer.status < _REFUSED:
+        own_requests.note(revision)
     return answer
 
 

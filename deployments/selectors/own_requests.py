@@ -1,0 +1,11 @@
+"""How often the portal itself asked a revision."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from deployments.models import OwnRequest, Revision
+
+
+def count(revision: Revision, after: datetime, until: datetime) -> int:
+    return OwnRequest.objects.filter(revision=revision, at__gt=after, at__lte=until).count()

@@ -1,0 +1,142 @@
+"""The readings of a running step: what was counted of both sides since it was last stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from deployments.domain import analysis, own_requests, rollout_plans
+from deployments.domain.analysis import Side, StepTests
+from deployments.domain.analysis_sums import Sums
+from deployments.domain.rollout_looks import RolloutPlan
+from deployments.models import Revision, Rollout
+from deployments.selectors import own_requests as own_rows
+from deployments.services import rollout_facts
+from fleet.domain.telemetry import FRESH
+from fleet.selectors import telemetry
+
+_JUST_AFTER: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """`seen` are the latest readings that ever came of each side at this step."""
+
+    tests: StepTests
+    until: datetime | None
+    stable_at: datetime | None
+    candidate_at: datetime | None
+    is_new: bool
+    # Requests of the portal itself that no reading has shown yet.
+    owed: tuple[int, int] = (0, 0)
+
+    @property
+    def is_known(self) -> bool:
+        return self.stable_at is not None and self.candidate_at is not None
+
+
+def read(rollout: Rollout, plan: RolloutPlan) -> Read:
+    """The tests with what was counted since they were last stored."""
+    stored, started_at = rollout.tests, plan.step_started_at
+    nothing = Read(StepTests(), None, None, None, is_new=False)
+    if started_at is None:
+        return nothing
+    before = nothing
+    if stored.get("step") == _step_key(plan):
+        before = Read(
+            tests=analysis.from_json(stored),
+            until=_time(stored["until"]),
+            stable_at=_time(stored["stable_at"]),
+            candidate_at=_time(stored["candidate_at"]),
+            is_new=False,
+            owed=tuple(stored.get("owed", (0, 0))),
+        )
+    since = started_at if before.until is None else before.until + _JUST_AFTER
+    return _advance(rollout, before, since, started_at=started_at)
+
+
+def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: datetime) -> Read:
+    stable = _seen(rollout, rollout.stable_revision, since)
+    candidate = _seen(rollout, rollout.candidate_revision, since)
+    new = [seen.latest_at for seen in (stable, candidate) if seen.latest_at is not None]
+    if not new:
+        return before
+    limits = rollout_plans.from_json(rollout.plan).guards
+    of_stable, stable_owed = _of_users(rollout.stable_revision, stable, since, before.owed[0])
+    of_candidate, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
+    tests = analysis.advance(
+        before.tests,
+        Side(of_stable, of_candidate),
+        limits=limits,
+        stable=rollout_facts.facts_of(rollout, rollout.stable_revision, limits),
+        candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, limits),
+        is_within_step=all(
+            seen.begins_at is None or seen.begins_at >= started_at for seen in (stable, candidate)
+        ),
+    )
+    return replace(
+        before,
+        tests=tests,
+        until=max(new),
+        stable_at=stable.latest_at or before.stable_at,
+        candidate_at=candidate.latest_at or before.candidate_at,
+        is_new=True,
+        owed=(stable_owed, owed),
+    )
+
+
+def _of_users(
+    revision: Revision, seen: telemetry.RequestCounts, since: datetime, owed: int
+) -> tuple[Sums, int]:
+    """Without what the portal itself asked in the time that was read."""
+    sums = _sums(seen)
+    if seen.latest_at is None:
+        return sums, owed
+    begins_at = since if seen.begins_at is None else seen.begins_at
+    if begins_at >= since:
+        # No reading from before: a fresh pod's counts go back to its start.
+        begins_at = since - FRESH
+    return own_requests.without(sums, owed + own_rows.count(revision, begins_at, seen.latest_at))
+
+
+def _seen(rollout: Rollout, revision: Revision, since: datetime) -> telemetry.RequestCounts:
+    deployment = rollout.deployment
+    return telemetry.counts_since(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        name=f"{deployment.name}-r{revision.number}",
+        since=since,
+    )
+
+
+def _sums(seen: telemetry.RequestCounts) -> Sums:
+    return Sums(
+        success=seen.success,
+        failure=seen.failure,
+        inferences=seen.inferences,
+        duration_us=seen.duration_us,
+        queue_us=seen.queue_us,
+        busy_ms=seen.busy_ms,
+        observed_ms=seen.observed_ms,
+    )
+
+
+def to_json(plan: RolloutPlan, read: Read) -> dict[str, Any]:
+    times = {"until": read.until, "stable_at": read.stable_at, "candidate_at": read.candidate_at}
+    return {
+        "step": _step_key(plan),
+        **{name: at.isoformat() if at else None for name, at in times.items()},
+        "owed": list(read.owed),
+        **read.tests.to_json(),
+    }
+
+
+def _step_key(plan: RolloutPlan) -> str:
+    """A step that begins again, after a pause before traffic, counts anew."""
+    started_at = plan.step_started_at
+    return f"{plan.step_index} {started_at.isoformat() if started_at else ''}"
+
+
+def _time(stored: str | None) -> datetime | None:
+    return None if stored is None else datetime.fromisoformat(stored)

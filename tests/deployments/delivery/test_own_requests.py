@@ -1,0 +1,58 @@
+"""A quiet candidate is not busy because the portal asks it, and a split is not wrong because of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from deployments.models import OwnRequest, Rollout
+from deployments.services import own_requests
+from tests.deployments.delivery import canaries
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.golden_world import begin, double, save, served, sweep
+
+_PROBES = 4
+
+
+def _interval(world: World, deployment, *, stable: int, candidate: int) -> Rollout:
+    """One round of probes, and what both servers counted meanwhile: users' and ours."""
+    rollout = sweep(world, deployment, seconds=31)
+    canaries.send(world, "detector-r1", stable + _PROBES)
+    canaries.send(world, "detector-r2", candidate + _PROBES)
+    world.look(deployment)
+    rollout.refresh_from_db()
+    return rollout
+
+
+def test_probes_are_no_traffic(world: World) -> None:
+    for index in range(_PROBES):
+        save(world, f"request {index}", float(index), 2.0 * index)
+    deployment, pods = served(world, r2=double)
+    begin(world, deployment)
+    sweep(world, deployment)
+    sweep(world, deployment, seconds=5)
+
+    for _ in range(30):
+        rollout = _interval(world, deployment, stable=9, candidate=1)
+
+    seen = rollout.observed
+    assert len(pods.asked) > 30 * 2 * _PROBES
+    assert (seen["stable_requests"], seen["candidate_requests"]) == (270, 30)
+    assert seen["share"]["observed"] == 0.1
+    assert (rollout.phase, seen["is_promotable"]) == ("running", False)
+    assert seen["why"] == "30 of 100 requests so far"
+    share, errors, latency = rollout.evidence[:3]
+    assert share["verdict"] == "pass"
+    assert errors["n"] == 30
+    # The times of a server that mostly answered the portal say nothing of users.
+    assert latency["candidate"] == ""
+
+
+def test_what_was_asked_long_ago_is_not_kept(world: World) -> None:
+    deployment = world.serving()
+    revision = deployment.stable_revision
+    own_requests.note(revision)
+    world.clock.move(timedelta(hours=2).total_seconds())
+
+    own_requests.note(revision)
+
+    assert OwnRequest.objects.count() == 1

@@ -1,0 +1,46 @@
+"""What the portal itself asks is taken off what a server counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import own_requests
+from deployments.domain.analysis_sums import Sums
+
+BUSY = Sums(
+    success=1000,
+    failure=7,
+    inferences=2000,
+    duration_us=4_000_000,
+    queue_us=1_000_000,
+    busy_ms=900,
+    observed_ms=5000,
+)
+
+
+def test_a_few_among_many_leave_the_times_of_users_as_they_are() -> None:
+    found, owed = own_requests.without(BUSY, 10)
+
+    assert (found.success, found.failure, owed) == (990, 7, 0)
+    assert found.duration_us / found.timed == pytest.approx(4000)
+    assert found.busy_ms / found.inferences == pytest.approx(0.45)
+    assert found.observed_ms == 5000
+
+
+def test_many_among_few_leave_counts_but_no_times() -> None:
+    found, owed = own_requests.without(Sums(success=12, failure=1, duration_us=90_000), 10)
+
+    assert found == Sums(success=2, failure=1, untimed=2)
+    assert (found.timed, owed) == (0, 0)
+
+
+def test_what_was_not_read_yet_is_taken_off_later_and_failures_never() -> None:
+    found, owed = own_requests.without(Sums(success=3, failure=4), 5)
+    assert (found.success, found.failure, owed) == (0, 4, 2)
+
+    later, owed = own_requests.without(Sums(success=6), owed)
+    assert (later.success, owed) == (4, 0)
+
+
+def test_without_own_requests_nothing_changes() -> None:
+    assert own_requests.without(BUSY, 0) == (BUSY, 0)
