@@ -29,6 +29,12 @@ class Judging:
     stable: Facts = NO_FACTS
     candidate: Facts = NO_FACTS
     unknown: str = ""
+    # A shadow's candidate counts copies.
+    is_mirrored: bool = False
+
+    @property
+    def what(self) -> str:
+        return "mirrored requests" if self.is_mirrored else "requests"
 
     @property
     def n(self) -> int:
@@ -84,7 +90,7 @@ def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: flo
     if mine is None:
         return _nothing_words(limit, by)
     if by.n < by.min_requests:
-        return f"{by.n:,} of {by.min_requests:,} requests so far"
+        return f"{by.n:,} of {by.min_requests:,} {by.what} so far"
     if limit.max_ratio is not None and base is None:
         return "the stable revision has no numbers to compare with"
     if not _is_allowed(limit, mine, base):
@@ -146,7 +152,7 @@ def _measured(limit: GuardLimit, mine: float | None) -> tuple[Verdict, str]:
 
 def _nothing_words(limit: GuardLimit, by: Judging) -> str:
     if by.n == 0:
-        return "no requests were counted at this step yet"
+        return f"no {by.what} were counted at this step yet"
     if limit.metric == Metric.COST_PER_1000 and by.candidate.usd_per_gpu_hour is None:
         return "the price of its node is not known"
     return "nothing was measured of it yet"
@@ -164,7 +170,7 @@ def _worse_words(limit: GuardLimit, by: Judging, mine: float | None, base: float
 def _seen_words(limit: GuardLimit, by: Judging) -> str:
     if limit.metric == Metric.ERROR_RATE:
         mine = by.tests.total.candidate
-        return f"{mine.failure:,} of {mine.requests:,} requests failed"
+        return f"{mine.failure:,} of {mine.requests:,} {by.what} failed"
     names = (analysis.ratio_test(limit.metric), analysis.max_test(limit.metric))
     found = max((by.tests.of(name) for name in names), key=lambda bets: bets.trials)
     if not found.trials:

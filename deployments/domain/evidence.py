@@ -20,6 +20,11 @@ _SHARE_ALPHA: Final = 0.001
 # Counters of two pods are read moments apart; the share may be off by this much for that alone.
 _READING_SKEW: Final = 0.01
 SHARE: Final = "Share of requests"
+# The same of a shadow: how many copies the candidate got of the requests that stable answered.
+MIRROR: Final = "Mirrored requests"
+SPLITS: Final = (SHARE, MIRROR)
+# Copies that the candidate is still busy with while stable has answered already.
+_BUSY: Final = 20
 
 
 class Verdict(StrEnum):
@@ -43,6 +48,9 @@ class Guard:
     source: str = ""
     # What the test says: "worse: always-valid p 0.0003", "e-value 12 of 800".
     statistic: str = ""
+    # What was asked of Prometheus, and when it answered; empty for what comes from counters.
+    query: str = ""
+    measured_at: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -61,12 +69,22 @@ def band(*, weight: int, n: int) -> Band:
     return Band(low=max(0.0, low - _READING_SKEW), high=min(1.0, high + _READING_SKEW))
 
 
+def mirror_band(*, percent: int, n: int) -> Band:
+    """Of the copies among `n` requests that stable answered. The counters are those of two pods, so
+    where everything is copied it may even seem to be more than that.
+    """
+    share = percent / 100
+    low, high = sequential.share_band(share=share, n=n, alpha=_SHARE_ALPHA)
+    slack = _READING_SKEW + share * _BUSY / max(1, n)
+    return Band(low=max(0.0, low - slack), high=high + slack)
+
+
 def stopping(guards: Sequence[Guard]) -> tuple[Guard, ...]:
     """Those for which the candidate is sent away. A wrong split raises an alarm and blocks promotion,
     but it is the gateway's fault.
     """
     return tuple(
-        guard for guard in guards if guard.verdict == Verdict.FAILED and guard.guard != SHARE
+        guard for guard in guards if guard.verdict == Verdict.FAILED and guard.guard not in SPLITS
     )
 
 
@@ -126,6 +144,39 @@ def judge_share(*, weight: int, stable: int | None, candidate: int | None) -> Gu
         words=words if is_right else f"{words}, so the split is not what was asked for",
         source=_SHARE_SOURCE,
         statistic=f"a right split leaves this band with a chance of {_SHARE_ALPHA:.1%} at most",
+    )
+
+
+def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> Guard:
+    """As judge_share, of a shadow: all requests go to stable, and copies of some to the candidate."""
+    if candidate is None or not stable:
+        return Guard(
+            guard=MIRROR,
+            stable="",
+            candidate="",
+            limit=f"{percent} %",
+            n=stable,
+            verdict=Verdict.NOT_ENOUGH,
+            words="no requests were counted at this step yet",
+            source=_SHARE_SOURCE,
+        )
+    expected = mirror_band(percent=percent, n=stable)
+    share = candidate / stable
+    is_right = expected.low <= share <= expected.high
+    words = (
+        f"{candidate:,} mirrored requests came to the candidate, of {stable:,} that stable "
+        f"answered; {percent} % were asked for"
+    )
+    return Guard(
+        guard=MIRROR,
+        stable="answers all",
+        candidate=f"{share:.1%}",
+        limit=f"{expected.low:.1%} to {expected.high:.1%}",
+        n=stable,
+        verdict=Verdict.PASSED if is_right else Verdict.FAILED,
+        words=words if is_right else f"{words}, so the mirror is not what was asked for",
+        source=_SHARE_SOURCE,
+        statistic=f"a right mirror leaves this band with a chance of {_SHARE_ALPHA:.1%} at most",
     )
 
 

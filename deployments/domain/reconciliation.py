@@ -8,7 +8,7 @@ gateway even when the candidate cannot be pushed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -24,13 +24,16 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`digests` of the workloads by revision number; `weights` by service name, zeros left out."""
+    """`digests` of the workloads by revision number; `weights` by service name, zeros left out, and
+    so `mirrors`: the share of requests that are copied to it.
+    """
 
     digests: Mapping[int, str]
     weights: Mapping[str, int]
     is_retiring: bool
     # Nothing shall run and nothing answer, but it may start again.
     is_stopped: bool = False
+    mirrors: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Seen:
     edited: frozenset[int] = frozenset()
     is_route_edited: bool = False
     has_strays: bool = False
+    mirrors: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Next:
 def decide(wanted: Wanted, seen: Seen) -> Next:
     if wanted.is_retiring or wanted.is_stopped:
         return _decide_removing(wanted, seen)
-    is_route_wrong = wanted.weights != seen.weights
+    is_route_wrong = (wanted.weights, wanted.mirrors) != (seen.weights, seen.mirrors)
     if is_route_wrong and seen.weights is not None:
         return Next(Step.PUSH_ROUTE)
     for number, digest in sorted(wanted.digests.items()):

@@ -1,6 +1,6 @@
 """What is approved beside the steps: the kind of rollout, its guards, and how they are tested.
 
-    {"kind": "canary" | "blue-green",
+    {"kind": "canary" | "blue-green" | "shadow",
      "guards": [{"metric": "error_rate", "max": 0.02, "max_ratio": 1.25, "ignore_below": 0.005}, …],
      "analysis": {"alpha": 0.01, "is_strict": false},
      "quality": {"label_drift": 0.15, "embedding_drift": null, …},
@@ -8,7 +8,9 @@
      "drain_seconds": 15}
 
 All of it may be left out. Blue/green has one dark step: the candidate is prepared and checked
-without any traffic, waits for a person, then takes all requests at once.
+without any traffic, waits for a person, then takes all requests at once. A shadow candidate gets
+copies of a share of the requests, step by step, and its answers are dropped: only people let users
+have them, by promoting it to all requests.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ _ANALYSIS: Final = frozenset({"alpha", "is_strict"})
 class PlanKind(StrEnum):
     CANARY = "canary"
     BLUE_GREEN = "blue-green"
+    SHADOW = "shadow"
 
 
 @dataclass(frozen=True, slots=True)

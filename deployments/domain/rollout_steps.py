@@ -1,4 +1,7 @@
-"""The steps of a rollout plan: one weight each, with its soak time and how much must be seen."""
+"""The steps of a rollout plan: one weight each, with its soak time and how much must be seen.
+
+Of a shadow the weight is the share of requests that are copied to the candidate.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def check_steps(
     steps: list[dict[str, Any]], *, kind: PlanKind = PlanKind.CANARY
 ) -> tuple[Step, ...]:
     """Raises Rejected unless weights rise strictly within 1..99 (100 is what promoting ends with)
-    or end with 100. Blue/green has one dark step of 0 %, which may be left out."""
+    or end with 100. Blue/green has one dark step of 0 %, which may be left out. The last step of a
+    shadow never promotes itself: after it users get the candidate's answers."""
     if kind == PlanKind.BLUE_GREEN:
         return _check_dark_step(steps)
     if not isinstance(steps, list) or not 1 <= len(steps) <= _MOST_STEPS:
@@ -46,6 +50,11 @@ def check_steps(
     weights = [step.weight for step in made]
     if weights != sorted(set(weights)):
         raise _bad_steps(f"The weights {weights} must rise from step to step.")
+    if kind == PlanKind.SHADOW and made[-1].auto_promote:
+        raise _bad_steps(
+            "The last step of a shadow cannot promote itself: after it the candidate answers users, "
+            "and only a person lets it."
+        )
     return made
 
 

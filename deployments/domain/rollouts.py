@@ -10,7 +10,8 @@ abort by themselves. Numbers that are missing do nothing: they wait, and say so.
 
 The safe direction (what every abort does to traffic):
 - preparing: no traffic has moved. The candidate is removed.
-- running, paused: the stable revision runs at full size, so everything goes back to it.
+- running, paused: the stable revision runs at full size, so everything goes back to it. Of a shadow
+  the mirror ends: users only ever had the answers of stable.
 - promoting, before the swap: the stable revision still runs at full size; everything goes back.
 - promoting, after the swap (draining): the old revision still runs until it is drained, so abort
   swaps back. A passed deadline completes instead: the candidate carries all traffic already, and
@@ -18,6 +19,10 @@ The safe direction (what every abort does to traffic):
 - aborting: the weight is 0 already; only removal is left, so there is nothing to abort.
 A sick or failing candidate is sent away by itself only while the stable revision is ready: traffic
 is never moved onto a copy that is not known to work. A person may still abort.
+
+A shadow gives the candidate copies of a share of the requests and drops its answers. Its steps are
+those of a canary, with the mirrored share for a weight; no user gets an answer of the candidate
+before a person promotes it to all requests, so its last step never promotes itself.
 """
 
 from __future__ import annotations
@@ -28,7 +33,13 @@ from enum import StrEnum
 from typing import Final
 
 from deployments.domain import wording
-from deployments.domain.rollout_steps import Step
+from deployments.domain.rollout_looks import (
+    NOTHING,
+    Checks,
+    RolloutObservation,
+    RolloutPlan,
+    Share,
+)
 from deployments.domain.states import RolloutPhase
 
 PREPARE_SECONDS: Final = 30 * 60
@@ -40,59 +51,6 @@ DECIDE_SECONDS: Final = 7 * 24 * 3600
 _LOOK_SECONDS: Final = 5.0
 # While guards are watched; each new reading wakes the rollout besides.
 _ANALYSIS_SECONDS: Final = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutPlan:
-    """What was approved, and how far people have let it go. `is_swapped`: the candidate is stable."""
-
-    phase: RolloutPhase
-    steps: tuple[Step, ...]
-    step_index: int
-    step_started_at: datetime | None
-    phase_deadline_at: datetime
-    drain_seconds: int
-    desired_weight: int
-    is_candidate_wanted: bool
-    is_swapped: bool
-    drain_started_at: datetime | None
-
-    @property
-    def is_direct(self) -> bool:
-        return not self.steps
-
-    @property
-    def step(self) -> Step:
-        return self.steps[self.step_index]
-
-
-class Checks(StrEnum):
-    """Of the candidate's answers before any traffic. WAITING: not known yet."""
-
-    PASSED = "passed"
-    WAITING = "waiting"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutObservation:
-    """What the cluster shows. None is "not known"; `weight` is what the route sends the candidate.
-
-    `is_current` is whether the cluster was seen after the last change of what is wanted.
-    """
-
-    is_current: bool
-    weight: int | None
-    is_candidate_ready: bool | None
-    is_stable_ready: bool | None
-    candidate_unready_since: datetime | None = None
-    candidate_words: str = ""
-    checks: Checks = Checks.PASSED
-    checks_words: str = ""
-    # Why the guards send the candidate away; empty while none of them does.
-    failing_words: str = ""
-    # Soak, requests and guards allow a promotion, as far as it is known now.
-    is_promotable: bool = False
 
 
 class Effect(StrEnum):
@@ -116,6 +74,7 @@ class Decision:
     words: str
     weight: int | None = None
     look_again_seconds: float = _LOOK_SECONDS
+    mirror: int = 0
 
 
 def decide(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
@@ -134,7 +93,7 @@ def decide(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> De
 def _decide_on_the_way(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if plan.phase == RolloutPhase.PREPARING:
         return _decide_preparing(plan, observed)
-    if plan.phase == RolloutPhase.PAUSED and plan.desired_weight == 0:
+    if plan.phase == RolloutPhase.PAUSED and plan.desired == NOTHING:
         # Before any traffic: it begins again from preparing when someone carries on.
         return Decision(Effect.WAIT, "")
     return _decide_running(plan, observed, now)
@@ -161,27 +120,43 @@ def _begin(plan: RolloutPlan) -> Decision:
     if first == 0:
         words = "the candidate is ready and checked; it waits without traffic"
         return Decision(Effect.START, words, weight=0)
-    return Decision(Effect.START, f"the candidate is ready; it gets {first} %", weight=first)
+    words = f"the candidate is ready; {_gets(plan, first)}"
+    return Decision(Effect.START, words, weight=plan.asked.weight, mirror=plan.asked.mirror)
+
+
+def _gets(plan: RolloutPlan, share: int) -> str:
+    if plan.is_shadow:
+        return f"{share} % of requests are mirrored to it; its answers are dropped"
+    return f"it gets {share} %"
 
 
 def _decide_running(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if _is_sick(observed, now):
         return Decision(Effect.ABORT, _sick_words(observed))
     if observed.failing_words and observed.is_stable_ready is True:
-        return Decision(Effect.ABORT, observed.failing_words)
-    if plan.desired_weight != plan.step.weight and plan.phase == RolloutPhase.RUNNING:
-        words = f"the candidate gets {plan.step.weight} %"
-        return Decision(Effect.SET_WEIGHT, words, weight=plan.step.weight)
-    if not observed.is_current or observed.weight != plan.step.weight:
-        return Decision(Effect.WAIT, f"waiting for the route to send {plan.step.weight} %")
+        return Decision(Effect.ABORT, _failing_words(plan, observed))
+    asked = plan.asked
+    if plan.desired != asked and plan.phase == RolloutPhase.RUNNING:
+        words = f"the route is to {asked.words}"
+        return Decision(Effect.SET_WEIGHT, words, weight=asked.weight, mirror=asked.mirror)
+    if not observed.shows(asked):
+        return Decision(Effect.WAIT, f"waiting for the route to {asked.words}")
     return _decide_soaking(plan, observed)
+
+
+def _failing_words(plan: RolloutPlan, observed: RolloutObservation) -> str:
+    """A mirrored candidate cannot hurt users, which is the first thing to know of its failure."""
+    unhurt = "; users only got answers of the stable revision" if plan.is_shadow else ""
+    return f"{observed.failing_words}{unhurt}"
 
 
 def _decide_soaking(plan: RolloutPlan, observed: RolloutObservation) -> Decision:
     if plan.step_started_at is None:
-        return Decision(Effect.START_SOAK, f"{plan.step.weight} % of requests go to the candidate")
+        go = "are mirrored" if plan.is_shadow else "go"
+        words = f"{plan.step.weight} % of requests {go} to the candidate"
+        return Decision(Effect.START_SOAK, words)
     is_moving = plan.phase == RolloutPhase.RUNNING
-    if is_moving and plan.step.auto_promote and observed.is_promotable:
+    if is_moving and plan.may_promote_itself and observed.is_promotable:
         return Decision(Effect.PROMOTE, "promoted by itself, as approved with the plan")
     return Decision(Effect.WAIT, "", look_again_seconds=_ANALYSIS_SECONDS)
 
@@ -197,9 +172,9 @@ def _decide_promoting(plan: RolloutPlan, observed: RolloutObservation, now: date
         return Decision(Effect.ABORT, _late_words(plan, observed))
     if _is_sick(observed, now):
         return Decision(Effect.ABORT, _sick_words(observed))
-    if plan.desired_weight != 100:
+    if plan.desired != Share(100):
         return Decision(Effect.SET_WEIGHT, "all requests go to the candidate", weight=100)
-    if not observed.is_current or observed.weight != 100:
+    if not observed.shows(Share(100)):
         return Decision(Effect.WAIT, "waiting for the route to send 100 %")
     return Decision(Effect.SWAP, "the candidate is now the stable revision", weight=0)
 
@@ -207,20 +182,20 @@ def _decide_promoting(plan: RolloutPlan, observed: RolloutObservation, now: date
 def _decide_draining(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if now >= plan.phase_deadline_at:
         return Decision(Effect.COMPLETE, "the old revision is removed; its drain was not confirmed")
-    if not observed.is_current or observed.weight != 0:
+    if not observed.shows(NOTHING):
         return Decision(Effect.WAIT, "waiting for the route to send the old revision nothing")
     return _drain(plan, now, then=Effect.COMPLETE, what="the old revision")
 
 
 def _decide_aborting(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
-    if plan.desired_weight != 0:
+    if plan.desired != NOTHING:
         return Decision(Effect.SET_WEIGHT, "all requests go back to stable", weight=0)
     if not plan.is_candidate_wanted:
         return Decision(Effect.FINISH_ABORT, "no candidate had been made")
     if now >= plan.phase_deadline_at:
         words = "the candidate is removed; the cluster has not confirmed it in time"
         return Decision(Effect.FINISH_ABORT, words)
-    if not observed.is_current or observed.weight != 0:
+    if not observed.shows(NOTHING):
         return Decision(Effect.WAIT, "waiting for the route to send the candidate nothing")
     return _drain(plan, now, then=Effect.FINISH_ABORT, what="the candidate")
 
@@ -255,43 +230,3 @@ def _late_words(plan: RolloutPlan, observed: RolloutObservation) -> str:
         allowed = wording.duration_words(plan.step.deadline_seconds)
         return f"step {plan.step_index + 1} was not promoted within {allowed}"
     return "nobody promoted it in time"
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """Whether a person may promote now, in words either way."""
-
-    is_promotable: bool
-    words: str
-    soak_left_seconds: int
-
-
-def promotable(
-    plan: RolloutPlan,
-    *,
-    candidate_requests: int | None,
-    failing: tuple[str, ...],
-    undecided: tuple[str, ...],
-    now: datetime,
-    unknown: str = "",
-) -> Readiness:
-    """After soak and enough requests, when no guard fails. What is not known waits and says so:
-    `unknown` says why there are no numbers.
-    """
-    if plan.step_started_at is None:
-        words = "the route does not send the asked weight yet"
-        return Readiness(is_promotable=False, words=words, soak_left_seconds=0)
-    end = plan.step_started_at + timedelta(seconds=plan.step.soak_seconds)
-    left = max(0, int((end - now).total_seconds()))
-    needed, counted = plan.step.min_requests, candidate_requests
-    lacks = (
-        (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
-        (left > 0, f"soaks for {wording.duration_words(left)} more"),
-        (needed > 0 and counted is None, unknown or "the candidate's requests are not known"),
-        (needed > (counted or 0), f"{counted or 0} of {needed} requests so far"),
-        (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),
-    )
-    missing = next((words for is_lacking, words in lacks if is_lacking), "")
-    done = "checked, without traffic so far" if plan.step.weight == 0 else "no guard fails"
-    words = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
-    return Readiness(is_promotable=not missing, words=words, soak_left_seconds=left)

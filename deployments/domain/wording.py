@@ -66,25 +66,28 @@ def step_words(steps: Sequence[Mapping[str, Any]]) -> str:
     return " → ".join(str(step["weight"]) for step in steps) + " %" if steps else ""
 
 
-def rollout_words(phase: str, *, step_index: int, step_count: int) -> str:
+def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bool = False) -> str:
+    kind = "Shadow" if is_shadow else "Canary"
     texts = {
-        RolloutPhase.PREPARING: "Canary · starting the candidate",
-        RolloutPhase.RUNNING: f"Canary · step {step_index + 1} of {step_count}",
+        RolloutPhase.PREPARING: f"{kind} · starting the candidate",
+        RolloutPhase.RUNNING: f"{kind} · step {step_index + 1} of {step_count}",
         RolloutPhase.PAUSED: f"Paused · step {step_index + 1} of {step_count}",
         RolloutPhase.PROMOTING: "Promoting · candidate takes over",
         RolloutPhase.COMPLETED: "Completed",
-        RolloutPhase.ABORTING: "Aborting · traffic goes back",
+        RolloutPhase.ABORTING: f"Aborting · {'the mirror ends' if is_shadow else 'traffic goes back'}",
         RolloutPhase.ABORTED: "Aborted",
     }
     return texts[RolloutPhase(phase)]
 
 
-def rollout_short(phase: str, *, weight: int) -> str:
+def rollout_short(phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False) -> str:
     """For the rows of a table."""
+    kind = "Shadow" if is_shadow else "Canary"
+    share = f"{mirror} % mirrored" if mirror else f"{weight} %"
     texts = {
-        RolloutPhase.PREPARING: "Canary starting",
-        RolloutPhase.RUNNING: f"Canary {weight} %",
-        RolloutPhase.PAUSED: f"Paused at {weight} %",
+        RolloutPhase.PREPARING: f"{kind} starting",
+        RolloutPhase.RUNNING: f"{kind} {mirror or weight} %",
+        RolloutPhase.PAUSED: f"Paused at {share}",
         RolloutPhase.PROMOTING: "Promoting",
         RolloutPhase.ABORTING: "Aborting",
     }

@@ -40,6 +40,8 @@ class Deployment(Leased):
     )
     # Percent of requests that the route shall send to the candidate.
     candidate_weight = models.PositiveSmallIntegerField(default=0)
+    # Percent of requests that the route shall copy to it, its answers dropped; users notice nothing.
+    candidate_mirror = models.PositiveSmallIntegerField(default=0)
     is_stopped = models.BooleanField(default=False)
     # Replicas that differ from the revision's spec: {"revision": 3, "min_replicas", "max_replicas"};
     # without effect on any other revision.
@@ -62,6 +64,7 @@ class Deployment(Leased):
     )
     state_reason = models.TextField(blank=True, default="")
     observed_weight = models.PositiveSmallIntegerField(null=True)
+    observed_mirror = models.PositiveSmallIntegerField(null=True)
     # What the cluster last said of each revision: {"r1": {"ready": bool, "reason", "message", …}}
     observed = models.JSONField(default=dict)
     observed_at = models.DateTimeField(null=True)
@@ -83,6 +86,14 @@ class Deployment(Leased):
             ),
             models.CheckConstraint(
                 condition=models.Q(candidate_weight__lte=100), name="weight_is_a_percentage"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(candidate_mirror__lte=100), name="mirror_is_a_percentage"
+            ),
+            # Users either get its answers or they do not.
+            models.CheckConstraint(
+                condition=models.Q(candidate_weight=0) | models.Q(candidate_mirror=0),
+                name="answers_or_is_mirrored",
             ),
         ]
 

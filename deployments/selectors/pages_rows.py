@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from deployments.domain import wording
 from deployments.models import Deployment, Revision
+from deployments.selectors import rollouts as rollout_rows
 from fleet.selectors import serving_now
 from fleet.selectors.serving_now import Held, Traffic, WorkloadKey
 from portal.core import clock
@@ -35,6 +36,7 @@ class Row:
     reason: str
     # None while nothing is routed.
     candidate_weight: int | None
+    candidate_mirror: int
     figures: Figures
     gpus: Decimal
     usd_per_day: Decimal | None
@@ -83,6 +85,7 @@ def _row(
         state_text=text,
         reason=deployment.state_reason if deployment.state != "ready" else "",
         candidate_weight=deployment.candidate_weight if deployment.stable_revision else None,
+        candidate_mirror=deployment.candidate_mirror,
         figures=figures_of([traffic[key] for key in keys if key in traffic], now),
         gpus=sum((hold.gpus for hold in holds), Decimal(0)),
         usd_per_day=_per_day(holds),
@@ -122,6 +125,11 @@ def _state_of(deployment: Deployment) -> tuple[str, str]:
     rollouts = getattr(deployment, "open_rollouts", [])
     if rollouts and deployment.state in ("ready", "progressing"):
         phase = rollouts[0].phase
-        words = wording.rollout_short(phase, weight=deployment.candidate_weight)
+        words = wording.rollout_short(
+            phase,
+            weight=deployment.candidate_weight,
+            mirror=deployment.candidate_mirror,
+            is_shadow=rollout_rows.is_shadow(rollouts[0]),
+        )
         return ("canary" if phase in ("preparing", "running") else phase), words
     return deployment.state, ""

@@ -125,12 +125,12 @@ def route_of(deployment: Deployment) -> Manifest:
 def backends_of(deployment: Deployment) -> list[routes.Backend]:
     weight = deployment.candidate_weight
     wanted = [
-        (deployment.stable_revision, 100 - weight),
-        (deployment.candidate_revision, weight),
+        (deployment.stable_revision, 100 - weight, 0),
+        (deployment.candidate_revision, weight, deployment.candidate_mirror),
     ]
     return [
-        routes.backend_for(revision.number, specs.from_json(revision.spec), share)
-        for revision, share in wanted
+        routes.backend_for(revision.number, specs.from_json(revision.spec), share, mirror=mirror)
+        for revision, share, mirror in wanted
         if revision is not None
     ]
 

@@ -79,4 +79,6 @@ _MARKS: Final = (
     "observed__is_promotable",
     "deployment__candidate_weight",
     "deployment__observed_weight",
+    "deployment__candidate_mirror",
+    "deployment__observed_mirror",
 )

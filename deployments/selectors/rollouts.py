@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from deployments.domain import evidence
-from deployments.domain.rollout_steps import Step
+from deployments.domain import evidence, rollout_plans
+from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, Rollout, RolloutEvent
+from deployments.selectors import rollout_limits
 from deployments.selectors.deployments import OPEN_PHASES
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
@@ -46,6 +47,10 @@ class RolloutView:
     steps: tuple[StepView, ...]
     requested_weight: int
     observed_weight: int | None
+    # Of a shadow: copies in percent; its weight is what users get of it, nothing until the end.
+    is_shadow: bool
+    requested_mirror: int
+    observed_mirror: int | None
     observed_share: float | None
     share_low: float | None
     share_high: float | None
@@ -63,6 +68,35 @@ class RolloutView:
     may_promote_reason: str
     may_stop: bool
     is_final: bool
+
+    @property
+    def requested_percent(self) -> int:
+        """Of the requests, as the present step asks: copied to a shadow, else sent."""
+        return self.requested_mirror or self.requested_weight
+
+    @property
+    def observed_percent(self) -> int | None:
+        return self.observed_mirror or self.observed_weight
+
+    @property
+    def is_last_step(self) -> bool:
+        return self.rollout.step_index + 1 >= len(self.steps)
+
+    @property
+    def next_words(self) -> str:
+        """What promoting changes, for its button."""
+        if self.next_weight is None:
+            return ""
+        if not self.is_mirroring:
+            return f"{self.requested_weight} → {self.next_weight} %"
+        if self.is_last_step:
+            return "to all users"
+        return f"mirror {self.requested_mirror} → {self.next_weight} %"
+
+    @property
+    def is_mirroring(self) -> bool:
+        """Whether copies go to it, or are about to: not when it takes over, or is gone."""
+        return self.is_shadow and not self.requested_weight and not self.is_final
 
 
 def current(deployment: Deployment) -> Rollout | None:
@@ -100,6 +134,10 @@ def events_of(rollout: Rollout) -> QuerySet[RolloutEvent]:
     return RolloutEvent.objects.filter(rollout=rollout)
 
 
+def is_shadow(rollout: Rollout) -> bool:
+    return rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
+
+
 def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
     try:
         policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
@@ -118,6 +156,9 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
         steps=_steps_of(rollout),
         requested_weight=rollout.deployment.candidate_weight,
         observed_weight=rollout.deployment.observed_weight,
+        is_shadow=is_shadow(rollout),
+        requested_mirror=rollout.deployment.candidate_mirror,
+        observed_mirror=rollout.deployment.observed_mirror,
         observed_share=share.get("observed"),
         share_low=share.get("low"),
         share_high=share.get("high"),
@@ -146,8 +187,8 @@ def _steps_of(rollout: Rollout) -> tuple[StepView, ...]:
         return "current" if is_running and index == rollout.step_index else "ahead"
 
     return tuple(
-        StepView(index=index, state=state(index), **Step(**step).to_json())
-        for index, step in enumerate(rollout.steps)
+        StepView(index=index, state=state(index), **step.to_json())
+        for index, step in enumerate(rollout_limits.steps_of(rollout))
     )
 
 

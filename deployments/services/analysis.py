@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import analysis, analysis_verdicts, evidence, rollout_plans, rollouts
+from deployments.domain import analysis_verdicts, evidence, rollout_plans
 from deployments.domain.analysis import Side, StepTests
-from deployments.domain.analysis_sums import Sums
 from deployments.domain.analysis_verdicts import Judging
 from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.rollouts import Readiness, RolloutPlan
-from deployments.models import Revision, Rollout
+from deployments.domain.readiness import Readiness, promotable
+from deployments.domain.rollout_looks import RolloutPlan
+from deployments.models import Rollout
 from deployments.selectors import quality
-from deployments.services import rollout_facts
-from fleet.selectors import telemetry
+from deployments.services import analysis_readings, rollout_facts
+from deployments.services.analysis_readings import Read
 from portal.core import clock
 
 # A few readings that did not come: what is known is no longer what is.
@@ -40,41 +40,22 @@ class Analysis:
         return "; ".join(f"{guard.guard.lower()}: {guard.words}" for guard in found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """`seen` are the latest readings that ever came of each side at this step."""
-
-    tests: StepTests
-    until: datetime | None
-    stable_at: datetime | None
-    candidate_at: datetime | None
-    is_new: bool
-
-    @property
-    def is_known(self) -> bool:
-        return self.stable_at is not None and self.candidate_at is not None
-
-
 def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     """Counts since the present weight was first seen at the gateway; None of it is guessed."""
     if plan.step.weight == 0:
         return _in_the_dark(rollout, plan)
     at = clock.now()
-    read = _read(rollout, plan)
+    read = analysis_readings.read(rollout, plan)
     unknown = _unknown(read, at)
-    total, split = read.tests.total, read.tests.split
+    total = read.tests.total
     stable = None if read.stable_at is None else total.stable.requests
     candidate = None if read.candidate_at is None else total.candidate.requests
     guards = (
-        evidence.judge_share(
-            weight=plan.step.weight,
-            stable=split.stable.requests if read.is_known else None,
-            candidate=split.candidate.requests if read.is_known else None,
-        ),
+        _split_of(plan, read),
         *_judge(rollout, plan, read.tests, unknown),
         *quality.guards_for(rollout=rollout),
     )
-    readiness = rollouts.promotable(
+    readiness = promotable(
         plan,
         candidate_requests=None if unknown else candidate,
         failing=evidence.named(guards, Verdict.FAILED),
@@ -84,14 +65,21 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     )
     observed = {
         "weight": rollout.deployment.observed_weight,
+        "mirror": rollout.deployment.observed_mirror,
         "stable_requests": stable,
         "candidate_requests": candidate,
-        "share": _share(plan.step.weight, split.stable.requests, split.candidate.requests),
+        "share": _share(plan, read.tests.split),
         "is_promotable": readiness.is_promotable,
         "why": readiness.words,
     }
     return _made(
-        rollout, plan, guards, readiness, observed, _to_json(plan, read), is_new=read.is_new
+        rollout,
+        plan,
+        guards,
+        readiness,
+        observed,
+        analysis_readings.to_json(plan, read),
+        is_new=read.is_new,
     )
 
 
@@ -108,7 +96,7 @@ def _in_the_dark(rollout: Rollout, plan: RolloutPlan) -> Analysis:
         words=checked.words,
         source="golden requests",
     )
-    readiness = rollouts.promotable(
+    readiness = promotable(
         plan,
         candidate_requests=None,
         failing=evidence.named((guard,), Verdict.FAILED),
@@ -155,79 +143,12 @@ def _judge(
         stable=rollout_facts.facts_of(rollout, rollout.stable_revision, settings.guards),
         candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, settings.guards),
         unknown=unknown,
+        is_mirrored=plan.is_shadow,
     )
     return analysis_verdicts.judge(settings.guards, judging)
 
 
-def _read(rollout: Rollout, plan: RolloutPlan) -> _Read:
-    """The tests with what was counted since they were last stored."""
-    stored, started_at = rollout.tests, plan.step_started_at
-    nothing = _Read(StepTests(), None, None, None, is_new=False)
-    if started_at is None:
-        return nothing
-    before = nothing
-    if stored.get("step") == _step_key(plan):
-        before = _Read(
-            tests=analysis.from_json(stored),
-            until=_time(stored["until"]),
-            stable_at=_time(stored["stable_at"]),
-            candidate_at=_time(stored["candidate_at"]),
-            is_new=False,
-        )
-    since = started_at if before.until is None else before.until + _JUST_AFTER
-    return _advance(rollout, before, since, started_at=started_at)
-
-
-def _advance(rollout: Rollout, before: _Read, since: datetime, *, started_at: datetime) -> _Read:
-    stable = _seen(rollout, rollout.stable_revision, since)
-    candidate = _seen(rollout, rollout.candidate_revision, since)
-    new = [seen.latest_at for seen in (stable, candidate) if seen.latest_at is not None]
-    if not new:
-        return before
-    limits = rollout_plans.from_json(rollout.plan).guards
-    tests = analysis.advance(
-        before.tests,
-        Side(_sums(stable), _sums(candidate)),
-        limits=limits,
-        stable=rollout_facts.facts_of(rollout, rollout.stable_revision, limits),
-        candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, limits),
-        is_within_step=all(
-            seen.begins_at is None or seen.begins_at >= started_at for seen in (stable, candidate)
-        ),
-    )
-    return replace(
-        before,
-        tests=tests,
-        until=max(new),
-        stable_at=stable.latest_at or before.stable_at,
-        candidate_at=candidate.latest_at or before.candidate_at,
-        is_new=True,
-    )
-
-
-def _seen(rollout: Rollout, revision: Revision, since: datetime) -> telemetry.RequestCounts:
-    deployment = rollout.deployment
-    return telemetry.counts_since(
-        cluster_id=deployment.cluster_id,
-        namespace=deployment.namespace,
-        name=f"{deployment.name}-r{revision.number}",
-        since=since,
-    )
-
-
-def _sums(seen: telemetry.RequestCounts) -> Sums:
-    return Sums(
-        success=seen.success,
-        failure=seen.failure,
-        inferences=seen.inferences,
-        duration_us=seen.duration_us,
-        queue_us=seen.queue_us,
-        busy_ms=seen.busy_ms,
-        observed_ms=seen.observed_ms,
-    )
-
-
-def _unknown(read: _Read, at: datetime) -> str:
+def _unknown(read: Read, at: datetime) -> str:
     """Why the numbers say nothing now. Missing ones neither promote nor abort."""
     if read.candidate_at is None:
         return "the candidate's requests are not known"
@@ -237,27 +158,23 @@ def _unknown(read: _Read, at: datetime) -> str:
     return ""
 
 
-def _share(weight: int, stable: int, candidate: int) -> dict[str, float]:
-    if candidate + stable == 0:
+def _split_of(plan: RolloutPlan, read: Read) -> Guard:
+    split = read.tests.split
+    stable = split.stable.requests if read.is_known else None
+    candidate = split.candidate.requests if read.is_known else None
+    if plan.is_shadow:
+        return evidence.judge_mirror(percent=plan.step.weight, stable=stable, candidate=candidate)
+    return evidence.judge_share(weight=plan.step.weight, stable=stable, candidate=candidate)
+
+
+def _share(plan: RolloutPlan, split: Side) -> dict[str, float]:
+    """Of a shadow: copies for each request that stable answered."""
+    stable, candidate = split.stable.requests, split.candidate.requests
+    total = stable if plan.is_shadow else stable + candidate
+    if total == 0:
         return {}
-    band = evidence.band(weight=weight, n=candidate + stable)
-    return {"observed": candidate / (candidate + stable), "low": band.low, "high": band.high}
-
-
-def _to_json(plan: RolloutPlan, read: _Read) -> dict[str, Any]:
-    times = {"until": read.until, "stable_at": read.stable_at, "candidate_at": read.candidate_at}
-    return {
-        "step": _step_key(plan),
-        **{name: at.isoformat() if at else None for name, at in times.items()},
-        **read.tests.to_json(),
-    }
-
-
-def _step_key(plan: RolloutPlan) -> str:
-    """A step that begins again, after a pause before traffic, counts anew."""
-    started_at = plan.step_started_at
-    return f"{plan.step_index} {started_at.isoformat() if started_at else ''}"
-
-
-def _time(stored: str | None) -> datetime | None:
-    return None if stored is None else datetime.fromisoformat(stored)
+    if plan.is_shadow:
+        band = evidence.mirror_band(percent=plan.step.weight, n=total)
+    else:
+        band = evidence.band(weight=plan.step.weight, n=total)
+    return {"observed": candidate / total, "low": band.low, "high": band.high}

@@ -27,12 +27,14 @@ def add_candidate(deployment: Deployment, revision: Revision) -> None:
     _want(deployment, stable=deployment.stable_revision, candidate=revision, weight=0)
 
 
-def set_weight(deployment: Deployment, weight: int) -> None:
+def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
+    """Share of the requests that the candidate answers, or that are copied to it: never both."""
     _want(
         deployment,
         stable=deployment.stable_revision,
         candidate=deployment.candidate_revision,
         weight=weight,
+        mirror=mirror,
     )
 
 
@@ -78,14 +80,22 @@ def retire(deployment: Deployment) -> None:
 
 
 def _want(
-    deployment: Deployment, *, stable: Revision | None, candidate: Revision | None, weight: int
+    deployment: Deployment,
+    *,
+    stable: Revision | None,
+    candidate: Revision | None,
+    weight: int,
+    mirror: int = 0,
 ) -> None:
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
-        stable_revision=stable, candidate_revision=candidate, candidate_weight=weight
+        stable_revision=stable,
+        candidate_revision=candidate,
+        candidate_weight=weight,
+        candidate_mirror=mirror,
     )
     deployment.stable_revision, deployment.candidate_revision = stable, candidate
-    deployment.candidate_weight = weight
+    deployment.candidate_weight, deployment.candidate_mirror = weight, mirror
 
 
 def _update(deployment: Deployment) -> None:

@@ -54,7 +54,7 @@ def _tell(rollout: Rollout, found: Analysis) -> None:
         rollout_telling.waits(rollout, words=found.readiness.words, evidence_hash=found.digest)
     before = {guard["guard"]: guard["verdict"] for guard in rollout.evidence}
     for guard in found.guards:
-        is_alarm = guard.guard == evidence.SHARE and guard.verdict == Verdict.FAILED
+        is_alarm = guard.guard in evidence.SPLITS and guard.verdict == Verdict.FAILED
         if is_alarm and before.get(guard.guard) != guard.verdict:
             rollout_telling.alarm(rollout, words=guard.words)
 

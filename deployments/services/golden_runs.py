@@ -62,7 +62,9 @@ def begin_due() -> None:
     """Make the runs of rollouts whose candidate is ready, and of those that run a step."""
     rows = Rollout.objects.select_related("deployment", "change", "candidate_revision__version")
     no_run = rows.exclude(golden_runs__purpose=ProbePurpose.BEFORE_TRAFFIC)
-    waiting = no_run.filter(phase__in=_PREPARING, deployment__candidate_weight=0)
+    waiting = no_run.filter(
+        phase__in=_PREPARING, deployment__candidate_weight=0, deployment__candidate_mirror=0
+    )
     for rollout in waiting.exclude(change__kind=ChangeKind.ROLL_BACK):
         if _is_ready(rollout):
             model = rollout.candidate_revision.version.model

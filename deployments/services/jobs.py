@@ -138,6 +138,7 @@ class Job:
                 for one in self._wanted_revisions()
             },
             weights=routes.weights_of(place, backends),
+            mirrors=routes.mirrors_of(place, backends),
             is_retiring=deployment.is_retiring,
             is_stopped=deployment.is_stopped,
         )
@@ -150,6 +151,7 @@ class Job:
         return wanted, Seen(
             digests=digests,
             weights=self.observation.weights,
+            mirrors=self.observation.mirrors,
             is_going=any(workload.is_going for workload in workloads.values()),
             edited=frozenset(self.to_heal),
             is_route_edited=self.is_route_edited,

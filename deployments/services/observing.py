@@ -48,6 +48,10 @@ class Observation:
         return routes.weights_in(self.route)
 
     @property
+    def mirrors(self) -> dict[str, int]:
+        return routes.mirrors_in(self.route)
+
+    @property
     def route_problem(self) -> str | None:
         return None if self.route is None else routes.problem_with(self.route)
 
@@ -69,9 +73,13 @@ class Observation:
         """What the gateway sends it; None while the gateway does not follow the route as it is."""
         if self.weights is None or self.route_problem != "":
             return None
-        spec = specs.from_json(revision.spec)
-        name = routes.service_name(deployment.name, revision.number, spec)
-        return self.weights.get(name, 0)
+        return self.weights.get(_service_of(deployment, revision), 0)
+
+    def mirror_of(self, deployment: Deployment, revision: Revision) -> int | None:
+        """What the gateway copies to it; None as above."""
+        if self.weights is None or self.route_problem != "":
+            return None
+        return self.mirrors.get(_service_of(deployment, revision), 0)
 
     def progress_of(self, revision: Revision, spec: ServingSpec) -> Progress:
         workload = self.workloads.get(revision.number)
@@ -80,6 +88,11 @@ class Observation:
             pods=self.pods.get(revision.number, []),
             wanted_pods=spec.floor_replicas * spec.nodes,
         )
+
+
+def _service_of(deployment: Deployment, revision: Revision) -> str:
+    spec = specs.from_json(revision.spec)
+    return routes.service_name(deployment.name, revision.number, spec)
 
 
 def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:

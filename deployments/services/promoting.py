@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from deployments.domain import rollout_plans
+from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
 from deployments.services import actions, aliases, desired, rollout_states, timeline
@@ -29,17 +30,23 @@ def one_step(
     index = rollout.step_index + 1
     weight = rollout.steps[index]["weight"]
     before = rollout.steps[rollout.step_index]["weight"]
+    is_shadow = rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
+    mirrored = " mirrored" if is_shadow else ""
     with transaction.atomic():
         rollout_states.move(
             actor=actor,
             rollout=rollout,
             to=RolloutPhase.RUNNING,
             action=actions.ROLLOUT_PROMOTED,
-            words=f"{words} {before} → {weight} %",
+            words=f"{words} {before} → {weight} %{mirrored}",
             step_index=index,
             evidence=evidence_hash,
         )
-        desired.set_weight(rollout_states.reload(rollout), weight)
+        deployment = rollout_states.reload(rollout)
+        if is_shadow:
+            desired.set_weight(deployment, 0, mirror=weight)
+        else:
+            desired.set_weight(deployment, weight)
     return rollout
 
 

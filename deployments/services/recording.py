@@ -35,6 +35,7 @@ _COLUMNS = (
     "observed",
     "observed_generation",
     "observed_weight",
+    "observed_mirror",
     "observed_at",
     "state",
     "state_reason",
@@ -65,6 +66,7 @@ class _Seen:
     revision: Revision
     progress: Progress
     weight: int | None
+    mirror: int | None
     before: Mapping[str, Any]
 
     def to_json(self, at: datetime) -> dict[str, Any]:
@@ -156,7 +158,8 @@ class _Page:
     ) -> None:
         deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in seen}
         deployment.observed_generation = deployment.desired_generation
-        deployment.observed_weight = _weight(deployment, candidate)
+        deployment.observed_weight = _share(deployment, candidate.weight if candidate else None)
+        deployment.observed_mirror = _share(deployment, candidate.mirror if candidate else None)
         deployment.observed_at = self._at
         deployment.state = found.state
         deployment.state_reason = found.reason
@@ -219,11 +222,11 @@ def _is_done(change: ChangeRequest, deployment: Deployment, found: health.Health
     return change.kind in _UNTIL_READY and found.state == DeploymentState.READY
 
 
-def _weight(deployment: Deployment, candidate: _Seen | None) -> int | None:
+def _share(deployment: Deployment, seen: int | None) -> int | None:
     """Without a route nothing reaches the candidate of a stopped deployment, so its drain may end."""
     if deployment.is_stopped:
         return 0 if deployment.candidate_revision_id is not None else None
-    return candidate.weight if candidate else None
+    return seen
 
 
 def _facts(
@@ -276,6 +279,7 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
             state_reason="",
             observed={},
             observed_weight=None,
+            observed_mirror=None,
             observed_generation=deployment.desired_generation,
             observed_at=at,
         )
@@ -308,6 +312,7 @@ def _see(look: Look, revision: Revision | None) -> _Seen | None:
         revision=revision,
         progress=found,
         weight=look.observation.weight_of(look.deployment, revision),
+        mirror=look.observation.mirror_of(look.deployment, revision),
         before=look.deployment.observed.get(f"r{revision.number}", {}),
     )
 

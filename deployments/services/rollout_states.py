@@ -151,7 +151,7 @@ def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: 
         deployment = reload(rollout)
         if is_swapped(rollout) and deployment.candidate_revision is not None:
             desired.swap(deployment)
-        elif deployment.candidate_weight != 0:
+        elif deployment.candidate_weight or deployment.candidate_mirror:
             desired.set_weight(deployment, 0)
 
 

@@ -16,18 +16,13 @@ from django.db import transaction
 
 from deployments.domain import rollout_plans, rollouts
 from deployments.domain.evidence import Verdict
-from deployments.domain.rollout_steps import Step
-from deployments.domain.rollouts import (
-    Checks,
-    Decision,
-    Effect,
-    RolloutObservation,
-    RolloutPlan,
-)
+from deployments.domain.rollout_looks import Checks, RolloutObservation, RolloutPlan
+from deployments.domain.rollout_plans import PlanKind
+from deployments.domain.rollouts import Decision, Effect
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Revision, Rollout
 from deployments.selectors import deployments as deployment_selectors
-from deployments.selectors import quality
+from deployments.selectors import quality, rollout_limits
 from deployments.services import (
     actions,
     analysis,
@@ -84,18 +79,20 @@ def advance(*, rollout_id: int) -> None:
 
 
 def plan_of(rollout: Rollout) -> RolloutPlan:
-    deployment = rollout.deployment
+    deployment, plan = rollout.deployment, rollout_plans.from_json(rollout.plan)
     return RolloutPlan(
         phase=RolloutPhase(rollout.phase),
-        steps=tuple(Step(**step) for step in rollout.steps),
+        steps=rollout_limits.steps_of(rollout),
         step_index=rollout.step_index,
         step_started_at=rollout.step_started_at,
         phase_deadline_at=rollout.deadline_at,
-        drain_seconds=rollout_plans.from_json(rollout.plan).drain_seconds,
+        drain_seconds=plan.drain_seconds,
         desired_weight=deployment.candidate_weight,
         is_candidate_wanted=deployment.candidate_revision_id is not None,
         is_swapped=rollout_states.is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
+        is_shadow=plan.kind == PlanKind.SHADOW,
+        desired_mirror=deployment.candidate_mirror,
     )
 
 
@@ -122,6 +119,7 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
     return RolloutObservation(
         is_current=deployment_selectors.is_current(deployment),
         weight=deployment.observed_weight,
+        mirror=deployment.observed_mirror,
         is_candidate_ready=candidate.get("ready"),
         is_stable_ready=_seen(rollout, rollout.stable_revision).get("ready"),
         candidate_unready_since=datetime.fromisoformat(since) if since else None,
@@ -156,13 +154,18 @@ def _add_candidate(rollout: Rollout, found: Decision) -> None:
 def _start(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         _move(rollout, RolloutPhase.RUNNING, found.words)
-        desired.set_weight(rollout_states.reload(rollout), found.weight or 0)
+        _share(rollout, found)
 
 
 def _set_weight(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         _move(rollout, RolloutPhase(rollout.phase), found.words)
-        desired.set_weight(rollout_states.reload(rollout), found.weight or 0)
+        _share(rollout, found)
+
+
+def _share(rollout: Rollout, found: Decision) -> None:
+    deployment = rollout_states.reload(rollout)
+    desired.set_weight(deployment, found.weight or 0, mirror=found.mirror)
 
 
 def _start_soak(rollout: Rollout, found: Decision) -> None:

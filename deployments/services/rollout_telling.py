@@ -7,8 +7,11 @@ from typing import Any, Final
 
 from django.urls import reverse
 
+from deployments.domain import rollout_plans
+from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
+from deployments.selectors import rollout_limits
 from portal.notifications import events, links, services
 from portal.notifications.events import Event
 
@@ -35,7 +38,7 @@ def moved(rollout: Rollout, *, words: str) -> None:
 
 def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
     """A step may be promoted: people who may decide get a link that is bound to this evidence."""
-    if rollout.steps[rollout.step_index].get("auto_promote"):
+    if rollout_limits.steps_of(rollout)[rollout.step_index].auto_promote:
         return
     question = links.Question(
         kind=links.ROLLOUT,
@@ -45,7 +48,9 @@ def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
         step_index=rollout.step_index,
     )
     weight = rollout.steps[rollout.step_index]["weight"]
-    said = f"At {weight} %: {words}. Promote it, or leave it where it is."
+    is_shadow = rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
+    share = f"{weight} % mirrored" if is_shadow else f"{weight} %"
+    said = f"At {share}: {words}. Promote it, or leave it where it is."
     _tell(rollout, events.ROLLOUT_WAITS, said, {"decide": question.to_json()})
 
 

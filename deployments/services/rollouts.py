@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from deployments.domain.rollout_looks import NOTHING
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Rollout
 from deployments.selectors import rollouts as rollout_selectors
@@ -62,7 +63,7 @@ def unpause(*, actor: User, rollout_id: int) -> Rollout:
     rollout = _stoppable(actor, rollout_id)
     if rollout.phase != RolloutPhase.PAUSED:
         raise Conflict(f"The rollout is {rollout.phase}, not paused.", code="rollout_phase")
-    has_begun = rollout.deployment.candidate_weight > 0
+    has_begun = plan_of(rollout).desired != NOTHING
     with transaction.atomic():
         rollout_states.move(
             actor=actor,

@@ -38,7 +38,7 @@ _DONE = {
     "promote_fully": "Promoted to all requests.",
     "pause": "Paused: the share stays as it is.",
     "unpause": "Carrying on from the same step.",
-    "abort": "Aborting: all requests go back to the stable revision.",
+    "abort": "Aborting: the candidate gets no more requests.",
 }
 
 
@@ -189,6 +189,11 @@ def _says(found: Rollout, view: RolloutView) -> Says:
     replaces = f"r{stable.number} is drained and removed once the gateway sends it nothing."
     if view.next_weight is None:
         promote = ""
+    elif view.is_mirroring and not view.is_last_step:
+        promote = (
+            f"Mirrors {view.next_weight} % of requests to {candidate}; its answers stay dropped. "
+            "Both revisions keep their GPUs."
+        )
     elif view.next_weight == 100:
         promote = f"Sends all requests to {candidate}. {replaces}"
     else:
@@ -199,12 +204,23 @@ def _says(found: Rollout, view: RolloutView) -> Says:
     return Says(
         promote=promote,
         promote_fully=f"Skips the steps ahead: all requests to {candidate}. {replaces}",
-        pause=f"Stays at {view.requested_weight} %. Nobody can promote until someone carries on.",
+        pause=f"Stays at {_share_words(view)}. Nobody can promote until someone carries on.",
         unpause="Carries on at the same step; its soak begins anew.",
-        abort=(
-            f"Sends all requests back to {stable.version.label}, then removes the candidate. "
-            "Requests in flight are answered."
-        ),
+        abort=_abort_words(view, stable.version.label),
+    )
+
+
+def _share_words(view: RolloutView) -> str:
+    mirrored = " mirrored" if view.is_mirroring else ""
+    return f"{view.requested_percent} %{mirrored}"
+
+
+def _abort_words(view: RolloutView, stable: str) -> str:
+    if view.is_mirroring:
+        return f"Ends the mirror, then removes the candidate. Users notice nothing: {stable} answers."
+    return (
+        f"Sends all requests back to {stable}, then removes the candidate. "
+        "Requests in flight are answered."
     )
 
 

@@ -105,7 +105,10 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
 
 def rollout_text(rollout: Rollout) -> str:
     return wording.rollout_words(
-        rollout.phase, step_index=rollout.step_index, step_count=len(rollout.steps)
+        rollout.phase,
+        step_index=rollout.step_index,
+        step_count=len(rollout.steps),
+        is_shadow=rollouts.is_shadow(rollout),
     )
 
 

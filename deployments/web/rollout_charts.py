@@ -43,7 +43,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
     limit, limit_words = _latency_limit(found, points["stable"])
     errors, errors_words = _limit_of(found, Metric.ERROR_RATE)
     drawn = (
-        ("share", "Share of requests", _share_chart(found, points, marks), "as requested"),
+        ("share", _share_title(found), _share_chart(found, points, marks), "as requested"),
         (
             "latency",
             "Mean latency",
@@ -81,6 +81,10 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
     ]
 
 
+def _share_title(found: Rollout) -> str:
+    return "Mirrored requests" if rollouts.is_shadow(found) else "Share of requests"
+
+
 def _points_of(found: Rollout) -> dict[str, list[MinutePoint]]:
     deployment = found.deployment
     start = max(found.created_at, (found.finished_at or clock.now()) - _LONGEST)
@@ -100,20 +104,32 @@ def _points_of(found: Rollout) -> dict[str, list[MinutePoint]]:
 def _share_chart(
     found: Rollout, points: Mapping[str, list[MinutePoint]], marks: Sequence[Mark]
 ) -> Chart | None:
-    """Observed in each minute, beside the weight that was asked for at its end."""
+    """Observed in each minute, beside the weight that was asked for at its end. Of a shadow it is
+    how many copies came for each request that stable answered, as long as it is mirrored.
+    """
     rates = {
         role: {one.at: one.requests_per_second for one in ones} for role, ones in points.items()
     }
-    asked = _weights_of(found)
+    asked, is_shadow = _weights_of(found), rollouts.is_shadow(found)
+    answers_from = _answers_from(found) if is_shadow else None
     drawn: list[Point] = []
     for at, mine in sorted(rates["candidate"].items()):
-        total = mine + rates["stable"].get(at, 0.0)
+        if answers_from is not None and at + timedelta(minutes=1) > answers_from:
+            break
+        others = rates["stable"].get(at, 0.0)
+        total = others if is_shadow else mine + others
         if total > 0:
             drawn.append(Point(at, "candidate", 100 * mine / total))
             drawn.append(Point(at, "requested", _weight_at(asked, at + timedelta(minutes=1))))
     if not drawn:
         return None
-    return charts.lines(label="Share of requests", points=drawn, unit="%", marks=marks)
+    return charts.lines(label=_share_title(found), points=drawn, unit="%", marks=marks)
+
+
+def _answers_from(found: Rollout) -> datetime | None:
+    """Since when the candidate answers users, if ever."""
+    moved = rollouts.events_of(found).filter(kind="promoting").order_by("id").first()
+    return None if moved is None else moved.at
 
 
 def _weights_of(found: Rollout) -> list[tuple[datetime, float]]:

@@ -68,12 +68,13 @@ def outcome_of(found: Rollout) -> Outcome | None:
 
 def alarm_of(view: RolloutView) -> str:
     """The split is not what was asked for: a fault of the gateway, not of the candidate."""
-    wrong = (guard for guard in view.guards if guard.guard == evidence.SHARE)
+    wrong = (guard for guard in view.guards if guard.guard in evidence.SPLITS)
     share = next((guard for guard in wrong if guard.verdict == evidence.Verdict.FAILED), None)
     if share is None:
         return ""
+    does = "mirror" if share.guard == evidence.MIRROR else "split"
     return (
-        f"The gateway does not split as asked: {share.words}. Chance does not explain this; "
+        f"The gateway does not {does} as asked: {share.words}. Chance does not explain this; "
         "nothing can be promoted until it is right."
     )
 
@@ -82,11 +83,7 @@ def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
     stable = found.stable_revision.version.label
     failed = evidence.stopping([Guard(**line) for line in found.evidence])
     is_over = phase == RolloutPhase.ABORTED
-    after = (
-        f"All requests go to {stable} again and the candidate is removed."
-        if is_over
-        else f"All requests go back to {stable}; the candidate is removed once it is drained."
-    )
+    after = _after(found, stable, is_over=is_over)
     place = [found.deployment.team.slug, found.deployment.name]
     return Outcome(
         tone="bad",
@@ -96,6 +93,15 @@ def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
         next_text="Request another canary" if is_over else "",
         next_url=reverse("request-canary", args=place) if is_over else "",
     )
+
+
+def _after(found: Rollout, stable: str, *, is_over: bool) -> str:
+    if rollouts.is_shadow(found):
+        ends = "is removed" if is_over else "is removed once the mirror has ended"
+        return f"{stable} answered all users and still does; the candidate {ends}."
+    if is_over:
+        return f"All requests go to {stable} again and the candidate is removed."
+    return f"All requests go back to {stable}; the candidate is removed once it is drained."
 
 
 def _completed(found: Rollout) -> Outcome:

@@ -41,6 +41,11 @@ WORDS: Mapping[str, FeatureWords] = {
     ),
     "keda": FeatureWords(
         "KEDA",
+    "request-mirror": FeatureWords(
+        "Request mirroring",
+        "shadow rollouts",
+        "Use a gateway that supports HTTPRouteRequestPercentageMirror of the Gateway API.",
+    ),
         "scaling on queue length, on a schedule or to zero",
         "Install KEDA.",
     ),
@@ -89,4 +94,5 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "multi-node": (("leader-worker-set",),),
     "strict-mtls": (("istio",),),
     "service-monitor": (("prometheus",),),
+    "shadow": (("gateway-api", "request-mirror"),),
 } | {name: ((name,),) for name in WORDS}

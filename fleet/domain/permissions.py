@@ -77,6 +77,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_APPS, "deployments", _LOOK, "changes of what is served, at once"),
     _cluster(_GATEWAY, "httproutes", _LOOK, "changes of routes, at once"),
     _cluster(_GATEWAY, "gateways", ("get",), "whether the gateway is programmed"),
+    _cluster(_GATEWAY, "gatewayclasses", ("get",), "whether the gateway can mirror requests"),
     _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "models kept on nodes"),
     Permission(
         "",

@@ -42,6 +42,9 @@ _IN_KSERVE: Mapping[str, str] = {
 }
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 _GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
+_GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
+# As the Gateway API names it in its conformance tests.
+_PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 
 
@@ -81,6 +84,8 @@ def look(client: KubeClient, *, gateway: tuple[str, str], at: datetime) -> Capab
     offers, why = _gpus(client)
     return Capabilities(
         features=features,
+    features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
+    features["promql"] = promql
         gpu_offers=offers,
         gpus_why=why,
         probed_at=at.isoformat(),
@@ -174,6 +179,28 @@ def _gateway(
 def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
     conditions = (item.get("status") or {}).get("conditions") or []
     return next((one for one in conditions if one.get("type") == kind), {})
+def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
+    """By what the gateway's class says that it supports; one that says nothing is not known."""
+    if not api.is_there:
+        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
+
+    def ask() -> Feature:
+        name = client.get(_GATEWAY, *gateway)["spec"]["gatewayClassName"]
+        try:
+            found = client.get(_GATEWAY_CLASS, None, name)
+        except ObjectNotFound:
+            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
+        listed = (found.get("status") or {}).get("supportedFeatures") or []
+        # Before Gateway API 1.3 the list held bare names.
+        supported = {one["name"] if isinstance(one, Mapping) else one for one in listed}
+        if not supported:
+            return Feature(None, why=f"GatewayClass {name} does not say what it supports.")
+        why = "" if _PERCENTAGE_MIRROR in supported else f"{name} cannot mirror a share of requests"
+        return Feature(is_there=not why, why=why)
+
+    return _or_unknown(ask, "get gatewayclasses.gateway.networking.k8s.io")
+
+
 
 
 def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:

@@ -55,10 +55,13 @@ def _promotable(rollout: Rollout) -> Need:
     deployment = rollout.deployment
     ahead = rollout.steps[rollout.step_index + 1 :]
     target = ahead[0]["weight"] if ahead else 100
+    mirror = deployment.candidate_mirror
+    now = f"{mirror} % mirrored" if mirror else f"{deployment.candidate_weight}"
+    becomes = f"{target} % mirrored" if mirror and ahead else f"{target} %"
     return Need(
         state="canary",
         ask="Promote?",
-        title=f"{deployment.name} {deployment.candidate_weight} → {target} %",
+        title=f"{deployment.name} {now} → {becomes}",
         detail=rollout.observed.get("why", "the step may be promoted"),
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         verb="Review",

@@ -22,19 +22,21 @@ _SERVICE_SUFFIX: Final = {
     specs.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000
+_MIRROR: Final = "RequestMirror"
 # A workload is never changed, so Knative never makes a second revision of it.
 _KNATIVE_REVISION: Final = "-predictor-00001"
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A revision behind the route and its share in percent."""
+    """A revision behind the route and its share in percent, or the share that is copied to it."""
 
     number: int
     engine: str
     weight: int
     is_knative: bool = False
     has_transformer: bool = False
+    mirror: int = 0
 
     def service_of(self, deployment: str) -> str:
         workload = workload_name(deployment, self.number)
@@ -45,13 +47,14 @@ class Backend:
         return f"{workload}{_SERVICE_SUFFIX.get(self.engine, '')}"
 
 
-def backend_for(number: int, spec: ServingSpec, weight: int) -> Backend:
+def backend_for(number: int, spec: ServingSpec, weight: int, *, mirror: int = 0) -> Backend:
     return Backend(
         number=number,
         engine=spec.engine,
         weight=weight,
         is_knative=spec.scaling.kind == specs.KNATIVE,
         has_transformer=bool(spec.components.transformer_image),
+        mirror=mirror,
     )
 
 
@@ -67,13 +70,12 @@ def http_route(place: Place, backends: Sequence[Backend]) -> Manifest:
     """Weights are percentages, as approved. A revision without a share is left out: the route never
     names a Service that may not exist yet, or no longer.
     """
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     rule = {
         "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(place)}}],
         "filters": [
-            {
-                "type": "URLRewrite",
-                "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
-            }
+            {"type": "URLRewrite", "urlRewrite": rewrite},
+            *(_mirror_filter(place, backend) for backend in backends if backend.mirror),
         ],
         "backendRefs": [_backend_ref(place, backend) for backend in backends if backend.weight],
     }
@@ -104,6 +106,23 @@ def weights_in(route: Mapping[str, Any] | None) -> dict[str, int] | None:
     return {name: weight for name, weight in found.items() if weight}
 
 
+def mirrors_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
+    """Service name to the percent of requests that are to be copied to it, zeros left out."""
+    return {
+        backend.service_of(place.deployment): backend.mirror
+        for backend in backends
+        if backend.mirror
+    }
+
+
+def mirrors_in(route: Mapping[str, Any] | None) -> dict[str, int]:
+    """The same as the live route has it; a mirror that names no share copies everything."""
+    rules = (route or {}).get("spec", {}).get("rules") or [{}]
+    filters = [found for found in rules[0].get("filters", []) if found.get("type") == _MIRROR]
+    found = (one["requestMirror"] for one in filters)
+    return {one["backendRef"]["name"]: int(one.get("percent", 100)) for one in found}
+
+
 def problem_with(route: Mapping[str, Any]) -> str | None:
     """Why the gateway does not follow the route: empty when it does, None when it has not said."""
     generation = route.get("metadata", {}).get("generation", 0)
@@ -116,10 +135,18 @@ def problem_with(route: Mapping[str, Any]) -> str | None:
     return "; ".join(c.get("message") or c.get("reason", "refused") for c in bad)
 
 
+def _mirror_filter(place: Place, backend: Backend) -> dict[str, Any]:
+    to = {"name": backend.service_of(place.deployment), "port": _port_of(backend)}
+    return {"type": _MIRROR, "requestMirror": {"backendRef": to, "percent": backend.mirror}}
+
+
+def _port_of(backend: Backend) -> int:
+    return _LLM_SERVICE_PORT if backend.engine == specs.LLM_SERVICE else 80
+
+
 def _backend_ref(place: Place, backend: Backend) -> dict[str, Any]:
     name = backend.service_of(place.deployment)
-    port = _LLM_SERVICE_PORT if backend.engine == specs.LLM_SERVICE else 80
-    made = {"name": name, "port": port, "weight": backend.weight}
+    made = {"name": name, "port": _port_of(backend), "weight": backend.weight}
     if backend.is_knative:
         # The activator holds requests back while the first pod starts, and asks for which revision.
         headers = [

@@ -21,6 +21,14 @@ class Backend:
 
 
 @dataclass(frozen=True, slots=True)
+class Mirror:
+    """A Service port that gets copies of so many in a hundred requests; its answers are dropped."""
+
+    cluster: str
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One match of an HTTPRoute rule; `rewrite` replaces the matched prefix."""
 
@@ -30,6 +38,7 @@ class Route:
     rewrite: str | None
     timeout: str
     backends: tuple[Backend, ...]
+    mirrors: tuple[Mirror, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,14 @@ def _action(route: Route) -> JsonObject:
     }
     if route.rewrite is not None:
         action["regex_rewrite"] = _rewrite(route.path, route.rewrite)
+    if route.mirrors:
+        action["request_mirror_policies"] = [_mirror(item) for item in route.mirrors]
     return action
+
+
+def _mirror(mirror: Mirror) -> JsonObject:
+    share = {"numerator": mirror.percent, "denominator": "HUNDRED"}
+    return {"cluster": mirror.cluster, "runtime_fraction": {"default_value": share}}
 
 
 def _rewrite(path: str, replacement: str) -> JsonObject:

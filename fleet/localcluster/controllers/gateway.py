@@ -91,7 +91,10 @@ class GatewayController:
             if kind["spec"].get("controllerName") == http_routes.CONTROLLER:
                 accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
                 known = (kind.get("status") or {}).get("conditions")
-                status = {"conditions": conditions.merge(known, [accepted])}
+                status = {
+                    "conditions": conditions.merge(known, [accepted]),
+                    "supportedFeatures": [{"name": name} for name in http_routes.FEATURES],
+                }
                 write_status(self._store, GATEWAY_CLASS, kind, status)
         gateway = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
         if gateway is not None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import conditions
-from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
+from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Mirror, Route
 from fleet.localcluster.controllers.ownership import is_deleted
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.errors import JsonObject
@@ -14,6 +14,17 @@ CONTROLLER = "slipway.dev/local-envoy"
 _DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
+_MIRROR = "RequestMirror"
+# What this gateway does beyond the core of the Gateway API, by the names of its conformance tests.
+FEATURES = (
+    "Gateway",
+    "HTTPRoute",
+    "HTTPRoutePathRewrite",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
+    "HTTPRouteRequestTimeout",
+)
 
 
 class UnsupportedRoute(Exception):
@@ -34,13 +45,18 @@ class BackendService:
 
 
 def backends_of(route: JsonObject) -> dict[BackendService, None]:
-    """In the order of the route, each once."""
+    """In the order of the route, each once; those that only get copies too."""
     namespace = route["metadata"]["namespace"]
     return {
         _backend(namespace, item): None
         for rule in route["spec"].get("rules") or ()
-        for item in rule.get("backendRefs") or ()
+        for item in (*(rule.get("backendRefs") or ()), *_mirrored(rule))
     }
+
+
+def _mirrored(rule: JsonObject) -> list[JsonObject]:
+    found = (item.get("requestMirror") for item in rule.get("filters") or ())
+    return [mirror["backendRef"] for mirror in found if mirror]
 
 
 def _backend(namespace: str, reference: JsonObject) -> BackendService:
@@ -60,7 +76,9 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
         Backend(_backend(namespace, item).cluster, int(item.get("weight", 1)))
         for item in rule.get("backendRefs") or ()
     )
-    rewrite = _rewrite(rule.get("filters") or ())
+    filters = rule.get("filters") or ()
+    rewrite = _rewrite([item for item in filters if item.get("type") != _MIRROR])
+    mirrors = _mirrors(namespace, [item for item in filters if item.get("type") == _MIRROR])
     timeout = _timeout((rule.get("timeouts") or {}).get("request"))
     found = []
     for match in rule.get("matches") or [{}]:
@@ -76,6 +94,7 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
                 rewrite=rewrite,
                 timeout=timeout,
                 backends=backends,
+                mirrors=mirrors,
             )
         )
     return found
@@ -92,9 +111,23 @@ def _rewrite(filters: Sequence[JsonObject]) -> str | None:
     for item in filters:
         path = (item.get("urlRewrite") or {}).get("path") or {}
         if item.get("type") != "URLRewrite" or path.get("type") != "ReplacePrefixMatch":
-            raise UnsupportedRoute("the only filter supported is URLRewrite ReplacePrefixMatch")
+            raise UnsupportedRoute(
+                "the only filters supported are URLRewrite ReplacePrefixMatch and RequestMirror"
+            )
         replacement = str(path["replacePrefixMatch"])
     return replacement
+
+
+def _mirrors(namespace: str, filters: Sequence[JsonObject]) -> tuple[Mirror, ...]:
+    """Without a share all requests are copied; none with a share of 0."""
+    listed = [item.get("requestMirror") or {} for item in filters]
+    if any("fraction" in item or "backendRef" not in item for item in listed):
+        raise UnsupportedRoute("a RequestMirror needs a backendRef, and percent for its share")
+    found = (
+        Mirror(_backend(namespace, item["backendRef"]).cluster, int(item.get("percent", 100)))
+        for item in listed
+    )
+    return tuple(mirror for mirror in found if mirror.percent)
 
 
 def _timeout(text: str | None) -> str:

@@ -40,30 +40,34 @@ def traffic_bar(
     observed: float | None = None,
     low: float | None = None,
     high: float | None = None,
+    mirror: int = 0,
 ) -> dict[str, Any]:
     """Requested weight and observed share of the candidate, all in per cent.
 
-    `low` and `high` are where the observed share may lie by chance at this weight.
+    `low` and `high` are where the observed share may lie by chance at this weight. With `mirror`,
+    stable answers everything and they are about the copies.
     """
     return {
         "stable_label": stable_label,
         "candidate_label": candidate_label,
         "weight": weight,
-        "stable_weight": 100 - weight,
+        "mirror": mirror,
+        "stable_weight": 100 - weight - mirror,
         "observed": observed,
-        "observed_start": None if observed is None else round(100 - observed, 3),
+        "observed_start": None if observed is None else round(max(0, 100 - observed), 3),
         "has_range": low is not None and high is not None,
-        "range_start": None if high is None else round(100 - high, 3),
-        "range_width": None if low is None or high is None else round(high - low, 3),
+        "range_start": None if high is None else round(100 - min(100, high), 3),
+        "range_width": None if low is None or high is None else round(min(100, high) - low, 3),
         "low": low,
         "high": high,
     }
 
 
 @register.inclusion_tag("ui/tags/mini_traffic.html")
-def mini_traffic(weight: int | None) -> dict[str, Any]:
-    """Share of the candidate in per cent; None when nothing is routed."""
-    return {"weight": weight, "start": 100 - (weight or 0)}
+def mini_traffic(weight: int | None, mirror: int = 0) -> dict[str, Any]:
+    """Share of the candidate in per cent, or of copies to it; None when nothing is routed."""
+    part = mirror or weight or 0
+    return {"weight": weight, "mirror": mirror, "part": part, "start": 100 - part}
 
 
 @register.inclusion_tag("ui/tags/sparkline.html")

@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 
 from deployments.domain import rollouts
 from deployments.domain.rollout_steps import Step
-from deployments.domain.rollouts import Checks, Effect, RolloutObservation, RolloutPlan
+from deployments.domain.rollout_looks import Checks, RolloutObservation, RolloutPlan, Share
+from deployments.domain.rollouts import Effect
 from deployments.domain.states import ROLLOUT, RolloutPhase
 
 _DEADLINES = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
+from fleet.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
 from fleet.domain.cluster_errors import Unreachable
 from fleet.models import Cluster
 from fleet.services import capabilities, sweeps
@@ -23,7 +23,16 @@ def gateway(status: str = "True", message: str = "") -> dict[str, Any]:
     return {
         "kind": "Gateway",
         "metadata": {"namespace": "slipway-gateway", "name": "slipway"},
+        "spec": {"gatewayClassName": "istio"},
         "status": {"conditions": [condition]},
+    }
+
+
+def gateway_class(*features: Any) -> dict[str, Any]:
+    return {
+        "kind": "GatewayClass",
+        "metadata": {"name": "istio"},
+        "status": {"supportedFeatures": list(features)},
     }
 
 
@@ -108,6 +117,39 @@ def test_gateway_counts_only_when_it_is_programmed(kube: FakeKube, cluster: Clus
     )
     kube.put(gateway())
     assert probed(cluster).feature("gateway-api") == Feature(True, "v1", f"{where} is programmed.")
+
+
+def test_shadow_is_offered_where_the_gateways_class_says_that_it_mirrors_a_share(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    assert probed(cluster).offers("shadow").ok is False
+    kube.put(gateway())
+    assert probed(cluster).offers("shadow") == Offer(
+        ok=False, why="GatewayClass istio does not exist: no shadow rollouts."
+    )
+    kube.put(gateway_class({"name": "HTTPRoutePathRewrite"}, {"name": "HTTPRouteRequestMirror"}))
+    assert probed(cluster).offers("shadow") == Offer(
+        ok=False, why="istio cannot mirror a share of requests: no shadow rollouts."
+    )
+    kube.put(gateway_class({"name": "HTTPRouteRequestPercentageMirror"}))
+    assert probed(cluster).offers("shadow") == Offer(ok=True)
+    kube.put(gateway_class("HTTPRouteRequestPercentageMirror"))
+    assert probed(cluster).offers("shadow") == Offer(ok=True)
+
+
+def test_whether_a_silent_gateway_mirrors_is_not_known(kube: FakeKube, cluster: Cluster) -> None:
+    kube.put(gateway(), gateway_class())
+    assert probed(cluster).offers("shadow") == Offer(
+        None,
+        "Whether Request mirroring works is not known. GatewayClass istio does not say what it "
+        "supports.",
+    )
+    kube.forbidden = {"gatewayclasses"}
+    assert probed(cluster).offers("shadow") == Offer(
+        None,
+        "Whether Request mirroring works is not known. The portal's role lacks the permission to "
+        "get gatewayclasses.gateway.networking.k8s.io.",
+    )
 
 
 def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(

@@ -64,10 +64,52 @@ def test_longer_prefixes_come_first() -> None:
 
 def test_unsupported_filters_are_refused_in_words() -> None:
     route = manifests.route({"one": 1})
-    route["spec"]["rules"][0]["filters"] = [{"type": "RequestMirror"}]
+    route["spec"]["rules"][0]["filters"] = [{"type": "RequestRedirect"}]
 
     with pytest.raises(http_routes.UnsupportedRoute, match="URLRewrite"):
         http_routes.routes_of(route)
+
+
+def _mirrored(**asked: object) -> dict:  # type: ignore[type-arg]
+    route = manifests.route({"one": 100})
+    backend = {"name": "two-predictor", "port": 80}
+    route["spec"]["rules"][0]["filters"].append(
+        {"type": "RequestMirror", "requestMirror": {"backendRef": backend, **asked}}
+    )
+    return route
+
+
+def test_a_mirror_becomes_copies_beside_the_weights() -> None:
+    route = _mirrored(percent=25)
+
+    made = _only_route(http_routes.routes_of(route))["route"]
+
+    assert made["weighted_clusters"]["clusters"] == [
+        {"name": "vision_one-predictor_80", "weight": 100}
+    ]
+    share = {"numerator": 25, "denominator": "HUNDRED"}
+    assert made["request_mirror_policies"] == [
+        {"cluster": "vision_two-predictor_80", "runtime_fraction": {"default_value": share}}
+    ]
+    assert "regex_rewrite" in made
+    assert [item.cluster for item in http_routes.backends_of(route)] == [
+        "vision_one-predictor_80",
+        "vision_two-predictor_80",
+    ]
+
+
+def test_a_mirror_without_a_share_copies_everything_and_one_of_nothing_copies_nothing() -> None:
+    everything = _only_route(http_routes.routes_of(_mirrored()))["route"]
+    nothing = _only_route(http_routes.routes_of(_mirrored(percent=0)))["route"]
+
+    fraction = everything["request_mirror_policies"][0]["runtime_fraction"]
+    assert fraction["default_value"]["numerator"] == 100
+    assert "request_mirror_policies" not in nothing
+
+
+def test_a_mirror_by_fraction_is_refused_in_words() -> None:
+    with pytest.raises(http_routes.UnsupportedRoute, match="percent"):
+        http_routes.routes_of(_mirrored(fraction={"numerator": 1}))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10s", "10s"), ("1m30s", "90s"), ("500ms", "0.5s")])

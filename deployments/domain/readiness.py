@@ -1,0 +1,50 @@
+"""Whether a person may promote a step now, and if not, what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from deployments.domain import wording
+from deployments.domain.rollout_looks import RolloutPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a person may promote now, in words either way."""
+
+    is_promotable: bool
+    words: str
+    soak_left_seconds: int
+
+
+def promotable(
+    plan: RolloutPlan,
+    *,
+    candidate_requests: int | None,
+    failing: tuple[str, ...],
+    undecided: tuple[str, ...],
+    now: datetime,
+    unknown: str = "",
+) -> Readiness:
+    """After soak and enough requests, when no guard fails. What is not known waits and says so:
+    `unknown` says why there are no numbers.
+    """
+    if plan.step_started_at is None:
+        words = f"the route does not {plan.asked.words} yet"
+        return Readiness(is_promotable=False, words=words, soak_left_seconds=0)
+    end = plan.step_started_at + timedelta(seconds=plan.step.soak_seconds)
+    left = max(0, int((end - now).total_seconds()))
+    needed, counted = plan.step.min_requests, candidate_requests
+    what = "mirrored requests" if plan.is_shadow else "requests"
+    lacks = (
+        (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
+        (left > 0, f"soaks for {wording.duration_words(left)} more"),
+        (needed > 0 and counted is None, unknown or "the candidate's requests are not known"),
+        (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),
+        (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),
+    )
+    missing = next((words for is_lacking, words in lacks if is_lacking), "")
+    done = "checked, without traffic so far" if plan.step.weight == 0 else "no guard fails"
+    words = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
+    return Readiness(is_promotable=not missing, words=words, soak_left_seconds=left)
