@@ -34,7 +34,7 @@ def team_list(request: HttpRequest, user: User) -> HttpResponse:
 @require_GET
 @people_only
 def team_detail(request: HttpRequest, user: User, slug: str) -> HttpResponse:
-    return _team_page(request, user, slug)
+    return team_page(request, user, slug)
 
 
 @require_POST
@@ -42,7 +42,7 @@ def team_detail(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 def set_limits(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     form = LimitsForm(request.POST)
     if not form.is_valid():
-        return _team_page(request, user, slug, limits=form)
+        return team_page(request, user, slug, limits=form)
     team = teams.get_visible(actor=user, slug=slug)
     teams.set_limits(actor=user, team=team, **form.values())
     messages.success(request, f"Quota and budget of {slug} are set.")
@@ -54,13 +54,13 @@ def set_limits(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 def set_member(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
-        return _team_page(request, user, slug, member=form)
+        return team_page(request, user, slug, member=form)
     team = teams.get_visible(actor=user, slug=slug)
     try:
         made = teams.set_member(actor=user, team=team, **form.values())
     except DomainError as error:
         add_to(form, error)
-        return _team_page(request, user, slug, member=form)
+        return team_page(request, user, slug, member=form)
     messages.success(request, f"{form.cleaned_data['username']} is now {made.role} of {slug}.")
     return redirect("admin-team", slug=slug)
 
@@ -74,24 +74,26 @@ def remove_member(request: HttpRequest, user: User, slug: str, username: str) ->
     return redirect("admin-team", slug=slug)
 
 
-def _team_page(
+def team_page(
     request: HttpRequest,
     user: User,
     slug: str,
     *,
     limits: LimitsForm | None = None,
     member: MemberForm | None = None,
+    delegate: DelegateForm | None = None,
 ) -> HttpResponse:
+    """The page with the one form that was refused, as it was typed."""
     overview = admin_overview.team_of(actor=user, slug=slug)
     context = {
         "team": overview,
         "limits": limits or LimitsForm.of(overview.team),
         "member": member or MemberForm(),
         "delegations": delegations.list_open(actor=user, team=overview.team),
-        "delegate": DelegateForm(),
+        "delegate": delegate or DelegateForm(),
         "is_lead": any(
             one.user_id == user.pk and one.role == Role.LEAD for one in overview.members
         ),
     }
-    has_errors = bool((limits and limits.errors) or (member and member.errors))
+    has_errors = any(form and form.errors for form in (limits, member, delegate))
     return render(request, "dashboard/admin_team.html", context, status=422 if has_errors else 200)

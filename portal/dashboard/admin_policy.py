@@ -17,6 +17,7 @@ from deployments.services import policies
 from portal.accounts import delegations, policy, teams
 from portal.accounts.models import Team, User
 from portal.core.errors import Conflict, Invalid
+from portal.dashboard.admin import team_page
 from portal.dashboard.admin_policy_forms import DelegateForm, RuleForm, initial_of
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
@@ -80,14 +81,12 @@ def name_delegate(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     form = DelegateForm(request.POST)
     if not form.is_valid():
-        first = next(iter(form.errors.items()))
-        messages.error(request, f"No delegate is named: {first[0]}, {first[1][0]}")
-        return redirect("admin-team", slug=slug)
+        return team_page(request, user, slug, delegate=form)
     try:
         made = delegations.name_delegate(actor=user, team=team, **form.values())
     except (Conflict, Invalid) as error:
-        messages.error(request, error.message)
-        return redirect("admin-team", slug=slug)
+        add_to(form, error)
+        return team_page(request, user, slug, delegate=form)
     messages.success(request, f"{made.delegate.username} may approve in your place.")
     return redirect("admin-team", slug=slug)
 

@@ -52,6 +52,13 @@ class ChannelItem:
     channel: Channel
     choices: tuple[Choice, ...]
 
+    @property
+    def wanted_words(self) -> str:
+        wanted = sum(choice.is_wanted for choice in self.choices)
+        if wanted == len(self.choices):
+            return "everything"
+        return f"{wanted} of {len(self.choices)} kinds of event"
+
 
 @never_cache
 @require_http_methods(["GET", "POST"])

@@ -81,6 +81,16 @@
     }
   });
 
+  // Rows of a form that nobody needs yet come one by one.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-add-row]");
+    if (!button) return;
+    const spare = all(".spare:not(.shown)", button.closest(".card"));
+    spare[0]?.classList.add("shown");
+    spare[0]?.querySelector("input")?.focus();
+    button.hidden = spare.length < 2;
+  });
+
   // Relative times stay true while the page is open. The words are those of portal/ui/words.py.
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const since = (at) => {

@@ -1,0 +1,125 @@
+"""The rollout plans that a team keeps: looked at, made, changed and removed without a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from deployments.domain import guards, rollout_plans, wording
+from deployments.domain.rollout_plans import PlanSettings
+from deployments.models import RolloutTemplate
+from deployments.services import rollout_templates
+from deployments.web import plan_form, rollout_limits
+from deployments.web.plan_form import TemplateForm
+from portal.accounts import policy, teams
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui.access import people_only
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    weight: int
+    words: str
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateItem:
+    row: RolloutTemplate
+    kind: str
+    steps: tuple[StepLine, ...]
+    guards: str
+    move_alias: str
+
+
+@require_GET
+@people_only
+def template_list(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    rows = rollout_templates.list_of(actor=user, team=team)
+    context = {
+        **rollout_limits.context_of(user, team),
+        "items": [_item(row) for row in rows],
+        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+        "manages_team": policy.is_allowed(user, Action.MANAGE_MEMBERS, team),
+    }
+    return render(request, "delivery/rollout_templates.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    """A new one, or `?template=` to begin with what is kept."""
+    team = teams.get_visible(actor=user, slug=slug)
+    policy.require(user, Action.REQUEST_CHANGE, team)
+    wanted = request.GET.get("template", "")
+    begun = None
+    if wanted.isdecimal():
+        begun = rollout_templates.get(actor=user, team=team, template_id=int(wanted))
+    form = TemplateForm(request.POST or None, initial=_initial(begun))
+    if request.method == "POST":
+        kept = form.run(
+            lambda: rollout_templates.save(
+                actor=user,
+                team=team,
+                name=form.cleaned_data["keep_as"],
+                steps=form.steps(),
+                plan=form.plan(),
+            )
+        )
+        if kept is not None:
+            messages.success(request, f"“{kept.name}” is kept; the next request may start from it.")
+            return redirect("rollout-templates", slug=slug)
+    context = {
+        "team": team,
+        "form": form,
+        "begun": begun,
+        "kinds": plan_form.kinds(),
+        "kind": form["kind"].value(),
+    }
+    return render(request, "delivery/rollout_template.html", context, status=form.status)
+
+
+@require_POST
+@people_only
+def remove(request: HttpRequest, user: User, slug: str, template_id: int) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    rollout_templates.remove(actor=user, team=team, template_id=template_id)
+    messages.success(request, "The template is removed; rollouts keep their own copy.")
+    return redirect("rollout-templates", slug=slug)
+
+
+def _initial(begun: RolloutTemplate | None) -> dict[str, Any]:
+    if begun is None:
+        return plan_form.initial_of(plan_form.DEFAULT_STEPS, PlanSettings())
+    shown = plan_form.initial_of(begun.steps, rollout_plans.from_json(begun.plan))
+    return {**shown, "keep_as": begun.name}
+
+
+def _item(row: RolloutTemplate) -> TemplateItem:
+    plan = rollout_plans.from_json(row.plan)
+    named = {name: word for name, word, _ in plan_form.KIND_WORDS}
+    return TemplateItem(
+        row=row,
+        kind=named[plan.kind.value],
+        steps=tuple(_line(step) for step in row.steps),
+        guards=", ".join(guards.KINDS[limit.metric].label.lower() for limit in plan.guards),
+        move_alias=plan.move_alias,
+    )
+
+
+def _line(step: Mapping[str, Any]) -> StepLine:
+    needs = []
+    if step["soak_seconds"]:
+        needs.append(wording.duration_words(step["soak_seconds"]))
+    if step["min_requests"]:
+        needs.append(f"{step['min_requests']:,} requests")
+    then = "promotes itself" if step.get("auto_promote") else "then a person"
+    return StepLine(step["weight"], ", ".join(needs) or "no wait", then)
