@@ -143,6 +143,9 @@ class ObservedSerializer(Shape):
     candidate_weight = serializers.IntegerField(
         source="observed_weight", allow_null=True, help_text="null: not known, or no candidate"
     )
+    candidate_mirror = serializers.IntegerField(
+        help_text="percent of requests that are copied to a shadow, its answers dropped"
+    )
     revisions = serializers.DictField(
         source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
     )
@@ -156,6 +159,9 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     url = serializers.SerializerMethodField()
     is_current = serializers.SerializerMethodField(
         help_text="whether the cluster was seen after the last change of what is wanted"
+    )
+    candidate_mirror = serializers.IntegerField(
+        source="observed_mirror", allow_null=True, help_text="null: not known, or no candidate"
     )
     desired = DesiredSerializer(source="*")
     observed = ObservedSerializer(source="*")
@@ -319,7 +325,13 @@ class RolloutSerializer(Shape):
     plan = PlanSerializer(source="rollout.plan")
     requested_weight = serializers.IntegerField()
     observed_weight = serializers.IntegerField(allow_null=True)
-    observed_share = serializers.FloatField(allow_null=True)
+    requested_mirror = serializers.IntegerField(
+        help_text="percent of requests copied to a shadow; its weight stays 0 until it is promoted"
+    )
+    observed_mirror = serializers.IntegerField(allow_null=True)
+    observed_share = serializers.FloatField(
+        allow_null=True, help_text="of a shadow: copies for each request that stable answered"
+    )
     share_low = serializers.FloatField(allow_null=True)
     share_high = serializers.FloatField(allow_null=True)
     stable_requests = serializers.IntegerField(allow_null=True)
@@ -327,7 +339,9 @@ class RolloutSerializer(Shape):
     guards = GuardSerializer(many=True)
     soak_left_seconds = serializers.IntegerField(allow_null=True)
     earliest_finish_at = serializers.DateTimeField(allow_null=True)
-    next_weight = serializers.IntegerField(allow_null=True)
+    next_weight = serializers.IntegerField(
+        allow_null=True, help_text="of a shadow the next mirrored percent, 100 after the last step"
+    )
     is_promotable = serializers.BooleanField()
     promotable_reason = serializers.CharField()
     evidence_hash = serializers.CharField()

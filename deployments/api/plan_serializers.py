@@ -13,7 +13,9 @@ Shape = serializers.Serializer[Any]
 
 
 class RolloutStepSerializer(Shape):
-    weight = serializers.IntegerField(help_text="percent of requests that go to the candidate")
+    weight = serializers.IntegerField(
+        help_text="percent of requests that go to the candidate; of a shadow: that are mirrored to it"
+    )
     soak_seconds = serializers.IntegerField()
     min_requests = serializers.IntegerField()
     auto_promote = serializers.BooleanField(
@@ -45,7 +47,9 @@ class AnalysisSerializer(Shape):
 
 
 class PlanSerializer(Shape):
-    """Left out parts have their defaults. Blue/green has one dark step of weight 0, or no steps."""
+    """Left out parts have their defaults. Blue/green has one dark step of weight 0, or no steps. A
+    shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
+    """
 
     kind = serializers.ChoiceField(choices=[kind.value for kind in PlanKind], required=False)
     guards = GuardLimitSerializer(many=True, required=False)

@@ -1,7 +1,8 @@
 """What is approved beside the steps: the kind of rollout, its guards, and how they are tested.
 
     {"kind": "canary" | "blue-green" | "shadow",
-     "guards": [{"metric": "error_rate", "max": 0.02, "max_ratio": 1.25, "ignore_below": 0.005}, …],
+     "guards": [{"metric": "error_rate", "max": 0.02, "max_ratio": 1.25, "ignore_below": 0.005},
+                {"metric": "latency_p95", "max": 50}, {"metric": "promql", "name": …}, …],
      "analysis": {"alpha": 0.01, "is_strict": false},
      "quality": {"label_drift": 0.15, "embedding_drift": null, …},
      "move_alias": "champion",
@@ -20,9 +21,12 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import guards, model_names, quality
+from deployments.domain import guards, model_names, plan_guards, quality
 from deployments.domain.guards import GuardLimit
+from deployments.domain.percentile_guards import PercentileGuard
+from deployments.domain.plan_guards import PlanGuards
 from deployments.domain.problems import Rejected
+from deployments.domain.query_guards import QueryGuard
 
 DRAIN_SECONDS: Final = 15
 _LONGEST_DRAIN: Final = 24 * 3600
@@ -55,7 +59,10 @@ class AnalysisSettings:
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     kind: PlanKind = PlanKind.CANARY
+    # Of counters; what the cluster's Prometheus is asked for has its own tests.
     guards: tuple[GuardLimit, ...] = guards.DEFAULTS
+    percentiles: tuple[PercentileGuard, ...] = ()
+    queries: tuple[QueryGuard, ...] = ()
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     # Limits of the model-quality guards that differ from their defaults; None switches one off.
     quality: Mapping[str, float | None] = field(default_factory=dict)
@@ -65,14 +72,18 @@ class PlanSettings:
 
     @property
     def tests(self) -> int:
-        return sum(limit.tests for limit in self.guards)
+        return self.all_guards.tests
+
+    @property
+    def all_guards(self) -> PlanGuards:
+        return PlanGuards(self.guards, self.percentiles, self.queries)
 
     def to_json(self) -> dict[str, Any]:
         chosen = {"quality": dict(self.quality)} if self.quality else {}
         return {
             **chosen,
             "kind": self.kind.value,
-            "guards": [limit.to_json() for limit in self.guards],
+            "guards": self.all_guards.to_json(),
             "analysis": self.analysis.to_json(),
             "move_alias": self.move_alias,
             "drain_seconds": self.drain_seconds,
@@ -81,13 +92,20 @@ class PlanSettings:
 
 def from_json(plan: Mapping[str, Any]) -> PlanSettings:
     """Rows from before there were plans hold {}: the defaults."""
+    found = plan_guards.from_json(plan["guards"]) if "guards" in plan else PlanGuards()
     known = {name: value for name, value in plan.items() if name in _AS_THEY_ARE}
     return PlanSettings(
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
-        guards=guards.from_json(plan["guards"]) if "guards" in plan else guards.DEFAULTS,
+        guards=found.limits,
+        percentiles=found.percentiles,
+        queries=found.queries,
         analysis=AnalysisSettings(**plan.get("analysis", {})),
         **known,
     )
+
+
+def is_shadow(plan: Mapping[str, Any]) -> bool:
+    return plan.get("kind") == PlanKind.SHADOW
 
 
 def check(plan: Any) -> PlanSettings:
@@ -96,9 +114,12 @@ def check(plan: Any) -> PlanSettings:
         raise _bad("plan", f"A plan may have {', '.join(sorted(_FIELDS))}.")
     if plan.get("kind", PlanKind.CANARY) not in set(PlanKind):
         raise _bad("kind", f"kind must be one of {', '.join(PlanKind)}.")
+    found = plan_guards.check(plan["guards"]) if "guards" in plan else PlanGuards()
     return PlanSettings(
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
-        guards=guards.check(plan["guards"]) if "guards" in plan else guards.DEFAULTS,
+        guards=found.limits,
+        percentiles=found.percentiles,
+        queries=found.queries,
         analysis=_check_analysis(plan.get("analysis", {})),
         quality=quality.check_limits(plan.get("quality", {})),
         move_alias=_check_alias(plan.get("move_alias", "")),

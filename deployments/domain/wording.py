@@ -18,11 +18,13 @@ KIND_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def change_title(kind: str, *, deployment: str, version: str = "", revision: int = 0) -> str:
+def change_title(
+    kind: str, *, deployment: str, version: str = "", revision: int = 0, is_shadow: bool = False
+) -> str:
     """`version` is a label like detector:4."""
     titles = {
         ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",
-        ChangeKind.CANARY: f"Canary {version} on {deployment}",
+        ChangeKind.CANARY: f"{'Shadow' if is_shadow else 'Canary'} {version} on {deployment}",
         ChangeKind.ROLL_BACK: f"Roll {deployment} back to r{revision}",
         ChangeKind.START: f"Start {deployment} again",
         ChangeKind.RETIRE: f"Retire {deployment}",
@@ -32,8 +34,15 @@ def change_title(kind: str, *, deployment: str, version: str = "", revision: int
     return titles[ChangeKind(kind)]
 
 
-def consequence(kind: str, *, deployment: str, version: str = "", revision: int = 0) -> str:
+def consequence(
+    kind: str, *, deployment: str, version: str = "", revision: int = 0, is_shadow: bool = False
+) -> str:
     """What approving does, in one sentence or two."""
+    if is_shadow and kind == ChangeKind.CANARY:
+        return (
+            f"Starts {version} beside what serves now and mirrors a share of the requests to it; its "
+            "answers are dropped. Users only get those of stable until a person promotes it."
+        )
     texts = {
         ChangeKind.DEPLOY: f"Starts {version} and opens its address. Nothing serves there yet.",
         ChangeKind.CANARY: (
@@ -61,9 +70,12 @@ def consequence(kind: str, *, deployment: str, version: str = "", revision: int 
     return texts[ChangeKind(kind)]
 
 
-def step_words(steps: Sequence[Mapping[str, Any]]) -> str:
+def step_words(steps: Sequence[Mapping[str, Any]], *, is_shadow: bool = False) -> str:
     """For example "5 → 25 → 50 → 100 %"."""
-    return " → ".join(str(step["weight"]) for step in steps) + " %" if steps else ""
+    if not steps:
+        return ""
+    words = " → ".join(str(step["weight"]) for step in steps) + " %"
+    return f"mirrors {words}" if is_shadow else words
 
 
 def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bool = False) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import Prefetch, Q, QuerySet
 
-from deployments.domain import scales, specs
+from deployments.domain import rollout_plans, scales, specs
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from portal.accounts import policy
@@ -137,6 +137,17 @@ def events_of(deployment: Deployment) -> QuerySet[DeploymentEvent]:
 def is_current(deployment: Deployment) -> bool:
     """Whether the cluster has been seen doing what is wanted now."""
     return deployment.observed_generation == deployment.desired_generation
+
+
+def is_mirrored(deployment: Deployment) -> bool:
+    """Whether the candidate saw copies only, so that what it did is nothing that users got."""
+    opened: list[Rollout] = getattr(deployment, "open_rollouts", [])
+    is_shadow = any(
+        rollout_plans.is_shadow(rollout.plan)
+        and rollout.stable_revision_id == deployment.stable_revision_id
+        for rollout in opened
+    )
+    return deployment.candidate_mirror > 0 or (is_shadow and not deployment.candidate_weight)
 
 
 def waits_until(deployment: Deployment) -> datetime | None:

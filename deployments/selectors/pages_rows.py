@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from deployments.domain import wording
 from deployments.models import Deployment, Revision
+from deployments.selectors import deployments
 from deployments.selectors import rollouts as rollout_rows
 from fleet.selectors import serving_now
 from fleet.selectors.serving_now import Held, Traffic, WorkloadKey
@@ -75,6 +76,7 @@ def _row(
     now: datetime,
 ) -> Row:
     keys = keys_of(deployment)
+    answering = keys[:1] if deployments.is_mirrored(deployment) else keys
     holds = [held[key] for key in keys if key in held]
     state, text = _state_of(deployment)
     return Row(
@@ -86,7 +88,7 @@ def _row(
         reason=deployment.state_reason if deployment.state != "ready" else "",
         candidate_weight=deployment.candidate_weight if deployment.stable_revision else None,
         candidate_mirror=deployment.candidate_mirror,
-        figures=figures_of([traffic[key] for key in keys if key in traffic], now),
+        figures=figures_of([traffic[key] for key in answering if key in traffic], now),
         gpus=sum((hold.gpus for hold in holds), Decimal(0)),
         usd_per_day=_per_day(holds),
         changed_at=getattr(deployment, "changed_at", deployment.created_at),

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from deployments.domain import evidence, rollout_plans
-from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, Rollout, RolloutEvent
 from deployments.selectors import rollout_limits
@@ -135,7 +134,7 @@ def events_of(rollout: Rollout) -> QuerySet[RolloutEvent]:
 
 
 def is_shadow(rollout: Rollout) -> bool:
-    return rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
+    return rollout_plans.is_shadow(rollout.plan)
 
 
 def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:

@@ -31,9 +31,13 @@ class DeploymentStats:
 
 
 def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    """Over all these revisions together."""
+    """Over all these revisions together. Copies to a shadow are nobody's requests: beside stable it
+    does not count.
+    """
     if not revisions:
         return None
+    if len(revisions) > 1 and deployments.is_mirrored(deployment):
+        revisions = [revision for revision in revisions if revision.role == "stable"]
     return telemetry.stats(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import transaction
 
 from deployments.domain import rollout_plans
-from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
 from deployments.services import actions, aliases, desired, rollout_states, timeline
@@ -30,7 +29,7 @@ def one_step(
     index = rollout.step_index + 1
     weight = rollout.steps[index]["weight"]
     before = rollout.steps[rollout.step_index]["weight"]
-    is_shadow = rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
+    is_shadow = rollout_plans.is_shadow(rollout.plan)
     mirrored = " mirrored" if is_shadow else ""
     with transaction.atomic():
         rollout_states.move(

@@ -13,7 +13,7 @@ from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.selectors import plans
+from deployments.selectors import plans, rollout_limits, rollout_offers
 from deployments.services import approving, preflight, submitting
 from deployments.services.submitting import Asked
 from portal.accounts import policy
@@ -78,6 +78,9 @@ def request_canary(
         ChangeKind.CANARY,
         approving.clean(comment),
         version=version,
+    no_kind = rollout_offers.why_not(deployment, settings.kind, spec=spec)
+    if no_kind:
+        raise Invalid(no_kind, fields={"kind": no_kind})
         spec=preflight.with_image(spec or plans.spec_of(stable)),
         steps=checked,
         plan=settings,

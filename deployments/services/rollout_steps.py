@@ -17,7 +17,6 @@ from django.db import transaction
 from deployments.domain import rollout_plans, rollouts
 from deployments.domain.evidence import Verdict
 from deployments.domain.rollout_looks import Checks, RolloutObservation, RolloutPlan
-from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.rollouts import Decision, Effect
 from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Revision, Rollout
@@ -79,19 +78,19 @@ def advance(*, rollout_id: int) -> None:
 
 
 def plan_of(rollout: Rollout) -> RolloutPlan:
-    deployment, plan = rollout.deployment, rollout_plans.from_json(rollout.plan)
+    deployment = rollout.deployment
     return RolloutPlan(
         phase=RolloutPhase(rollout.phase),
         steps=rollout_limits.steps_of(rollout),
         step_index=rollout.step_index,
         step_started_at=rollout.step_started_at,
         phase_deadline_at=rollout.deadline_at,
-        drain_seconds=plan.drain_seconds,
+        drain_seconds=rollout_plans.from_json(rollout.plan).drain_seconds,
         desired_weight=deployment.candidate_weight,
         is_candidate_wanted=deployment.candidate_revision_id is not None,
         is_swapped=rollout_states.is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
-        is_shadow=plan.kind == PlanKind.SHADOW,
+        is_shadow=rollout_plans.is_shadow(rollout.plan),
         desired_mirror=deployment.candidate_mirror,
     )
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from django.urls import reverse
 
 from deployments.domain import rollout_plans
-from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
 from deployments.selectors import rollout_limits
@@ -48,8 +47,7 @@ def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
         step_index=rollout.step_index,
     )
     weight = rollout.steps[rollout.step_index]["weight"]
-    is_shadow = rollout_plans.from_json(rollout.plan).kind == PlanKind.SHADOW
-    share = f"{weight} % mirrored" if is_shadow else f"{weight} %"
+    share = f"{weight} % mirrored" if rollout_plans.is_shadow(rollout.plan) else f"{weight} %"
     said = f"At {share}: {words}. Promote it, or leave it where it is."
     _tell(rollout, events.ROLLOUT_WAITS, said, {"decide": question.to_json()})
 

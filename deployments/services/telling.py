@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from deployments.domain import wording
+from deployments.domain import rollout_plans, wording
 from deployments.models import ChangeRequest
 from deployments.selectors import approvals
 from portal.notifications import events, links, services
@@ -47,6 +47,7 @@ def title_of(change: ChangeRequest) -> str:
         deployment=change.deployment.name,
         version=revision.version.label if revision else "",
         revision=revision.number if revision else 0,
+        is_shadow=rollout_plans.is_shadow(change.plan),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain import wording
+from deployments.domain import rollout_plans, wording
 from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Deployment, EmergencyReview
 from deployments.selectors import approvals, changes
@@ -92,6 +92,7 @@ def _words_of(change: ChangeRequest) -> dict[str, Any]:
         "deployment": change.deployment.name,
         "version": revision.version.label if revision else "",
         "revision": revision.number if revision else 0,
+        "is_shadow": rollout_plans.is_shadow(change.plan),
     }
 
 
@@ -104,7 +105,7 @@ def _detail_of(change: ChangeRequest) -> str:
         parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if change.steps:
-        parts.append(wording.step_words(change.steps))
+        parts.append(wording.step_words(change.steps, is_shadow=rollout_plans.is_shadow(change.plan)))
     over = _over_budget(change.cost)
     if over is not None:
         parts.append(f"forecast over budget by ${over:,.0f}")

@@ -166,6 +166,11 @@ class RecordingCluster:
         refs = route["spec"]["rules"][0]["backendRefs"]
         return {ref["name"]: ref["weight"] for ref in refs}
 
+    def mirrors(self, namespace: str, name: str) -> dict[str, int]:
+        filters = self.objects["HTTPRoute", namespace, name]["spec"]["rules"][0]["filters"]
+        found = [one["requestMirror"] for one in filters if one["type"] == "RequestMirror"]
+        return {one["backendRef"]["name"]: one["percent"] for one in found}
+
     def names(self, kind: str) -> list[str]:
         return sorted(name for its_kind, _, name in self.objects if its_kind == kind)
 

@@ -32,10 +32,12 @@ _CUSTOM_GROUPS = (
 
 def all_manifests(place: Place, served: Served) -> list[Manifest]:
     backend = routes.backend_for(served.number, served.spec, 100)
+    shadow = routes.backend_for(served.number + 1, served.spec, 0, mirror=25)
     made = [
         *revision.shared(place, served),
         *revision.own(place, served),
         routes.http_route(place, [backend]),
+        routes.http_route(place, [backend, shadow]),
     ]
     if place.is_local_cluster:
         made.append(team.s3_secret(place, access_key_id="id", secret_access_key="key"))
@@ -218,3 +220,22 @@ def test_a_revision_without_a_share_is_not_in_the_route() -> None:
 
     assert routes.weights_in(route) == {"d-r2-predictor": 100} == routes.weights_of(PLACE, backends)
     assert routes.problem_with({**route, "metadata": {"generation": 1}}) is None
+
+
+def test_a_shadow_is_a_mirror_and_no_backend() -> None:
+    backends = [
+        routes.Backend(1, specs.TRITON, 100),
+        routes.Backend(2, specs.KSERVE_TRITON, 0, mirror=25),
+    ]
+
+    route = routes.http_route(PLACE, backends)
+
+    rule = route["spec"]["rules"][0]
+    assert [ref["name"] for ref in rule["backendRefs"]] == ["d-r1"]
+    assert rule["filters"][1] == {
+        "type": "RequestMirror",
+        "requestMirror": {"backendRef": {"name": "d-r2-predictor", "port": 80}, "percent": 25},
+    }
+    assert routes.weights_in(route) == {"d-r1": 100} == routes.weights_of(PLACE, backends)
+    assert routes.mirrors_in(route) == {"d-r2-predictor": 25} == routes.mirrors_of(PLACE, backends)
+    assert routes.mirrors_in(None) == {}

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from deployments.domain import rollouts
 from deployments.domain.rollout_steps import Step
-from deployments.domain.rollout_looks import Checks, RolloutObservation, RolloutPlan, Share
+from deployments.domain.rollout_looks import NOTHING, Checks, RolloutObservation, RolloutPlan
 from deployments.domain.rollouts import Effect
 from deployments.domain.states import ROLLOUT, RolloutPhase
 
@@ -40,10 +40,12 @@ class Rollouts(RuleBasedStateMachine):
     @initialize(
         weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted) | st.just([0]),
         auto=st.lists(st.booleans(), min_size=4, max_size=4),
+        is_mirrored=st.booleans(),
     )
-    def begin(self, weights: list[int], auto: list[bool]) -> None:
+    def begin(self, weights: list[int], auto: list[bool], *, is_mirrored: bool) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         is_dark = weights == [0]
+        is_shadow = is_mirrored and bool(weights) and not is_dark
         self.plan = RolloutPlan(
             phase=RolloutPhase.PREPARING,
             steps=tuple(
@@ -58,11 +60,14 @@ class Rollouts(RuleBasedStateMachine):
             is_candidate_wanted=False,
             is_swapped=False,
             drain_started_at=None,
+            is_shadow=is_shadow,
         )
-        # The approval of the plan allows its first step, or the switch when it has none.
-        self.allowed = weights[0] if weights else 100
-        self.route = 0
-        self.is_current = True
+        # The approval of the plan allows its first step, or the switch when it has none. Of a
+        # shadow it allows copies, and no answer to any user.
+        self.allowed = 0 if is_shadow else weights[0] if weights else 100
+        self.allowed_mirror = weights[0] if is_shadow else 0
+        self.route, self.mirror = 0, 0
+        self.is_current, self.people_let_it = True, False
         self.candidate_ready: bool | None = None
         self.unready_since: datetime | None = None
         self.stable_ready: bool | None = True
@@ -76,6 +81,7 @@ class Rollouts(RuleBasedStateMachine):
         return RolloutObservation(
             is_current=self.is_current,
             weight=self.route if self.is_current else None,
+            mirror=self.mirror if self.is_current else None,
             is_candidate_ready=self.candidate_ready,
             is_stable_ready=self.stable_ready,
             candidate_unready_since=self.unready_since,
@@ -110,6 +116,8 @@ class Rollouts(RuleBasedStateMachine):
             assert self.is_promotable, "without evidence"
             assert not self.failing, "against the evidence"
             assert self.plan.phase == RolloutPhase.RUNNING
+            is_last = self.plan.step_index + 1 == len(self.plan.steps)
+            assert not (self.plan.is_shadow and is_last), "only people give users its answers"
             self.promote()
         elif found.effect != Effect.WAIT:
             self.shift(found)
@@ -127,16 +135,19 @@ class Rollouts(RuleBasedStateMachine):
             self.move(RolloutPhase.PROMOTING)
         elif found.effect == Effect.SWAP:
             assert self.route == 100, "swapped before the gateway sent everything"
+            assert self.mirror == 0, "copies go to whoever answers"
             # The same backend keeps all requests; it is only called stable now.
             self.route = 0
             self.want(is_swapped=True)
-        self.want(desired_weight=found.weight)
+        self.want(desired_weight=found.weight, desired_mirror=found.mirror)
 
     def end(self, effect: Effect) -> None:
         is_complete = effect == Effect.COMPLETE
         assert not is_complete or self.plan.is_swapped
+        is_late = self.now >= self.plan.phase_deadline_at
+        assert is_late or self.mirror == 0, "removed while it gets copies"
         self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
-        self.want(is_candidate_wanted=False, desired_weight=0)
+        self.want(is_candidate_wanted=False, desired_weight=0, desired_mirror=0)
 
     def move(self, to: RolloutPhase) -> None:
         assert to in ROLLOUT[self.plan.phase], f"{self.plan.phase} to {to}"
@@ -155,7 +166,7 @@ class Rollouts(RuleBasedStateMachine):
     def abort_now(self) -> None:
         was_swapped = self.plan.is_swapped
         self.move(RolloutPhase.ABORTING)
-        self.want(is_swapped=False, desired_weight=0)
+        self.want(is_swapped=False, desired_weight=0, desired_mirror=0)
         if was_swapped:
             self.route = 100
 
@@ -164,6 +175,7 @@ class Rollouts(RuleBasedStateMachine):
     @rule()
     def follow(self) -> None:
         self.route, self.is_current = self.plan.desired_weight, True
+        self.mirror = self.plan.desired_mirror
 
     @rule(is_ready=st.sampled_from([True, False, None]))
     def report_candidate(self, is_ready: bool | None) -> None:
@@ -193,12 +205,12 @@ class Rollouts(RuleBasedStateMachine):
     def a_bad_candidate_with_a_ready_stable_is_gone_at_the_next_look(self) -> None:
         if self.plan.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED):
             return
-        if self.plan.phase == RolloutPhase.PAUSED and self.plan.desired_weight == 0:
+        if self.plan.phase == RolloutPhase.PAUSED and self.plan.desired == NOTHING:
             return
         self.failing, self.stable_ready = "error ratio", True
         self.look(is_crashing=False)
         assert self.plan.phase == RolloutPhase.ABORTING
-        assert self.plan.desired_weight == 0
+        assert self.plan.desired == NOTHING
 
     @rule()
     def all_goes_well(self) -> None:
@@ -216,17 +228,18 @@ class Rollouts(RuleBasedStateMachine):
         if self.plan.step_index + 1 < len(self.plan.steps):
             index = self.plan.step_index + 1
             self.plan = replace(self.plan, step_index=index, step_started_at=None)
-            self.allowed = self.plan.step.weight
-            self.want(desired_weight=self.allowed)
+            asked = self.plan.asked
+            self.allowed, self.allowed_mirror = asked.weight, asked.mirror
+            self.want(desired_weight=asked.weight, desired_mirror=asked.mirror)
         else:
             self.promote_fully()
 
     @precondition(lambda self: self.plan.phase == RolloutPhase.RUNNING)
     @rule()
     def promote_fully(self) -> None:
-        self.allowed = 100
+        self.allowed, self.people_let_it = 100, True
         self.move(RolloutPhase.PROMOTING)
-        self.want(desired_weight=100)
+        self.want(desired_weight=100, desired_mirror=0)
 
     @precondition(lambda self: self.plan.phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING))
     @rule()
@@ -236,7 +249,7 @@ class Rollouts(RuleBasedStateMachine):
     @precondition(lambda self: self.plan.phase == RolloutPhase.PAUSED)
     @rule()
     def unpause(self) -> None:
-        has_begun = self.plan.desired_weight > 0
+        has_begun = self.plan.desired != NOTHING
         self.move(RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING)
 
     @precondition(
@@ -253,8 +266,17 @@ class Rollouts(RuleBasedStateMachine):
         if not hasattr(self, "plan"):
             return
         assert self.plan.desired_weight <= self.allowed
+        assert self.plan.desired_mirror <= self.allowed_mirror
         if self.plan.is_swapped:
             assert self.allowed == 100
+
+    @invariant()
+    def a_shadow_answers_nobody_before_a_person_lets_it(self) -> None:
+        if not hasattr(self, "plan") or not self.plan.is_shadow:
+            return
+        assert self.plan.desired_weight in (0, 100)
+        assert self.route == 0 or self.people_let_it, "a user got its answer"
+        assert not (self.plan.desired_weight and self.plan.desired_mirror)
 
     @invariant()
     def stable_is_kept_while_it_may_be_needed(self) -> None:
