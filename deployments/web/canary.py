@@ -14,7 +14,7 @@ from deployments.domain import rollout_plans, wording
 from deployments.domain.rollout_plans import PlanKind, PlanSettings
 from deployments.domain.states import ChangeKind
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
-from deployments.selectors import deployments, registry
+from deployments.selectors import deployments, registry, rollout_offers
 from deployments.services import changes, plan_figures, rollout_templates
 from deployments.web import plan_form
 from deployments.web.delivery_requests import asked, changeable
@@ -128,16 +128,22 @@ def _show(
     is_readable = not form.is_bound or form.is_valid()
     steps = _steps_of(form) if is_readable else None
     context = {
+        "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
         "deployment": deployment,
         "form": form,
         "templates": templates,
         "chosen": _chosen(request, templates),
-        "kinds": plan_form.KIND_WORDS,
-        "kind": form["kind"].value() or PlanKind.CANARY.value,
+        "kinds": plan_form.kinds(
+            off={kind: rollout_offers.why_not(deployment, kind) for kind in PlanKind}
+        ),
+        "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
         "figures": None if steps is None else plan_figures.of(deployment, steps),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
         "consequence": wording.consequence(
-            ChangeKind.CANARY, deployment=deployment.name, version="the candidate"
+            ChangeKind.CANARY,
+            deployment=deployment.name,
+            version="the candidate",
+            is_shadow=form["kind"].value() == PlanKind.SHADOW.value,
         ),
         "address": deployments.url_of(deployment),
     }

@@ -31,7 +31,32 @@ KIND_WORDS: Final = (
     (PlanKind.CANARY.value, "Canary", "a share of the requests, step by step"),
     (PlanKind.BLUE_GREEN.value, "Blue/green", "checked in the dark, then all requests at once"),
 )
+    (PlanKind.SHADOW.value, "Shadow", "copies of a share of the requests, answers dropped"),
 
+_QUALITY: Final = (
+    ("label_drift", "Label distribution", "Jensen-Shannon distance"),
+    ("output_length", "Output length", "largest gap of the distributions"),
+    ("structured_failures", "Structured output", "rise of the failure rate"),
+    ("embedding_drift", "Embedding drift", "cosine distance of the means"),
+    ("disagreement", "Disagreement with stable", "share of golden requests"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KindChoice:
+    """`off` says why it cannot be chosen."""
+
+    name: str
+    word: str
+    hint: str
+    off: str = ""
+
+
+def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
+    why = off or {}
+    return tuple(
+        KindChoice(name, word, hint, why.get(name, "")) for name, word, hint in KIND_WORDS
+    )
 
 @dataclass(frozen=True, slots=True)
 class StepCell:
@@ -143,7 +168,9 @@ def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[s
         "is_strict": plan.analysis.is_strict,
         "move_alias": plan.move_alias,
     }
-    for index, step in enumerate(steps[:MOST_ROWS] if plan.kind == PlanKind.CANARY else ()):
+    for name, limit in {**quality.DEFAULT_LIMITS, **plan.quality}.items():
+        shown[f"quality_{name}"] = limit
+    for index, step in enumerate(steps[:MOST_ROWS] if plan.kind != PlanKind.BLUE_GREEN else ()):
         for part, name, *_ in _COLUMNS:
             shown[f"{part}_{index}"] = step.get(name)
         shown[f"auto_{index}"] = step.get("auto_promote", False)
@@ -169,6 +196,13 @@ def _step_of(data: Mapping[str, Any], index: int) -> dict[str, Any]:
         step["auto_promote"] = True
     if data[f"deadline_{index}"]:
         step["deadline_seconds"] = data[f"deadline_{index}"]
+    def clean_kind(self) -> str:
+        """A page on which the kind of a template is off has none chosen: never another by itself."""
+        kind: str = self.cleaned_data["kind"]
+        if self.cleaned_data.get("has_plan") and not kind:
+            raise forms.ValidationError("Choose how the candidate gets its requests.")
+        return kind
+
     return step
 
 
