@@ -28,6 +28,7 @@ task_routes = {
     "notifications.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},
+    "deployments.sweep_prometheus": {"queue": "notifications"},
 }
 
 
@@ -41,6 +42,7 @@ beat_schedule = {
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
+    "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "sweep notifications": _every("notifications.sweep", 5),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),

@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.fixtures.s3"]
+pytest_plugins = ["tests.fixtures.prometheus", "tests.fixtures.s3"]
 
 # How long an example takes says how busy the machine is; each test has a time limit anyway.
 settings.register_profile("slipway", deadline=None)

@@ -101,7 +101,7 @@ def from_json(stored: Mapping[str, Any]) -> StepTests:
         split=_side(stored.get("split", {})),
         waiting=_side(stored.get("waiting", {})),
         alone=analysis_sums.from_json(stored.get("alone")),
-        bets={name: _bets(found) for name, found in stored.get("bets", {}).items()},
+        bets={name: bets_from_json(found) for name, found in stored.get("bets", {}).items()},
     )
 
 
@@ -208,7 +208,7 @@ def _side(stored: Mapping[str, Any]) -> Side:
     )
 
 
-def _bets(stored: Mapping[str, Any]) -> Bets:
+def bets_from_json(stored: Mapping[str, Any]) -> Bets:
     return Bets(
         worse=sequential.suspicion(stored["worse"]),
         within=sequential.confidence(stored["within"]),

@@ -40,7 +40,7 @@ class MetricKind:
     has_max: bool = True
 
 
-# Triton's counters give means only; nothing here is a percentile.
+# Triton's counters give means only; percentiles come from histograms (percentile_guards).
 KINDS: Final[Mapping[Metric, MetricKind]] = {
     Metric.ERROR_RATE: MetricKind(
         "Error ratio", "ratio", "Triton request counters", most=1.0, ignore_below=0.005
@@ -68,6 +68,8 @@ KINDS: Final[Mapping[Metric, MetricKind]] = {
         "Cost per 1,000", "$", "list price of the busy GPU time", most=1e6
     ),
 }
+# Guards that have a module of their own.
+_ELSEWHERE: Final = ("latency_p95", "latency_p99", "promql")
 _MOST_GUARDS: Final = 12
 _MOST_RATIO: Final = 1000.0
 _FIELDS: Final = frozenset({"metric", "max", "max_ratio", "ignore_below"})
@@ -111,7 +113,7 @@ def from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[GuardLimit, ...]:
 
 def _check_one(row: Any) -> GuardLimit:
     if not isinstance(row, Mapping) or not set(row) <= _FIELDS or row.get("metric") not in KINDS:
-        known = ", ".join(KINDS)
+        known = ", ".join([*KINDS, *_ELSEWHERE])
         raise _bad(f"A guard has a metric ({known}) and a max, a max_ratio or both.")
     metric = Metric(row["metric"])
     kind = KINDS[metric]

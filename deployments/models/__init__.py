@@ -8,6 +8,7 @@ from deployments.models.delivery import (
 from deployments.models.git_delivery import GitDelivery, GitExport
 from deployments.models.own_requests import OwnRequest
 from deployments.models.policies import ApprovalRule, EmergencyReview
+from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
     EmbeddingReference,
     GoldenRequest,
@@ -16,6 +17,7 @@ from deployments.models.quality import (
     QualityObservation,
 )
 from deployments.models.registry import Alias, Model, ModelVersion
+from deployments.models.rollout_limits import RolloutLimit
 from deployments.models.rollout_templates import RolloutTemplate
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 
@@ -36,10 +38,12 @@ __all__ = [
     "Model",
     "ModelVersion",
     "OwnRequest",
+    "PrometheusReading",
     "QualityObservation",
     "Revision",
     "Rollout",
     "RolloutEvent",
+    "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
 ]

@@ -13,7 +13,7 @@ from deployments.domain.evidence import Guard, Verdict
 from deployments.domain.readiness import Readiness, promotable
 from deployments.domain.rollout_looks import RolloutPlan
 from deployments.models import Rollout
-from deployments.selectors import quality
+from deployments.selectors import prometheus, quality
 from deployments.services import analysis_readings, rollout_facts
 from deployments.services.analysis_readings import Read
 from portal.core import clock
@@ -53,6 +53,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     guards = (
         _split_of(plan, read),
         *_judge(rollout, plan, read.tests, unknown),
+        *prometheus.guards_for(rollout=rollout),
         *quality.guards_for(rollout=rollout),
     )
     readiness = promotable(

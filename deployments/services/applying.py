@@ -15,6 +15,7 @@ from deployments.services import (
     change_states,
     changes,
     desired,
+    prometheus_readings,
     rollout_telling,
     telling,
     timeline,
@@ -142,6 +143,7 @@ def _start_rollout(change: ChangeRequest) -> None:
         deadline_at=at + timedelta(seconds=rollouts.PREPARE_SECONDS),
         next_check_at=at,
     )
+    prometheus_readings.begin(rollout)
     trail.record(
         actor=SYSTEM,
         action=actions.ROLLOUT_STARTED,

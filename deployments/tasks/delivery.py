@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from deployments.services import applying, golden_runs, reconcile, rollout_steps
+from deployments.services import (
+    applying,
+    golden_runs,
+    prometheus_readings,
+    reconcile,
+    rollout_steps,
+)
 
 # As many as a sweep surely ends with in its time; the next one goes on.
 _MOST_BATCHES = 10
@@ -47,3 +53,8 @@ def advance_rollout(rollout_id: int) -> None:
 @shared_task(name="deployments.sweep_golden_runs", time_limit=120)
 def sweep_golden_runs() -> None:
     golden_runs.sweep()
+
+
+@shared_task(name="deployments.sweep_prometheus", time_limit=120)
+def sweep_prometheus() -> None:
+    prometheus_readings.sweep()

@@ -13,6 +13,8 @@ class FeatureWords:
     title: str
     gives: str
     install: str
+    # What to do where it is not known; empty: grant the permission to look.
+    mend: str = ""
 
 
 WORDS: Mapping[str, FeatureWords] = {
@@ -39,13 +41,13 @@ WORDS: Mapping[str, FeatureWords] = {
         "stable URL and no canary",
         "Install the Gateway API and a gateway of the name that the cluster is registered with.",
     ),
-    "keda": FeatureWords(
-        "KEDA",
     "request-mirror": FeatureWords(
         "Request mirroring",
         "shadow rollouts",
         "Use a gateway that supports HTTPRouteRequestPercentageMirror of the Gateway API.",
     ),
+    "keda": FeatureWords(
+        "KEDA",
         "scaling on queue length, on a schedule or to zero",
         "Install KEDA.",
     ),
@@ -58,6 +60,12 @@ WORDS: Mapping[str, FeatureWords] = {
         "Prometheus operator",
         "scraping of model metrics by ServiceMonitor",
         "Install the Prometheus operator with its custom resources.",
+    ),
+    "promql": FeatureWords(
+        "Prometheus",
+        "PromQL guard and no percentile of latency in rollouts",
+        "Register the address of the cluster's Prometheus.",
+        "Check its address, its token and the way to it; then test again.",
     ),
     "istio": FeatureWords(
         "Istio", "strict mTLS between pods", "Install Istio, or leave strict mTLS off."
@@ -86,6 +94,7 @@ ENGINE_NEEDS: Mapping[str, tuple[str, ...]] = {
 # Each inner tuple is one way to have it.
 OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "canary": (("gateway-api",),),
+    "shadow": (("gateway-api", "request-mirror"),),
     "fixed": ((),),
     "hpa": (("hpa-metrics",),),
     "scale-to-zero": (("keda",), ("kserve-knative",)),
@@ -94,5 +103,4 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "multi-node": (("leader-worker-set",),),
     "strict-mtls": (("istio",),),
     "service-monitor": (("prometheus",),),
-    "shadow": (("gateway-api", "request-mirror"),),
 } | {name: ((name,),) for name in WORDS}

@@ -88,6 +88,15 @@ def gateway(found: Feature) -> Check:
     return Check(GATEWAY, ok=None, detail=sentence("gateway-api", found), fix=fix)
 
 
+def prometheus(found: Feature) -> Check:
+    words = WORDS["promql"]
+    if found.is_there:
+        return Check(
+            words.title, ok=True, detail=f"answers a query; version {found.version or 'not told'}"
+        )
+    return Check(words.title, ok=None, detail=sentence("promql", found), fix=words.mend)
+
+
 def of_features(found: Capabilities) -> list[Check]:
     """One line per feature. Not installed is no failure: the form then leaves out what needs it."""
     lines = []
@@ -99,7 +108,7 @@ def of_features(found: Capabilities) -> list[Check]:
         else:
             detail = sentence(name, feature)
             is_unknown = feature.is_there is None
-            fix = GRANT if is_unknown else words.install
+            fix = (words.mend or GRANT) if is_unknown else words.install
             lines.append(Check(words.title, ok=None, detail=detail, fix=fix))
     return lines
 

@@ -15,8 +15,8 @@ class ClusterKind(models.TextChoices):
 
 
 class Cluster(Leased):
-    """Credentials are never stored: a kubeconfig is a path, EKS uses the portal's own AWS role, or
-    the role that it assumes.
+    """Credentials are never stored: kubeconfig and Prometheus' token are paths, EKS uses the
+    portal's own AWS role, or the role that it assumes.
     """
 
     name = models.CharField(max_length=40, unique=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef
 
+from fleet.domain.serving_policies import ServingPolicy
 from fleet.models import Cluster, Node
 from portal.core.errors import NotFound
 
@@ -32,6 +33,8 @@ class ClusterInfo:
     watch_seen_at: datetime | None
     capabilities: dict[str, Any]
     is_simulated: bool
+    has_prometheus: bool = False
+    serving: ServingPolicy = field(default_factory=ServingPolicy)
 
 
 def list_clusters() -> list[ClusterInfo]:
@@ -64,4 +67,6 @@ def _info(cluster: Any) -> ClusterInfo:
         watch_seen_at=cluster.watch_seen_at,
         capabilities=cluster.capabilities,
         is_simulated=cluster.is_simulated,
+        has_prometheus=bool(cluster.prometheus_url),
+        serving=ServingPolicy.from_json(cluster.serving),
     )

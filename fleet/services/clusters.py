@@ -37,6 +37,8 @@ class ClusterDraft:
     role_arn: str = ""
     gateway_namespace: str = "slipway-gateway"
     gateway_name: str = "slipway"
+    prometheus_url: str = ""
+    prometheus_token_path: str = ""
 
 
 def register(*, actor: Actor, draft: ClusterDraft) -> int:
@@ -56,6 +58,8 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
         "gateway_url": draft.gateway_url.rstrip("/"),
         "gateway_namespace": draft.gateway_namespace,
         "gateway_name": draft.gateway_name,
+        "prometheus_url": draft.prometheus_url.rstrip("/"),
+        "prometheus_token_path": draft.prometheus_token_path,
     }
     with transaction.atomic():
         cluster, is_new = Cluster.objects.get_or_create(
@@ -87,7 +91,7 @@ def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
 
 
 def _validate(draft: ClusterDraft) -> None:
-    problems: dict[str, str] = {}
+    problems = _prometheus_problems(draft)
     if not _NAME.fullmatch(draft.name):
         problems["name"] = "at most 40 lower-case letters, digits and '-', beginning with a letter"
     if draft.kind not in ClusterKind.values:
@@ -103,3 +107,11 @@ def _validate(draft: ClusterDraft) -> None:
     if problems:
         told = "; ".join(f"{field}: {words}" for field, words in problems.items())
         raise Invalid(f"The cluster cannot be registered: {told}.", fields=problems)
+
+
+def _prometheus_problems(draft: ClusterDraft) -> dict[str, str]:
+    if draft.prometheus_url and not _URL.fullmatch(draft.prometheus_url):
+        return {"prometheus_url": "an address such as https://prometheus.example.com"}
+    if draft.prometheus_token_path and not draft.prometheus_url:
+        return {"prometheus_url": "the address that the token is for"}
+    return {}

@@ -47,6 +47,9 @@ def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
         passed.append(Check("Answers", ok=True, detail=f"Kubernetes {client.version()}"))
         passed += _permissions(client, cluster_id)
         found = capabilities.probe(cluster_id=cluster_id)
+        asked = found.feature("promql")
+        if asked.is_there is not False:
+            passed.append(checks.prometheus(asked))
         return [*passed, checks.gateway(found.feature("gateway-api"))]
     except ClusterError as error:
         capabilities.note_failure(cluster_id, error)

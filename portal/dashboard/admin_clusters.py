@@ -152,7 +152,7 @@ def _row(info: ClusterInfo) -> ClusterRow:
 
 def _feature_row(name: str, feature: Feature) -> FeatureRow:
     words = WORDS[name]
-    fix = {True: "", False: words.install, None: GRANT}[feature.is_there]
+    fix = {True: "", False: words.install, None: words.mend or GRANT}[feature.is_there]
     return FeatureRow(
         title=words.title,
         feature=feature,

@@ -141,6 +141,20 @@ class ClusterForm(forms.Form):
     gateway_name = forms.CharField(
         label="Name of the Gateway", max_length=63, required=False, initial="slipway"
     )
+    prometheus_url = forms.CharField(
+        label="Prometheus address",
+        max_length=200,
+        required=False,
+        help_text="As the portal reaches it, such as https://prometheus.example.com. Every team that "
+        "deploys here may ask it anything, but is shown one number. Empty: no PromQL guards and no "
+        "percentiles.",
+    )
+    prometheus_token_path = forms.CharField(
+        label="Path of its token",
+        max_length=400,
+        required=False,
+        help_text="A file with a bearer token, read by the portal and its workers; never copied.",
+    )
 
     def __init__(
         self, data: Mapping[str, Any] | None = None, *, draft: ClusterDraft | None = None

@@ -1,0 +1,138 @@
+"""Latency histograms in Prometheus: where they come from, and what was added to them since.
+
+Bounds are milliseconds; a count at a bound is of requests that took at most so long, as in
+Prometheus. Only whole counts of instances that were there at both readings are added up: one that
+is new or began anew has its first reading as its start, so nothing from before a step is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleet.domain.prometheus import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`query` has the placeholders of query_guards; `scale` makes milliseconds of its unit."""
+
+    name: str
+    label: str
+    query: str
+    scale: float = 1.0
+
+
+# What users wait for comes first: the gateway's view, then the server's own.
+SOURCES: Final[tuple[Source, ...]] = (
+    Source(
+        "istio",
+        "Istio histogram at the caller",
+        "sum by (instance, le) (istio_request_duration_milliseconds_bucket"
+        '{reporter="source", destination_workload_namespace="$namespace", '
+        'destination_workload=~"$workload(-predictor)?"})',
+    ),
+    Source(
+        "envoy",
+        "Envoy histogram at the gateway",
+        # Gateways name the cluster of a Service in their own ways, all with both names in it.
+        "sum by (instance, le) (envoy_cluster_upstream_rq_time_bucket"
+        '{envoy_cluster_name=~"(.*[^a-z0-9-])?$workload(-predictor)?([^a-z0-9-].*)?", '
+        'envoy_cluster_name=~"(.*[^a-z0-9-])?$namespace([^a-z0-9-].*)?"})',
+    ),
+    Source(
+        "triton",
+        "Triton histogram of first responses",
+        "sum by (instance, le) (nv_inference_first_response_histogram_ms_bucket"
+        '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+", '
+        'model="$model"})',
+    ),
+    Source(
+        "vllm",
+        "vLLM histogram of whole answers",
+        "sum by (instance, le) (vllm:e2e_request_latency_seconds_bucket"
+        '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+"})',
+        scale=1000.0,
+    ),
+)
+NO_SOURCE: Final = (
+    "Prometheus has no latency histogram of both revisions: none of Istio, of an Envoy gateway, of "
+    "Triton (24.11 or newer with histogram_latencies) or of vLLM"
+)
+
+# By instance, by bound.
+Seen = Mapping[str, Mapping[float, float]]
+Counts = Mapping[float, int]
+
+
+def source_named(name: str) -> Source | None:
+    return next((one for one in SOURCES if one.name == name), None)
+
+
+def seen_in(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:
+    """Without those that are no bucket."""
+    found: dict[str, dict[float, float]] = {}
+    for sample in samples:
+        try:
+            bound = float(sample.labels["le"]) * scale
+        except (KeyError, ValueError):
+            continue
+        if not math.isnan(bound) and math.isfinite(sample.value):
+            found.setdefault(sample.labels.get("instance", ""), {})[bound] = sample.value
+    return {name: counts for name, counts in found.items() if math.inf in counts}
+
+
+def increase(before: Seen, now: Seen) -> dict[float, int]:
+    """Empty when nothing can be compared."""
+    found: list[dict[float, int]] = []
+    for instance in before.keys() & now.keys():
+        old, new = before[instance], now[instance]
+        added = {bound: round(new[bound] - old[bound]) for bound in old.keys() & new.keys()}
+        if math.inf in added and min(added.values()) >= 0:
+            found.append(added)
+    return add(*found)
+
+
+def add(*counts: Counts) -> dict[float, int]:
+    """At the bounds that all of them have; empty ones say nothing."""
+    told = [one for one in counts if one]
+    if not told:
+        return {}
+    bounds = set(told[0]).intersection(*told[1:])
+    return {bound: sum(one[bound] for one in told) for bound in sorted(bounds)}
+
+
+def total(counts: Counts) -> int:
+    return counts.get(math.inf, 0)
+
+
+def finite_bounds(counts: Counts) -> list[float]:
+    return sorted(bound for bound in counts if math.isfinite(bound))
+
+
+def above(counts: Counts, bound: float) -> int:
+    """How many took longer than the bound, which must be one of theirs. Buckets that were read a
+    moment apart may contradict each other; then none did.
+    """
+    return max(0, total(counts) - counts[bound])
+
+
+def bucket_of(counts: Counts, quantile: float) -> tuple[float, float] | None:
+    """The bucket that the percentile lies in; None without requests."""
+    wanted, low = quantile * total(counts), 0.0
+    if not total(counts):
+        return None
+    for bound in sorted(counts):
+        if counts[bound] >= wanted:
+            return low, bound
+        low = bound
+    return low, math.inf
+
+
+def bucket_words(bucket: tuple[float, float] | None) -> str:
+    if bucket is None:
+        return ""
+    low, high = bucket
+    return f"{low:g}\N{EN DASH}{high:g} ms" if math.isfinite(high) else f"> {low:g} ms"

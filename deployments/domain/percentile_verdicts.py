@@ -1,0 +1,131 @@
+"""From the tests of a percentile to one line of the evidence, with its source beside the numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+from deployments.domain import histograms, percentile_guards
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.percentile_guards import QUANTILES, PercentileGuard, PercentileTests
+
+Bucket = tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
+
+    tests: PercentileTests
+    alpha: float
+    is_strict: bool
+    min_requests: int
+    source: str = ""
+    query: str = ""
+    at: datetime | None = None
+    unknown: str = ""
+
+    @property
+    def n(self) -> int:
+        return histograms.total(self.tests.candidate)
+
+
+def judge(guard: PercentileGuard, by: Judging) -> Guard:
+    mine = histograms.bucket_of(by.tests.candidate, QUANTILES[guard.metric])
+    base = histograms.bucket_of(by.tests.stable, QUANTILES[guard.metric])
+    verdict, words = _verdict(guard, by, mine=mine, base=base)
+    return Guard(
+        guard=guard.label,
+        stable=histograms.bucket_words(base),
+        candidate=histograms.bucket_words(mine),
+        limit=_limit_words(guard, by.tests, base),
+        n=None if by.unknown and not by.n else by.n,
+        verdict=verdict,
+        words=words,
+        source=by.source or "histograms in the cluster's Prometheus",
+        statistic=_statistic(guard, by),
+        query=by.query,
+        measured_at=f"{by.at:%H:%M:%S} UTC" if by.at else "",
+    )
+
+
+def _verdict(
+    guard: PercentileGuard, by: Judging, *, mine: Bucket, base: Bucket
+) -> tuple[Verdict, str]:
+    if by.unknown:
+        return Verdict.NOT_ENOUGH, by.unknown
+    if _p(guard, by) <= by.alpha:
+        return Verdict.FAILED, f"slower than allowed: {_seen_words(guard, by, base)}"
+    if mine is not None and percentile_guards.is_shown_within(guard, by.tests, by.alpha):
+        return Verdict.PASSED, f"shown to be within the limit; {_seen_words(guard, by, base)}"
+    missing = _missing_words(guard, by, mine, base)
+    if missing:
+        return Verdict.NOT_ENOUGH, missing
+    return Verdict.PASSED, f"no test says slower; {_seen_words(guard, by, base)}"
+
+
+def _missing_words(guard: PercentileGuard, by: Judging, mine: Bucket, base: Bucket) -> str:
+    """What is lacking for a pass without proof; empty when nothing is."""
+    if mine is None:
+        return "no requests are in the candidate's histogram at this step yet"
+    if by.n < by.min_requests:
+        return f"{by.n:,} of {by.min_requests:,} requests in the histogram so far"
+    if guard.max_ratio is not None and base is None:
+        return "no requests are in stable's histogram at this step yet"
+    limits = _limits(guard, by.tests, base)
+    if None in limits:
+        return "the limit is above the last bound of the histogram, which cannot tell"
+    seen = _seen_words(guard, by, base)
+    if any(limit is not None and mine[1] > limit for limit in limits):
+        return f"above the limit, but it may be chance; {seen}"
+    return f"not yet shown to be within the limit; {seen}" if by.is_strict else ""
+
+
+def _limits(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> list[float | None]:
+    """The bounds at which it is tested; None for one that the histogram does not have."""
+    found = [] if guard.max is None else [tests.bound_for(guard.max)]
+    if guard.max_ratio is not None and base is not None:
+        high = base[1]
+        limit = tests.bound_for(guard.allowed_beside(high)) if math.isfinite(high) else None
+        found.append(limit)
+    return found
+
+
+def _limit_words(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> str:
+    """For example "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable (tested at 100 ms)"."""
+    parts = []
+    if guard.max is not None:
+        parts.append(f"≤ {guard.max:g} ms{_tested_at(tests.bound_for(guard.max), guard.max)}")
+    if guard.max_ratio is not None:
+        words = f"≤ {guard.max_ratio:g} times stable"
+        if base is not None and math.isfinite(base[1]):
+            words += _tested_at(tests.bound_for(guard.allowed_beside(base[1])), None)
+        parts.append(words)
+    return " and ".join(parts)
+
+
+def _tested_at(bound: float | None, limit: float | None) -> str:
+    return "" if bound is None or bound == limit else f" (tested at {bound:g} ms)"
+
+
+def _seen_words(guard: PercentileGuard, by: Judging, base: Bucket) -> str:
+    """Of the limit that most requests are above."""
+    share = f"{guard.share:.0%}"
+    known = [limit for limit in _limits(guard, by.tests, base) if limit is not None]
+    bounds = [limit for limit in known if limit in by.tests.candidate]
+    if not bounds:
+        return f"{by.n:,} requests in the histogram"
+    bound = min(bounds)
+    over = histograms.above(by.tests.candidate, bound)
+    return f"{over:,} of {by.n:,} requests took more than {bound:g} ms, and {share} may"
+
+
+def _p(guard: PercentileGuard, by: Judging) -> float:
+    return min(
+        percentile_guards.p_of_max(guard, by.tests), percentile_guards.p_of_ratio(guard, by.tests)
+    )
+
+
+def _statistic(guard: PercentileGuard, by: Judging) -> str:
+    return f"always-valid p {_p(guard, by):.2g}, aborts at {by.alpha:.2g}"

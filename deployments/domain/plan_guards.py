@@ -1,0 +1,104 @@
+"""The guards of a plan are one list; each kind is measured and tested in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from deployments.domain import guards, percentile_guards, query_guards
+from deployments.domain.evidence import SPLITS
+from deployments.domain.guards import KINDS, GuardLimit
+from deployments.domain.percentile_guards import PercentileGuard
+from deployments.domain.problems import Rejected
+from deployments.domain.quality_guards import TITLES
+from deployments.domain.query_guards import QueryGuard
+
+_MOST_GUARDS: Final = 16
+# Each is asked at every reading.
+_MOST_QUERIES: Final = 6
+# Evidence is told apart by the names of its lines.
+_TAKEN: Final = frozenset(
+    name.lower()
+    for name in (
+        *SPLITS,
+        *(kind.label for kind in KINDS.values()),
+        *percentile_guards.LABELS.values(),
+        *TITLES.values(),
+        "Golden answers",
+        "Disagreement with stable",
+        "Answers before traffic",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGuards:
+    """`limits` are of counters, `percentiles` and `queries` of the cluster's Prometheus."""
+
+    limits: tuple[GuardLimit, ...] = guards.DEFAULTS
+    percentiles: tuple[PercentileGuard, ...] = ()
+    queries: tuple[QueryGuard, ...] = ()
+
+    @property
+    def tests(self) -> int:
+        """That share alpha; queries have no test."""
+        limits = sum(limit.tests for limit in self.limits)
+        return limits + sum(guard.tests for guard in self.percentiles)
+
+    @property
+    def is_prometheus_needed(self) -> bool:
+        return bool(self.percentiles or self.queries)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        rows = (*self.limits, *self.percentiles, *self.queries)
+        return [one.to_json() for one in rows]
+
+
+def check(rows: Any) -> PlanGuards:
+    """Raises Rejected unless each can be tested, and is there once."""
+    is_list = isinstance(rows, Sequence) and not isinstance(rows, str)
+    if not is_list or len(rows) > _MOST_GUARDS:
+        raise _bad(f"Give a list of at most {_MOST_GUARDS} guards.")
+    counted, percentiles, queries = _sorted_out(rows)
+    found = PlanGuards(
+        limits=guards.check(counted),
+        percentiles=tuple(percentile_guards.check(row) for row in percentiles),
+        queries=tuple(query_guards.check(row) for row in queries),
+    )
+    if len({guard.metric for guard in found.percentiles}) != len(found.percentiles):
+        raise _bad("Guard each percentile once.")
+    _check_names(found.queries)
+    return found
+
+
+def from_json(rows: Sequence[Mapping[str, Any]]) -> PlanGuards:
+    counted, percentiles, queries = _sorted_out(rows)
+    return PlanGuards(
+        limits=guards.from_json(counted),
+        percentiles=tuple(percentile_guards.from_json(row) for row in percentiles),
+        queries=tuple(query_guards.from_json(row) for row in queries),
+    )
+
+
+def _sorted_out(rows: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    for row in rows:
+        metric = row.get("metric") if isinstance(row, Mapping) else None
+        is_text = isinstance(metric, str)
+        is_percentile = is_text and metric in percentile_guards.QUANTILES
+        found[1 if is_percentile else 2 if metric == query_guards.METRIC else 0].append(row)
+    return found
+
+
+def _check_names(queries: Sequence[QueryGuard]) -> None:
+    if len(queries) > _MOST_QUERIES:
+        raise _bad(f"At most {_MOST_QUERIES} promql guards.")
+    names = [guard.name.lower() for guard in queries]
+    for name in names:
+        if names.count(name) > 1 or name in _TAKEN:
+            raise _bad(f"The name {name} is taken: give each promql guard its own.")
+
+
+def _bad(words: str) -> Rejected:
+    return Rejected(words, {"guards": words})

@@ -1,0 +1,251 @@
+"""Guards that ask the cluster's Prometheus a question of the team's own.
+
+    {"metric": "promql", "name": "Checkout errors", "query": "…", "max": 0.02, "breaches": 3}
+
+The answer is one number: a scalar, or a vector of one sample. Its value is no counter, so nothing
+is known of its spread and there is no sequential test: a guard fails after so many breaches in a
+row, and passes after as many readings in a row within the limit. No answer, an empty one and NaN
+are no reading: they end the row and are "not enough data".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from deployments.domain.evidence import Guard, Verdict
+from deployments.domain.problems import Rejected
+from fleet.domain.prometheus import Answer, PrometheusError
+
+METRIC: Final = "promql"
+BREACHES: Final = 3
+SOURCE: Final = "PromQL, the cluster's Prometheus"
+# What may stand in a query, and what it becomes.
+PLACEHOLDERS: Final[Mapping[str, str]] = {
+    "namespace": "the team's namespace",
+    "deployment": "the deployment's name",
+    "model": "the model's name in Triton",
+    "workload": "the candidate's workload, such as detector-r3",
+    "stable_workload": "the stable revision's workload",
+    "window": "the time since the step began, a day at most",
+}
+_FIELDS: Final = frozenset({"metric", "name", "query", "max", "min", "breaches"})
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,%/()-]{0,39}")
+_WORD: Final = re.compile(r"\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)\}")
+_VALUE: Final = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,200}[a-z0-9])?", re.IGNORECASE)
+_LONGEST_QUERY: Final = 1000
+_MOST_BREACHES: Final = 20
+_MOST: Final = 1e15
+_DAY: Final = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGuard:
+    """At most `max`, at least `min`, or between both, in whatever unit the query has."""
+
+    name: str
+    query: str
+    max: float | None = None
+    min: float | None = None
+    breaches: int = BREACHES
+
+    def is_breach(self, value: float) -> bool:
+        is_high = self.max is not None and value > self.max
+        return is_high or (self.min is not None and value < self.min)
+
+    @property
+    def limit_words(self) -> str:
+        low = [] if self.min is None else [f"≥ {self.min:g}"]
+        return " and ".join([*low, *([] if self.max is None else [f"≤ {self.max:g}"])])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"metric": METRIC, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the placeholders of a query stand for."""
+
+    namespace: str
+    deployment: str
+    model: str
+    workload: str
+    stable_workload: str
+    step_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What was read for one guard at this step. `problem`: why the last time gave no value."""
+
+    query: str = ""
+    value: float | None = None
+    at: datetime | None = None
+    problem: str = ""
+    readings: int = 0
+    breaches: int = 0
+    good: int = 0
+    has_failed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "at": self.at.isoformat() if self.at else None}
+
+
+def check(row: Any) -> QueryGuard:
+    """Raises Rejected unless it names a query with a limit, and only placeholders that there are."""
+    if not isinstance(row, Mapping) or not set(row) <= _FIELDS:
+        raise _bad(f"A promql guard may have {', '.join(sorted(_FIELDS))}.")
+    name = _text(row, "name")
+    if not _NAME.fullmatch(name):
+        raise _bad("A promql guard needs a name: at most 40 letters, digits, spaces and _.,%/()-")
+    query = _text(row, "query")
+    if not query or len(query) > _LONGEST_QUERY or not query.replace("\n", " ").isprintable():
+        raise _bad(f"{name}: give a query of at most {_LONGEST_QUERY} characters.")
+    unknown = sorted(set(_words_in(query)) - set(PLACEHOLDERS))
+    if unknown:
+        known = ", ".join(f"${one}" for one in PLACEHOLDERS)
+        raise _bad(f"{name}: ${unknown[0]} stands for nothing; known are {known}.")
+    guard = QueryGuard(name, query, _number(row, "max"), _number(row, "min"), _breaches(row, name))
+    if guard.max is None and guard.min is None:
+        raise _bad(f"{name}: give a max, a min or both.")
+    if guard.max is not None and guard.min is not None and guard.min > guard.max:
+        raise _bad(f"{name}: min is above max.")
+    return guard
+
+
+def from_json(row: Mapping[str, Any]) -> QueryGuard:
+    return QueryGuard(**{name: value for name, value in row.items() if name != "metric"})
+
+
+def watched_from_json(stored: Mapping[str, Any] | None) -> Watched:
+    if not stored:
+        return Watched()
+    at = stored["at"]
+    return Watched(**{**stored, "at": datetime.fromisoformat(at) if at else None})
+
+
+def fill(query: str, place: Place) -> str:
+    """With names in the place of placeholders. They are names of Kubernetes, so they can end neither
+    a string nor a matcher; anything else is refused.
+    """
+    values = {
+        "namespace": place.namespace,
+        "deployment": place.deployment,
+        "model": place.model,
+        "workload": place.workload,
+        "stable_workload": place.stable_workload,
+        "window": f"{max(1, min(_DAY, int(place.step_seconds)))}s",
+    }
+    for name, value in values.items():
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"{name} cannot stand in a query: {value!r}")
+    return _WORD.sub(lambda found: values[found[1] or found[2]], query)
+
+
+def number_of(found: Answer | PrometheusError) -> tuple[float | None, str]:
+    """The one number that was answered, or why there is none."""
+    if isinstance(found, PrometheusError):
+        return None, found.message
+    if found.warnings:
+        return None, f"Prometheus warns that data may be missing: {found.warnings[0]}"
+    if not found.samples:
+        return None, "Prometheus has no series for the query"
+    if len(found.samples) > 1:
+        return None, f"the query gives {len(found.samples)} series, not one number"
+    value = found.samples[0].value
+    if not math.isfinite(value):
+        return None, f"the value is {value:g}: mostly a division by 0 requests"
+    return value, ""
+
+
+def take(
+    before: Watched, guard: QueryGuard, found: Answer | PrometheusError, *, query: str, at: datetime
+) -> Watched:
+    """With one more reading. A failure stays for the step."""
+    value, problem = number_of(found)
+    seen = replace(before, query=query, value=value, at=at, problem=problem)
+    if value is None:
+        return replace(seen, breaches=0, good=0)
+    is_breach = guard.is_breach(value)
+    breaches = before.breaches + 1 if is_breach else 0
+    return replace(
+        seen,
+        readings=before.readings + 1,
+        breaches=breaches,
+        good=0 if is_breach else before.good + 1,
+        has_failed=before.has_failed or breaches >= guard.breaches,
+    )
+
+
+def judge(guard: QueryGuard, seen: Watched, *, unknown: str = "") -> Guard:
+    """`unknown` says why nothing is known now."""
+    verdict, words = _verdict(guard, seen, unknown)
+    return Guard(
+        guard=guard.name,
+        stable="",
+        candidate="" if seen.value is None or unknown else f"{seen.value:.6g}",
+        limit=guard.limit_words,
+        n=None,
+        verdict=verdict,
+        words=words,
+        source=SOURCE,
+        statistic=f"{guard.breaches} breaches in a row fail it; a value is no counter, so there is "
+        "no sequential test and no bound on false alarms",
+        query=seen.query or guard.query,
+        measured_at=f"{seen.at:%H:%M:%S} UTC" if seen.at else "",
+    )
+
+
+def _verdict(guard: QueryGuard, seen: Watched, unknown: str) -> tuple[Verdict, str]:
+    missing = unknown or seen.problem
+    if missing or seen.value is None:
+        return Verdict.NOT_ENOUGH, missing or "Prometheus was not asked at this step yet"
+    limit = guard.limit_words
+    if seen.has_failed:
+        now = f"it is {seen.value:.6g} now"
+        words = f"outside {limit} in {guard.breaches} readings in a row or more; {now}"
+        return Verdict.FAILED, words
+    if seen.breaches:
+        words = f"outside {limit}: {seen.breaches} of {guard.breaches} breaches in a row"
+        return Verdict.NOT_ENOUGH, words
+    if seen.good < guard.breaches:
+        words = f"within the limit in {seen.good} of {guard.breaches} readings in a row so far"
+        return Verdict.NOT_ENOUGH, words
+    return Verdict.PASSED, f"within the limit in the last {seen.good:,} readings"
+
+
+def _words_in(query: str) -> list[str]:
+    return [found[1] or found[2] for found in _WORD.finditer(query)]
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _number(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= _MOST:
+        raise _bad(f"{row['name']}: {name} must be a number.")
+    return float(value)
+
+
+def _breaches(row: Mapping[str, Any], name: str) -> int:
+    value = row.get("breaches")
+    if value is None:
+        return BREACHES
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or not 1 <= value <= _MOST_BREACHES:
+        raise _bad(f"{name}: breaches must be a whole number 1 to {_MOST_BREACHES}.")
+    return int(value)
+
+
+def _bad(words: str) -> Rejected:
+    return Rejected(words, {"guards": words})

@@ -1,0 +1,27 @@
+"""What the cluster's Prometheus told of a running rollout."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from deployments.models.rollouts import Rollout
+from portal.core.leases import Leased
+
+
+class PrometheusReading(Leased):
+    """One row per rollout whose guards need it. Written by the worker that holds its lease."""
+
+    rollout = models.OneToOneField(
+        Rollout, on_delete=models.CASCADE, related_name="prometheus_reading"
+    )
+    # Which step, begun when, `state` is of: another one begins anew.
+    step = models.CharField(max_length=60, blank=True, default="")
+    # deployments.domain.prometheus_state.State
+    state = models.JSONField(default=dict)
+    read_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"Prometheus readings of rollout {self.rollout_id}"

@@ -1,0 +1,118 @@
+"""Ask the cluster's Prometheus what the guards of running rollouts need, every few seconds.
+
+On its own, so that a Prometheus that is slow or away holds up no rollout: guards that come from
+counters go on, and those that need it say that nothing is known.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from deployments.domain import prometheus_state, query_guards, rollout_plans
+from deployments.domain.prometheus_state import Sides, State
+from deployments.domain.query_guards import Place
+from deployments.domain.rollout_plans import PlanSettings
+from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.models import PrometheusReading, Revision, Rollout
+from deployments.selectors import prometheus as readings
+from fleet.services import prometheus
+from portal.core import clock, leases
+from portal.core.leases import Lease
+from portal.core.wakeups import wake
+
+EVERY_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 3.0
+# Fourteen queries of five seconds at most, eight at a time.
+_LEASE_SECONDS: Final = 60.0
+# Of one sweep; what is left is read by the next.
+_WORK: Final = timedelta(seconds=40)
+_READ: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+_RELATED: Final = (
+    "rollout__deployment",
+    "rollout__stable_revision__deployment",
+    "rollout__stable_revision__version__model",
+    "rollout__candidate_revision__deployment",
+    "rollout__candidate_revision__version__model",
+)
+
+
+def begin(rollout: Rollout) -> None:
+    """Inside the transaction that makes the rollout; nothing where no guard needs it."""
+    if rollout_plans.from_json(rollout.plan).all_guards.is_prometheus_needed:
+        PrometheusReading.objects.create(rollout=rollout, next_check_at=clock.now())
+
+
+def sweep(*, limit: int = 20) -> int:
+    due, until = leases.due(PrometheusReading, limit=limit), clock.now() + _WORK
+    for reading_id in due:
+        if clock.now() < until:
+            advance(reading_id=reading_id)
+    return len(due)
+
+
+def advance(*, reading_id: int) -> None:
+    """Read once what is due; nothing when another worker holds it."""
+    lease = leases.claim(PrometheusReading, reading_id, seconds=_LEASE_SECONDS)
+    if lease is None:
+        return
+    row = PrometheusReading.objects.select_related(*_RELATED).get(pk=reading_id)
+    rollout, at = row.rollout, clock.now()
+    if not ROLLOUT[RolloutPhase(rollout.phase)]:
+        leases.release(PrometheusReading, lease, next_check_at=None)
+        return
+    if rollout.phase not in _READ or rollout.step_started_at is None:
+        wait = timedelta(seconds=_IDLE_SECONDS)
+        leases.release(PrometheusReading, lease, next_check_at=at + wait)
+        return
+    state = _read(rollout, readings.state_of(row, rollout), rollout.step_started_at)
+    _store(row, lease, readings.step_key(rollout), state)
+    leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))
+
+
+def place_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Place:
+    deployment = rollout.deployment
+    return Place(
+        namespace=deployment.namespace,
+        deployment=deployment.name,
+        model=revision.version.model.name,
+        workload=revision.workload_name,
+        stable_workload=rollout.stable_revision.workload_name,
+        step_seconds=step_seconds,
+    )
+
+
+def _read(rollout: Rollout, state: State, started_at: datetime) -> State:
+    """One round of questions; the state after it."""
+    plan = rollout_plans.from_json(rollout.plan)
+    seconds = (clock.now() - started_at).total_seconds()
+    sides = Sides(
+        stable=place_of(rollout, rollout.stable_revision, step_seconds=seconds),
+        candidate=place_of(rollout, rollout.candidate_revision, step_seconds=seconds),
+    )
+    of_histograms = prometheus_state.histogram_queries(state, sides) if plan.percentiles else []
+    filled = [query_guards.fill(guard.query, sides.candidate) for guard in plan.queries]
+    found = prometheus.ask(
+        cluster_id=rollout.deployment.cluster_id, queries=[*of_histograms, *filled]
+    )
+    at = clock.now()
+    if plan.percentiles:
+        counts = found[: len(of_histograms)]
+        state = prometheus_state.take_histograms(state, plan.percentiles, counts, sides, at)
+    return _with_queries(plan, state, filled, found[len(of_histograms) :], at)
+
+
+def _with_queries(
+    plan: PlanSettings, state: State, filled: list[str], found: list[Any], at: datetime
+) -> State:
+    for guard, query, one in zip(plan.queries, filled, found, strict=True):
+        state = prometheus_state.take_query(state, guard, one, query=query, at=at)
+    return state
+
+
+def _store(row: PrometheusReading, lease: Lease, step: str, state: State) -> None:
+    """Not when the lease was lost: another worker's reading came after this one."""
+    held = PrometheusReading.objects.filter(pk=row.pk, lease_token=lease.token)
+    if held.update(step=step, state=state.to_json(), read_at=clock.now()):
+        leases.nudge(Rollout, row.rollout_id)
+        wake("deployments.advance_rollout", row.rollout_id)

@@ -1,0 +1,118 @@
+"""A cluster's Prometheus over its HTTP API: instant queries, bounded in time and size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from fleet.domain import prometheus
+from fleet.domain.prometheus import (
+    Answer,
+    Endpoint,
+    NotPrometheus,
+    PrometheusDenied,
+    PrometheusError,
+    PrometheusUnreachable,
+    QueryRefused,
+)
+
+TIMEOUT_SECONDS: Final = 5.0
+MAX_ANSWER_BYTES: Final = 2_000_000
+_MAX_TOKEN_BYTES: Final = 16_000
+_THREADS: Final = 8
+
+
+def ask(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusError]:
+    """An answer or what is the matter, for each query in its place; the time is the server's now.
+
+    Redirects are not followed, and proxies of the environment are not used: the address is the
+    one that an admin registered, and nothing else.
+    """
+    try:
+        headers = _headers(endpoint)
+    except PrometheusError as error:
+        return [error for _ in queries]
+    with (
+        httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers) as client,
+        ThreadPoolExecutor(_THREADS) as pool,
+    ):
+        return list(pool.map(lambda query: _ask(client, endpoint, query), queries))
+
+
+def version(endpoint: Endpoint) -> str:
+    """As it says of itself; empty where this is not told, as by most servers that are compatible."""
+    try:
+        with httpx.Client(
+            timeout=TIMEOUT_SECONDS, trust_env=False, headers=_headers(endpoint)
+        ) as client:
+            _, body = _send(client, "GET", _address(endpoint, "status/buildinfo"), {})
+        found = httpx.Response(200, content=body).json()["data"]["version"]
+    except (PrometheusError, ValueError, KeyError, TypeError):
+        return ""
+    return str(found)[:40]
+
+
+def _ask(client: httpx.Client, endpoint: Endpoint, query: str) -> Answer | PrometheusError:
+    form = {"query": query, "timeout": f"{TIMEOUT_SECONDS:g}s"}
+    try:
+        status, body = _send(client, "POST", _address(endpoint, "query"), form)
+        return prometheus.read(status, body)
+    except PrometheusError as error:
+        return error
+
+
+def _send(client: httpx.Client, method: str, url: str, form: dict[str, str]) -> tuple[int, bytes]:
+    until = time.perf_counter() + TIMEOUT_SECONDS
+    try:
+        with client.stream(method, url, data=form or None) as response:
+            return response.status_code, _read(response, until)
+    except httpx.InvalidURL as error:
+        raise NotPrometheus(f"{url} is no address: {error}") from error
+    except httpx.HTTPError as error:
+        words = str(error) or type(error).__name__
+        raise PrometheusUnreachable(f"{url} does not answer: {words}") from error
+
+
+def _read(response: httpx.Response, until: float) -> bytes:
+    """httpx times each read; an answer that drips for ever is cut off here."""
+    content = b""
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
+            words = "the answer is longer than 2 MB; ask for fewer series, as with sum by (…)"
+            raise QueryRefused(words)
+        if time.perf_counter() > until:
+            raise PrometheusUnreachable(f"the answer took longer than {TIMEOUT_SECONDS:g} s")
+    return content
+
+
+def _address(endpoint: Endpoint, path: str) -> str:
+    return f"{endpoint.url.rstrip('/')}/api/v1/{path}"
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    # Unpacking could make much of little before it is cut off.
+    headers = {"Accept-Encoding": "identity", "Accept": "application/json"}
+    if endpoint.token_path:
+        headers["Authorization"] = f"Bearer {_token(endpoint.token_path)}"
+    return headers
+
+
+def _token(path: str) -> str:
+    """Read at every question, because it may have been replaced. It is in no message."""
+    try:
+        with Path(path).open("rb") as file:
+            found = file.read(_MAX_TOKEN_BYTES + 1).strip()
+    except OSError as error:
+        words = f"the file of its token, {path}, cannot be read: {error.strerror}"
+        raise PrometheusDenied(words) from error
+    token = found.decode("ascii", errors="replace")
+    is_one_word = token.isascii() and token.isprintable() and " " not in token
+    if not token or not is_one_word or len(found) > _MAX_TOKEN_BYTES:
+        raise PrometheusDenied(f"the file of its token, {path}, holds no token")
+    return token

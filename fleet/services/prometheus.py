@@ -1,0 +1,35 @@
+"""The Prometheus that a cluster is registered with: is it there, and what does it answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.domain.capabilities import Feature
+from fleet.domain.prometheus import Answer, Endpoint, PrometheusError
+from fleet.gateways import prometheus
+from fleet.models import Cluster
+
+NOT_REGISTERED = "No Prometheus is registered for this cluster"
+
+
+def ask(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | PrometheusError]:
+    """One answer, or what is the matter, for each query. A network call: outside any transaction."""
+    endpoint = _endpoint(Cluster.objects.get(pk=cluster_id))
+    if not endpoint.url:
+        return [PrometheusError(NOT_REGISTERED) for _ in queries]
+    return prometheus.ask(endpoint, queries)
+
+
+def look(cluster: Cluster) -> Feature:
+    """Whether it answers a query. One that does not is not known rather than missing."""
+    endpoint = _endpoint(cluster)
+    if not endpoint.url:
+        return Feature(is_there=False, why=NOT_REGISTERED)
+    [found] = prometheus.ask(endpoint, ["vector(1)"])
+    if isinstance(found, PrometheusError):
+        return Feature(None, why=f"{found.message}.")
+    return Feature(is_there=True, version=prometheus.version(endpoint))
+
+
+def _endpoint(cluster: Cluster) -> Endpoint:
+    return Endpoint(cluster.prometheus_url, cluster.prometheus_token_path)

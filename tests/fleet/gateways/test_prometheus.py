@@ -1,0 +1,208 @@
+"""What the portal makes of a Prometheus' answers: a real one, and servers that misbehave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from fleet.domain.prometheus import (
+    Answer,
+    Endpoint,
+    NotPrometheus,
+    PrometheusDenied,
+    PrometheusError,
+    PrometheusUnreachable,
+    QueryRefused,
+    Sample,
+    read,
+)
+from fleet.gateways import prometheus as gateway
+from fleet.models import Cluster
+from fleet.services import capabilities, connection_test
+from portal.accounts.policy import SYSTEM
+from tests.fixtures.prometheus import RealPrometheus
+from tests.fleet.fakes import FakeKube
+
+
+@contextmanager
+def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterator[str]:
+    class Server(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            if seen is not None:
+                seen.append((self.path, dict(self.headers), self.rfile.read(length).decode()))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: Any) -> None:
+            """Silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+
+
+def asked(url: str, query: str = "up", token_path: str = "") -> Answer | PrometheusError:
+    [found] = gateway.ask(Endpoint(url, token_path), [query])
+    return found
+
+
+def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
+    prometheus: RealPrometheus,
+) -> None:
+    prometheus.show({'answers{model="a"}': 3, 'answers{model="b"}': 4})
+    queries = ["1 + 2", "sum(answers)", "absent_metric", "0/0", "sum(answers", "answers[1m]"]
+
+    found = gateway.ask(Endpoint(prometheus.url + "/"), queries)
+
+    assert found[0] == Answer("scalar", (Sample(3.0),))
+    assert found[1] == Answer("vector", (Sample(7.0),))
+    assert found[2] == Answer("vector", ())
+    assert isinstance(found[3], Answer)
+    assert str(found[3].samples[0].value) == "nan"
+    assert isinstance(found[4], QueryRefused)
+    assert "parse error: unclosed left parenthesis" in found[4].message
+    assert isinstance(found[5], QueryRefused)
+    assert found[5].message == "the query gives a matrix, not one number"
+    assert gateway.version(Endpoint(prometheus.url)).startswith("2.")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (200, b"<html>", NotPrometheus, "it answers 200 with something that Prometheus"),
+        (200, b"[]", NotPrometheus, "it answers 200 with something that Prometheus"),
+        (200, b'{"status":"success","data":{}}', NotPrometheus, "not the shape"),
+        (
+            200,
+            b'{"status":"success","data":{"resultType":"vector","result":[{"value":[]}]}}',
+            NotPrometheus,
+            "not the shape",
+        ),
+        (302, b"", NotPrometheus, "sends elsewhere"),
+        (401, b"", PrometheusDenied, "the portal may not ask it"),
+        (502, b"bad gateway", PrometheusUnreachable, "Prometheus answers 502"),
+        (
+            503,
+            b'{"status":"error","errorType":"timeout","error":"query timed out"}',
+            PrometheusUnreachable,
+            "could not answer (timeout): query timed out",
+        ),
+        (
+            422,
+            b'{"status":"error","errorType":"execution","error":"many-to-many matching"}',
+            QueryRefused,
+            "many-to-many matching",
+        ),
+    ],
+)
+def test_what_is_no_answer_says_what_it_is_instead(
+    status: int, body: bytes, kind: type[PrometheusError], words: str
+) -> None:
+    with pytest.raises(kind) as refusal:
+        read(status, body)
+
+    assert words in refusal.value.message
+
+
+def test_warnings_are_kept_because_data_may_be_missing() -> None:
+    body = {
+        "status": "success",
+        "warnings": ["a store is away"],
+        "data": {"resultType": "scalar", "result": [1, "2"]},
+    }
+
+    found = read(200, json.dumps(body).encode())
+
+    assert found == Answer("scalar", (Sample(2.0),), ("a store is away",))
+
+
+def test_redirects_are_not_followed_and_answers_are_bounded() -> None:
+    with answering(302, b"") as url:
+        assert isinstance(asked(url), NotPrometheus)
+    with answering(200, b" " * 2_000_001) as url:
+        found = asked(url)
+
+    assert isinstance(found, QueryRefused)
+    assert (
+        found.message == "the answer is longer than 2 MB; ask for fewer series, as with sum by (…)"
+    )
+
+
+def test_nobody_there_is_unreachable() -> None:
+    found = asked("http://127.0.0.1:1")
+
+    assert isinstance(found, PrometheusUnreachable)
+    assert found.message.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
+
+
+def test_token_is_read_from_its_file_each_time_and_told_to_nobody(tmp_path: Path) -> None:
+    file, seen = tmp_path / "token", []
+    body = b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}'
+    with answering(200, body, seen) as url:
+        file.write_text("first\n")
+        asked(url, token_path=str(file))
+        file.write_text("second\n")
+        asked(url, token_path=str(file))
+        file.write_text("two words")
+        bad = asked(url, token_path=str(file))
+        missing = asked(url, token_path=str(tmp_path / "nowhere"))
+
+    assert [headers["Authorization"] for _, headers, _ in seen] == [
+        "Bearer first",
+        "Bearer second",
+    ]
+    assert seen[0][0] == "/api/v1/query"
+    assert seen[0][2] == "query=up&timeout=5s"
+    assert isinstance(bad, PrometheusDenied)
+    assert "two words" not in bad.message
+    assert isinstance(missing, PrometheusDenied)
+    assert missing.message.endswith("cannot be read: No such file or directory")
+
+
+@pytest.mark.django_db
+def test_connection_test_says_whether_it_answers(
+    kube: FakeKube, cluster: Cluster, prometheus: RealPrometheus
+) -> None:
+    def line() -> tuple[bool | None, str, str]:
+        found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+        checks = [one for one in found if one.name == "Prometheus"]
+        return checks[0].ok, checks[0].detail, checks[0].fix
+
+    assert line() == (
+        None,
+        "No Prometheus is registered for this cluster: no PromQL guard and no percentile of "
+        "latency in rollouts.",
+        "Register the address of the cluster's Prometheus.",
+    )
+    Cluster.objects.update(prometheus_url=prometheus.url)
+    assert line()[:2] == (True, f"answers a query; version {_version(prometheus)}")
+    Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
+    ok, detail, fix = line()
+    assert ok is None
+    assert detail.startswith("Whether Prometheus works is not known. http://127.0.0.1:1/api")
+    assert fix == "Check its address, its token and the way to it; then test again."
+
+
+def _version(prometheus: RealPrometheus) -> str:
+    return gateway.version(Endpoint(prometheus.url))
+
+
+@pytest.mark.django_db
+def test_feature_is_there_only_when_it_answers(
+    kube: FakeKube, cluster: Cluster, prometheus: RealPrometheus
+) -> None:
+    Cluster.objects.update(prometheus_url=prometheus.url)
+
+    assert capabilities.probe(cluster_id=cluster.pk).feature("promql").is_there is True
