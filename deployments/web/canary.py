@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from deployments.domain import rollout_plans, wording
 from deployments.domain.rollout_plans import PlanKind, PlanSettings
@@ -45,17 +45,6 @@ def request_canary(request: HttpRequest, user: User, team: str, name: str) -> Ht
             return asked(request, change)
     status = form.status if form.is_bound and not is_look else 200
     return _show(request, deployment, form, templates, status)
-
-
-@require_POST
-@people_only
-def remove_template(
-    request: HttpRequest, user: User, team: str, name: str, template_id: int
-) -> HttpResponse:
-    deployment = changeable(user, team, name)
-    rollout_templates.remove(actor=user, team=deployment.team, template_id=template_id)
-    messages.success(request, "The template is removed; rollouts keep their own copy.")
-    return redirect("request-canary", team=team, name=name)
 
 
 def _keep(
@@ -128,8 +117,8 @@ def _show(
     is_readable = not form.is_bound or form.is_valid()
     steps = _steps_of(form) if is_readable else None
     context = {
-        "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
         "deployment": deployment,
+        "team": deployment.team,
         "form": form,
         "templates": templates,
         "chosen": _chosen(request, templates),
@@ -139,6 +128,7 @@ def _show(
         "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
         "figures": None if steps is None else plan_figures.of(deployment, steps),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
+        "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
         "consequence": wording.consequence(
             ChangeKind.CANARY,
             deployment=deployment.name,

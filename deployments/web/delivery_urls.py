@@ -14,9 +14,12 @@ from deployments.web import (
     delivery_stop,
     delivery_try,
     drift,
+    rollout_limits,
+    rollout_templates,
 )
 
 _ONE = "deployments/<slug:team>/<slug:name>"
+_TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
 
 urlpatterns: list[URLPattern] = [
     path("deployments", delivery_list.deployments, name="deployments"),
@@ -31,16 +34,19 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}/try", delivery_try.try_it, name="try-it"),
     path(f"{_ONE}/cost", delivery_pages.cost, name="deployment-cost"),
     path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),
-    path(
-        f"{_ONE}/canary/templates/<int:template_id>/remove",
-        canary.remove_template,
-        name="remove-rollout-template",
-    ),
     path(f"{_ONE}/roll-back", delivery_requests.request_roll_back, name="request-roll-back"),
     path(f"{_ONE}/scale", delivery_requests.request_scale, name="request-scale"),
     path(f"{_ONE}/start", delivery_requests.request_start, name="request-start"),
     path(f"{_ONE}/stop", delivery_stop.stop, name="stop-deployment"),
     path(f"{_ONE}/retire", delivery_requests.request_retire, name="request-retire"),
+    path("admin/teams/<slug:slug>/rollout-limit", rollout_limits.choose, name="rollout-limit"),
+    path(_TEMPLATES, rollout_templates.template_list, name="rollout-templates"),
+    path(f"{_TEMPLATES}/edit", rollout_templates.edit_template, name="edit-rollout-template"),
+    path(
+        f"{_TEMPLATES}/<int:template_id>/remove",
+        rollout_templates.remove,
+        name="remove-rollout-template",
+    ),
     path("decide/<str:token>", decide.decide, name="decide"),
     path("approvals", delivery_approvals.inbox, name="approvals"),
     path("approvals/<int:change_id>", delivery_approvals.change, name="change"),

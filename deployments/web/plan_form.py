@@ -10,8 +10,9 @@ from django import forms
 from django.forms import BoundField
 
 from deployments.domain import guards as guard_limits
+from deployments.domain import quality
 from deployments.domain.guards import KINDS, GuardLimit, Metric
-from deployments.domain.rollout_plans import PlanKind, PlanSettings
+from deployments.domain.rollout_plans import DRAIN_SECONDS, PlanKind, PlanSettings
 from deployments.models import ModelVersion
 from deployments.web.service_forms import CommentForm
 
@@ -30,9 +31,8 @@ _COLUMNS: Final = (
 KIND_WORDS: Final = (
     (PlanKind.CANARY.value, "Canary", "a share of the requests, step by step"),
     (PlanKind.BLUE_GREEN.value, "Blue/green", "checked in the dark, then all requests at once"),
-)
     (PlanKind.SHADOW.value, "Shadow", "copies of a share of the requests, answers dropped"),
-
+)
 _QUALITY: Final = (
     ("label_drift", "Label distribution", "Jensen-Shannon distance"),
     ("output_length", "Output length", "largest gap of the distributions"),
@@ -58,6 +58,7 @@ def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
         KindChoice(name, word, hint, why.get(name, "")) for name, word, hint in KIND_WORDS
     )
 
+
 @dataclass(frozen=True, slots=True)
 class StepCell:
     field: BoundField
@@ -71,6 +72,11 @@ class StepRow:
     cells: tuple[StepCell, ...]
     auto: BoundField
 
+    @property
+    def is_spare(self) -> bool:
+        """Nothing is typed in and nothing is wrong: out of sight until someone adds a step."""
+        return not any(cell.field.value() or cell.field.errors for cell in self.cells)
+
 
 @dataclass(frozen=True, slots=True)
 class GuardRow:
@@ -81,6 +87,13 @@ class GuardRow:
     unit: str
     most: BoundField
     ratio: BoundField
+
+
+@dataclass(frozen=True, slots=True)
+class QualityRow:
+    label: str
+    effect: str
+    limit: BoundField
 
 
 class PlanForm(CommentForm):
@@ -99,6 +112,13 @@ class PlanForm(CommentForm):
         max_length=60,
         help_text="It points to the candidate's version once that is stable.",
     )
+    drain_seconds = forms.IntegerField(
+        label="Drain",
+        required=False,
+        min_value=DRAIN_SECONDS,
+        help_text="How long the side that is left keeps its pods for answers under way.",
+        widget=forms.NumberInput(attrs={"data-unit": "s"}),
+    )
     keep_as = forms.CharField(label="Keep as a template", required=False, max_length=60)
 
     def __init__(self, *args: Any, versions: Sequence[ModelVersion], **kwargs: Any) -> None:
@@ -112,6 +132,10 @@ class PlanForm(CommentForm):
         for metric in Metric:
             self.fields[f"max_{metric}"] = forms.FloatField(required=False, min_value=0)
             self.fields[f"ratio_{metric}"] = forms.FloatField(required=False, min_value=1)
+        for name, *_ in _QUALITY:
+            self.fields[f"quality_{name}"] = forms.FloatField(
+                required=False, min_value=0, max_value=1
+            )
 
     def step_rows(self) -> Iterator[StepRow]:
         for index in range(MOST_ROWS):
@@ -127,6 +151,13 @@ class PlanForm(CommentForm):
             yield GuardRow(
                 kind.label, kind.source, unit, self[f"max_{metric}"], self[f"ratio_{metric}"]
             )
+
+    def quality_rows(self) -> Iterator[QualityRow]:
+        for name, label, effect in _QUALITY:
+            yield QualityRow(label, effect, self[f"quality_{name}"])
+
+    def quality_count(self) -> int:
+        return sum(row.limit.value() not in (None, "") for row in self.quality_rows())
 
     def steps(self) -> list[dict[str, Any]]:
         """Rows without a share are left out. Blue/green has one dark step, which is the default."""
@@ -145,8 +176,30 @@ class PlanForm(CommentForm):
                 found for metric in Metric if (found := _guard_of(metric, data)) and len(found) > 1
             ],
             "analysis": {"is_strict": data["is_strict"]},
+            "quality": self._quality(),
             "move_alias": data["move_alias"].strip(),
+            "drain_seconds": data["drain_seconds"] or DRAIN_SECONDS,
         }
+
+    def _quality(self) -> dict[str, float | None]:
+        """Those that differ from their defaults. Emptied is switched off; a script's form without
+        the field keeps the default.
+        """
+        typed = {
+            name: self.cleaned_data[f"quality_{name}"]
+            for name, *_ in _QUALITY
+            if f"quality_{name}" in self.data
+        }
+        return {
+            name: limit for name, limit in typed.items() if limit != quality.DEFAULT_LIMITS[name]
+        }
+
+    def clean_kind(self) -> str:
+        """A page on which the kind of a template is off has none chosen: never another by itself."""
+        kind: str = self.cleaned_data["kind"]
+        if self.cleaned_data.get("has_plan") and not kind:
+            raise forms.ValidationError("Choose how the candidate gets its requests.")
+        return kind
 
     def kind_value(self) -> str:
         return self.cleaned_data.get("kind") or PlanKind.CANARY.value
@@ -159,6 +212,23 @@ class PlanForm(CommentForm):
     def guards_error(self) -> str:
         return self.refusal.fields.get("guards", "") if self.refusal else ""
 
+    @property
+    def quality_error(self) -> str:
+        typed = [row.limit.errors for row in self.quality_rows() if row.limit.errors]
+        refused = self.refusal.fields.get("quality", "") if self.refusal else ""
+        return refused or ("Each is a number from 0 to 1, or empty for off." if typed else "")
+
+
+class TemplateForm(PlanForm):
+    """The same plan without a deployment: what a team keeps to start from."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, versions=(), **kwargs)
+        del self.fields["version"], self.fields["comment"]
+        name = self.fields["keep_as"]
+        name.label, name.required = "Name", True
+        name.help_text = "One of the same name is replaced; rollouts keep their own copy."
+
 
 def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[str, Any]:
     """What the form shows of a plan: the defaults, or a template of the team."""
@@ -167,6 +237,7 @@ def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[s
         "kind": plan.kind.value,
         "is_strict": plan.analysis.is_strict,
         "move_alias": plan.move_alias,
+        "drain_seconds": plan.drain_seconds,
     }
     for name, limit in {**quality.DEFAULT_LIMITS, **plan.quality}.items():
         shown[f"quality_{name}"] = limit
@@ -196,13 +267,6 @@ def _step_of(data: Mapping[str, Any], index: int) -> dict[str, Any]:
         step["auto_promote"] = True
     if data[f"deadline_{index}"]:
         step["deadline_seconds"] = data[f"deadline_{index}"]
-    def clean_kind(self) -> str:
-        """A page on which the kind of a template is off has none chosen: never another by itself."""
-        kind: str = self.cleaned_data["kind"]
-        if self.cleaned_data.get("has_plan") and not kind:
-            raise forms.ValidationError("Choose how the candidate gets its requests.")
-        return kind
-
     return step
 
 

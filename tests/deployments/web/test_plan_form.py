@@ -16,6 +16,7 @@ from tests.deployments.delivery.conftest import World
 
 URL = "/deployments/vision/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
+TEMPLATES = "/admin/teams/vision/rollout-templates"
 SignIn = Callable[[User], Client]
 SIDE = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
 API_STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 50}]
@@ -106,8 +107,54 @@ def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> Non
     assert 'value="3600"' in page
     assert 'name="max_error_rate" value="2.0"' in page
     assert not ChangeRequest.objects.filter(kind="canary").exists()
-    client.post(f"{URL}/templates/{template.pk}/remove")
+
+
+def test_a_template_is_made_changed_and_removed_without_a_deployment(
+    world: World, signed_in: SignIn
+) -> None:
+    client = signed_in(world.member)
+    assert "No template yet" in client.get(TEMPLATES).content.decode()
+
+    plan = _plan(world, keep_as="careful", quality_label_drift="", quality_output_length="0.2")
+    made = client.post(f"{TEMPLATES}/edit", plan)
+    template = RolloutTemplate.objects.get()
+    listed = client.get(TEMPLATES).content.decode()
+    begun = client.get(f"{TEMPLATES}/edit?template={template.pk}").content.decode()
+
+    assert made["Location"] == TEMPLATES
+    assert "Guards error ratio, mean latency." in listed
+    assert "1 min, 50 requests<br>promotes itself" in " ".join(listed.split())
+    assert template.plan["quality"] == {"label_drift": None}, "0.2 is the default of the other"
+    assert "3 guarded, as soon as" in begun
+    client.post(f"{TEMPLATES}/{template.pk}/remove")
     assert RolloutTemplate.objects.count() == 0
+
+
+def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn) -> None:
+    typed = _plan(world, keep_as="careful", requests_0="3", quality_label_drift="7")
+
+    answer = signed_in(world.lead).post(f"{TEMPLATES}/edit", typed)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Each is a number from 0 to 1" in page
+    assert 'value="careful"' in page
+    assert RolloutTemplate.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("person", "path", "status"),
+    [
+        ("viewer", "", 200),
+        ("viewer", "/edit", 403),
+        ("stranger", "", 404),
+        ("stranger", "/edit", 404),
+    ],
+)
+def test_a_viewer_looks_at_templates_and_a_stranger_does_not(
+    world: World, signed_in: SignIn, person: str, path: str, status: int
+) -> None:
+    assert signed_in(getattr(world, person)).get(f"{TEMPLATES}{path}").status_code == status
 
 
 def test_the_api_keeps_the_same_templates(world: World) -> None:
