@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from fleet.api import serializers as shapes
 from fleet.selectors import capacity, clusters, overview, pods, prices
 from fleet.services import clusters as cluster_services
-from fleet.services import connection_test
+from fleet.services import connection_test, serving_policies
 from portal.accounts.models import User
 from portal.core import clock
 
@@ -50,6 +50,34 @@ class ClusterView(APIView):
     @extend_schema(operation_id="cluster", tags=["fleet"], responses=shapes.ClusterSerializer)
     def get(self, request: Request, cluster_id: int) -> Response:
         return Response(shapes.ClusterSerializer(clusters.get_cluster(cluster_id)).data)
+
+
+class ServingPolicyView(APIView):
+    @extend_schema(
+        operation_id="get_serving_policy",
+        tags=["fleet"],
+        description="What is served on the cluster with; empty: the portal's own setting. "
+        "Platform admins only.",
+        responses=shapes.ServingPolicySerializer,
+    )
+    def get(self, request: Request, cluster_id: int) -> Response:
+        found = serving_policies.policy_of(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(shapes.ServingPolicySerializer(found).data)
+
+    @extend_schema(
+        operation_id="set_serving_policy",
+        tags=["fleet"],
+        description="The whole policy. Platform admins only. Revisions keep their server image.",
+        request=shapes.ServingPolicySerializer,
+        responses=shapes.ServingPolicySerializer,
+    )
+    def put(self, request: Request, cluster_id: int) -> Response:
+        body = shapes.ServingPolicySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        serving_policies.set_policy(
+            actor=actor_of(request), cluster_id=cluster_id, wanted=body.wanted()
+        )
+        return self.get(request, cluster_id)
 
 
 class ClusterTestView(APIView):

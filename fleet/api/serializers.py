@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from fleet.domain.serving_policies import ServingPolicy
 from fleet.domain.spending import GroupBy, Step
 from fleet.services.clusters import ClusterDraft
 
@@ -28,6 +29,7 @@ class ClusterSerializer(Shape):
     watch_seen_at = serializers.DateTimeField(allow_null=True)
     capabilities = serializers.JSONField()
     is_simulated = serializers.BooleanField()
+    has_prometheus = serializers.BooleanField(help_text="whether one is registered for it")
 
 
 class ClusterDraftSerializer(Shape):
@@ -45,9 +47,44 @@ class ClusterDraftSerializer(Shape):
     )
     gateway_namespace = serializers.CharField(default="slipway-gateway", max_length=63)
     gateway_name = serializers.CharField(default="slipway", max_length=63)
+    prometheus_url = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="as the portal reaches it; for PromQL guards and percentiles of latency",
+    )
+    prometheus_token_path = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=400,
+        help_text="file with its bearer token, read by the portal and its workers, never copied",
+    )
 
     def draft(self) -> ClusterDraft:
         return ClusterDraft(**self.validated_data)
+
+
+class ServingPolicySerializer(Shape):
+    triton_image = serializers.CharField(default="", allow_blank=True, max_length=300)
+    triton_vllm_image = serializers.CharField(default="", allow_blank=True, max_length=300)
+    vllm_image = serializers.CharField(default="", allow_blank=True, max_length=300)
+    storage_image = serializers.CharField(default="", allow_blank=True, max_length=300)
+    role_arn = serializers.CharField(
+        default="", allow_blank=True, max_length=200, help_text="that pods assume (IRSA)"
+    )
+    storage_secret = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=253,
+        help_text="with S3 keys, in every team's namespace",
+    )
+    prometheus_url = serializers.CharField(
+        default="", allow_blank=True, max_length=200, help_text="as the cluster's KEDA reaches it"
+    )
+    cache_node_group = serializers.CharField(default="", allow_blank=True, max_length=253)
+
+    def wanted(self) -> ServingPolicy:
+        return ServingPolicy(**self.validated_data)
 
 
 class ConnectionCheckSerializer(Shape):

@@ -8,6 +8,11 @@ urlpatterns: list[URLPattern] = [
     path(
         "clusters/<int:cluster_id>/test", fleet_views.ClusterTestView.as_view(), name="cluster-test"
     ),
+    path(
+        "clusters/<int:cluster_id>/serving",
+        fleet_views.ServingPolicyView.as_view(),
+        name="serving-policy",
+    ),
     path("clusters/<int:cluster_id>/shares", fleet_views.SharesView.as_view(), name="shares"),
     path("nodes", fleet_views.NodesView.as_view(), name="nodes"),
     path("pods", fleet_views.PodsView.as_view(), name="pods"),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fleet.domain.capability_words import ENGINE_NEEDS, OPTION_NEEDS, WORDS
+from fleet.domain.node_pools import NodePool
 
 FEATURES: tuple[str, ...] = tuple(WORDS)
 NOT_ASKED = "The cluster has not been asked yet."
@@ -25,7 +26,7 @@ class Feature:
 class GpuOffer:
     """A GPU resource that nodes offer now. `memory_mib` is what one unit has to itself, or shares.
 
-    `sharing` is whole, mig or shared; `units` is the sum over the nodes.
+    `sharing` is whole, mig, mps or shared; `units` is the sum over the nodes.
     """
 
     resource: str
@@ -51,6 +52,8 @@ class Capabilities:
     features: Mapping[str, Feature] = field(default_factory=dict)
     gpu_offers: tuple[GpuOffer, ...] | None = None
     gpus_why: str = ""
+    # Of Karpenter; None where there is none, or they may not be listed.
+    node_pools: tuple[NodePool, ...] | None = None
     probed_at: str = ""
     # Engines that cannot run there whatever is installed, and why.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
@@ -131,6 +134,9 @@ class Capabilities:
             "features": {name: asdict(one) for name, one in self.features.items()},
             "gpu_offers": None if offers is None else [asdict(offer) for offer in offers],
             "gpus_why": self.gpus_why,
+            "node_pools": None
+            if self.node_pools is None
+            else [pool.to_json() for pool in self.node_pools],
             "engines": self.engines,
             "notes": self.notes,
             "probed_at": self.probed_at,
@@ -142,10 +148,12 @@ class Capabilities:
         """Also of {} (never asked) and of rows written before there were features."""
         known = {name: one for name, one in (raw.get("features") or {}).items() if name in WORDS}
         offers, engines = raw.get("gpu_offers"), raw.get("engines")
+        pools = raw.get("node_pools")
         return cls(
             features={name: Feature(**one) for name, one in known.items()},
             gpu_offers=None if offers is None else tuple(GpuOffer(**offer) for offer in offers),
             gpus_why=raw.get("gpus_why", ""),
+            node_pools=None if pools is None else tuple(map(NodePool.from_json, pools)),
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
             legacy_engines=None if known or engines is None else tuple(engines),

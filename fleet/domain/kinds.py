@@ -59,6 +59,13 @@ KNOWN: tuple[ResourceType, ...] = (
         "clusterservingruntimes",
         is_namespaced=False,
     ),
+    ResourceType(
+        "serving.kserve.io/v1alpha1",
+        "LocalModelNodeGroup",
+        "localmodelnodegroups",
+        is_namespaced=False,
+    ),
+    ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
 )

@@ -79,6 +79,10 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_GATEWAY, "gateways", ("get",), "whether the gateway is programmed"),
     _cluster(_GATEWAY, "gatewayclasses", ("get",), "whether the gateway can mirror requests"),
     _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "models kept on nodes"),
+    _cluster(_KSERVE, "clusterservingruntimes", ("get",), "the runtime of models over nodes"),
+    _cluster(_KSERVE, "localmodelnodegroups", ("get",), "where models are kept"),
+    _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "priorities that are named"),
+    _cluster("karpenter.sh", "nodepools", ("list",), "which nodes can be started"),
     Permission(
         "",
         "configmaps",

@@ -44,6 +44,8 @@ class NodeGpus:
     replicas: int
     # Set where all GPUs are sliced alike and slices appear as plain nvidia.com/gpu.
     single_profile: str = ""
+    # Clients run side by side, each with its part of the memory, instead of taking turns.
+    is_mps: bool = False
 
 
 def is_gpu(resource: str) -> bool:
@@ -63,7 +65,17 @@ def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGp
         product=name.removesuffix("-SHARED"),
         replicas=replicas,
         single_profile=profile,
+        is_mps=labels.get("nvidia.com/gpu.sharing-strategy") == "mps",
     )
+
+
+def sharing(resource: str, gpus: NodeGpus) -> str:
+    """How a unit of the resource shares its GPU: whole, mig, mps or shared (by turns)."""
+    if resource.startswith(MIG_PREFIX) or gpus.single_profile:
+        return "mig"
+    if resource != SHARED and gpus.replicas <= 1:
+        return "whole"
+    return "mps" if gpus.is_mps else "shared"
 
 
 def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 
 from django.db.models import Sum
 
 from fleet.domain import shares
+from fleet.domain.gpu_shares import GpuShare
 from fleet.models import Node, Pod
-from fleet.selectors import prices
+from fleet.selectors import prices, startable
 from fleet.selectors.prices import PriceBook, PriceKey
 from portal.core import clock
 
+__all__ = ["Fit", "GpuShare", "fits_now", "list_shares"]
+
 _MICRO = Decimal("0.000001")
-
-
-@dataclass(frozen=True, slots=True)
-class GpuShare:
-    """One way to ask for GPUs. `usd_per_hour_amount` is for one replica; None is not known.
-
-    `free_now` is how many such replicas fit on the GPUs that nobody holds; `nodes` is how many
-    nodes of the type exist.
-    """
-
-    instance_type: str
-    gpu_name: str
-    gpu_resource: str
-    gpus: int
-    vram_mib: int
-    usd_per_hour_amount: Decimal | None
-    price_source: str
-    price_date: date | None
-    free_now: int
-    nodes: int
-    is_simulated: bool
-    # "whole", "mig" or "shared"; neighbours of a shared one hold the same memory, without a wall.
-    sharing: str = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +36,9 @@ class _NodeSpace:
 
 
 def list_shares(*, cluster_id: int) -> list[GpuShare]:
-    """Cheapest first; shares of unknown price last."""
+    """Of the nodes that are there and those that Karpenter may start. Cheapest first; shares of
+    unknown price last.
+    """
     by_type: dict[str, list[_NodeSpace]] = defaultdict(list)
     for space in _spaces(cluster_id):
         by_type[space.node.instance_type].append(space)
@@ -68,6 +49,9 @@ def list_shares(*, cluster_id: int) -> list[GpuShare]:
         for resource in sorted({name for space in spaces for name in space.free})
         for units in _sizes(resource, spaces)
     ]
+    found += startable.list_startable(
+        cluster_id=cluster_id, there=by_type.keys(), on=clock.now().date()
+    )
     return sorted(found, key=_price_order)
 
 
@@ -155,14 +139,8 @@ def _share(spaces: list[_NodeSpace], resource: str, units: int, book: PriceBook)
         free_now=_replicas(offering, resource, units),
         nodes=len(offering),
         is_simulated=node.is_simulated,
-        sharing=_sharing(resource, gpus),
+        sharing=shares.sharing(resource, gpus),
     )
-
-
-def _sharing(resource: str, gpus: shares.NodeGpus) -> str:
-    if resource.startswith(shares.MIG_PREFIX) or gpus.single_profile:
-        return "mig"
-    return "shared" if resource == shares.SHARED or gpus.replicas > 1 else "whole"
 
 
 def _replicas(spaces: list[_NodeSpace], resource: str, units: int) -> int:

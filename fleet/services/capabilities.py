@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.domain import kinds, shares
+from fleet.domain import kinds, node_pools, shares
 from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.domain.capability_words import ENGINE_NEEDS
 from fleet.domain.cluster_errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.domain.kinds import Manifest, ResourceType
+from fleet.domain.node_pools import NodePool
 from fleet.domain.permissions import CONTROLLERS
 from fleet.gateways.kube import KubeClient
 from fleet.models import Cluster
-from fleet.services import clients
+from fleet.services import clients, prometheus
 from portal.core import clock
 
 _LOCAL_VERSION = "+slipway.local"
@@ -42,6 +43,7 @@ _IN_KSERVE: Mapping[str, str] = {
 }
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 _GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
+NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
 _GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
 # As the Gateway API names it in its conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
@@ -56,6 +58,7 @@ def probe(*, cluster_id: int) -> Capabilities:
         client,
         gateway=(cluster.gateway_namespace, cluster.gateway_name),
         at=clock.now(),
+        promql=prometheus.look(cluster),
     )
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=found.to_json(), is_reachable=True, last_error=""
@@ -71,7 +74,9 @@ def is_due(cluster: Cluster, at: datetime) -> bool:
     return at - datetime.fromisoformat(found.probed_at) >= _PROBE_EVERY
 
 
-def look(client: KubeClient, *, gateway: tuple[str, str], at: datetime) -> Capabilities:
+def look(
+    client: KubeClient, *, gateway: tuple[str, str], at: datetime, promql: Feature
+) -> Capabilities:
     version = client.version()
     features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
     groups = client.groups()
@@ -81,13 +86,14 @@ def look(client: KubeClient, *, gateway: tuple[str, str], at: datetime) -> Capab
         features[name] = _in_kserve(client, plural, groups)
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
     features["gateway-api"] = _gateway(client, gateway, groups)
+    features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
+    features["promql"] = promql
     offers, why = _gpus(client)
     return Capabilities(
         features=features,
-    features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
-    features["promql"] = promql
         gpu_offers=offers,
         gpus_why=why,
+        node_pools=_node_pools(client, features["karpenter"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if version.endswith(_LOCAL_VERSION) else {},
     )
@@ -176,9 +182,6 @@ def _gateway(
     return _or_unknown(ask, f"get gateways.gateway.networking.k8s.io in {namespace}")
 
 
-def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return next((one for one in conditions if one.get("type") == kind), {})
 def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
     """By what the gateway's class says that it supports; one that says nothing is not known."""
     if not api.is_there:
@@ -201,6 +204,9 @@ def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Featu
     return _or_unknown(ask, "get gatewayclasses.gateway.networking.k8s.io")
 
 
+def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return next((one for one in conditions if one.get("type") == kind), {})
 
 
 def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:
@@ -208,6 +214,15 @@ def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:
         return ask()
     except NotAllowed:
         return Feature(None, why=f"The portal's role lacks the permission to {verb}.")
+
+
+def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] | None:
+    if not karpenter.is_there:
+        return None
+    try:
+        return node_pools.pools_of(client.list_all(NODE_POOL).items)
+    except (NotAllowed, ObjectNotFound):
+        return None
 
 
 def _gpus(client: KubeClient) -> tuple[tuple[GpuOffer, ...] | None, str]:
@@ -230,7 +245,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
             if not shares.is_gpu(resource) or not str(amount).isdigit() or int(amount) == 0:
                 continue
             memory = shares.vram_mib(resource, 1, gpus)
-            key = (resource, gpus.product, memory, _sharing(resource, gpus))
+            key = (resource, gpus.product, memory, shares.sharing(resource, gpus))
             on_nodes[key] += 1
             units[key] += int(amount)
     return tuple(
@@ -238,12 +253,6 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
         for key in sorted(units)
         for resource, product, memory, sharing in (key,)
     )
-
-
-def _sharing(resource: str, gpus: shares.NodeGpus) -> str:
-    if resource.startswith(shares.MIG_PREFIX) or gpus.single_profile:
-        return "mig"
-    return "shared" if resource == shares.SHARED or gpus.replicas > 1 else "whole"
 
 
 def note_failure(cluster_id: int, error: ClusterError) -> None:

@@ -10,6 +10,7 @@ from portal.dashboard import (
     admin_clusters,
     admin_fleet,
     admin_git,
+    admin_serving,
     audit,
     channels,
     frame,
@@ -46,6 +47,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "admin/clusters/<int:cluster_id>/edit",
         admin_clusters.edit_cluster,
         name="admin-cluster-edit",
+    ),
+    path(
+        "admin/clusters/<int:cluster_id>/serving",
+        admin_serving.edit_serving,
+        name="admin-cluster-serving",
     ),
     path(
         "admin/clusters/<int:cluster_id>/test",

@@ -30,6 +30,12 @@ SHARED = (
     ("serving.kserve.io/v1alpha1", "ServingRuntime"),
     ("serving.kserve.io/v1alpha1", "LocalModelCache"),
 )
+# What a request may name there.
+NAMED = (
+    ("serving.kserve.io/v1alpha1", "ClusterServingRuntime"),
+    ("serving.kserve.io/v1alpha1", "LocalModelNodeGroup"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+)
 # Plurals of kinds that the cluster under test may not serve, and so cannot tell.
 PLURALS = {
     "LLMInferenceService": "llminferenceservices",
@@ -115,6 +121,10 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         version = client.list_all(of_kind).resource_version
         for _ in client.watch(of_kind, resource_version=version, seconds=1):
             break
+    quietly(client.list_all, capabilities.NODE_POOL)
+    for api_version, kind in NAMED:
+        where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "asked"}
+        quietly(objects.get, cluster_id=cluster_id, **where)
     quietly(objects.pod_log, cluster_id=cluster_id, namespace=namespace, pod="p", tail_lines=1)
     quietly(client.proxy_get, namespace, "p", 8002, "/metrics")
     quietly(client.pass_on, PodCall(namespace, "p", 8000, "/v2/models/m/infer", b"{}"))

@@ -35,6 +35,8 @@ ADMINS = {
     "post teams",
     "post clusters",
     "post clusters/{cluster_id}/test",
+    "get clusters/{cluster_id}/serving",
+    "put clusters/{cluster_id}/serving",
     "post approval-rules",
     "put approval-rules/{rule_id}",
 }
@@ -84,6 +86,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
     "post approval-rules": {"name": "two", "needed": 2},
     "put approval-rules/{rule_id}": {"name": "two", "needed": 2},
+    "put teams/{slug}/rollout-limit": {"percent": 25},
+    "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},
     "post teams/{slug}/rollout-templates": {"name": "careful", "steps": STEPS},
     "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},

@@ -1,0 +1,161 @@
+"""Karpenter's node pools: whether one of them may start a node of a type, and how much more.
+
+Only what a name tells is compared: type, family, size, category, generation and capacity. What a
+pool asks beyond that is left to Karpenter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from fleet.domain.shares import WHOLE
+
+_TYPE: Final = re.compile(r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z]*)\.(?P<size>.+)")
+_CAPACITY: Final = "karpenter.sh/capacity-type"
+_PREFIX: Final = "karpenter.k8s.aws/instance-"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """`gpu_limit` None is without a limit; `gpus` are what its nodes have now."""
+
+    name: str
+    requirements: tuple[Requirement, ...] = ()
+    gpu_limit: int | None = None
+    gpus: int = 0
+    is_ready: bool = True
+
+    @property
+    def gpus_left(self) -> int | None:
+        return None if self.gpu_limit is None else max(0, self.gpu_limit - self.gpus)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> NodePool:
+        found = tuple(
+            Requirement(one["key"], one["operator"], tuple(one["values"]))
+            for one in raw["requirements"]
+        )
+        return cls(raw["name"], found, raw["gpu_limit"], raw["gpus"], raw["is_ready"])
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Whether a node could be started, in words; `pool` is the one that would."""
+
+    ok: bool
+    words: str
+    pool: str = field(default="")
+
+
+def could_start(
+    pools: Sequence[NodePool], *, instance_type: str, capacity: str, gpus: int
+) -> Start:
+    """`capacity` is on-demand, spot or any; `gpus` are those of the nodes that would be needed."""
+    allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
+    if not allowing:
+        names = ", ".join(pool.name for pool in pools) or "there is none"
+        kind = "" if capacity == "any" else f" {capacity}"
+        return Start(ok=False, words=f"No node pool starts{kind} {instance_type} ({names}).")
+    ready = [pool for pool in allowing if pool.is_ready]
+    if not ready:
+        return Start(ok=False, words=f"Node pool {allowing[0].name} is not ready.")
+    roomy = [pool for pool in ready if pool.gpus_left is None or pool.gpus_left >= gpus]
+    if not roomy:
+        full = ready[0]
+        words = (
+            f"Node pool {full.name} is limited to {full.gpu_limit} GPUs and has {full.gpus}; "
+            f"{gpus} more are needed."
+        )
+        return Start(ok=False, words=words)
+    words = f"Node pool {roomy[0].name} starts a {instance_type}; that takes minutes."
+    return Start(ok=True, words=words, pool=roomy[0].name)
+
+
+def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
+    labels = _labels_of(instance_type)
+    if not all(_meets(one, labels) for one in pool.requirements):
+        return False
+    kinds = [{_CAPACITY: kind} for kind in _kinds(capacity)]
+    asked = [one for one in pool.requirements if one.key == _CAPACITY]
+    # Without a word on it, Karpenter starts on-demand nodes only.
+    asked = asked or [Requirement(_CAPACITY, "In", ("on-demand",))]
+    return any(all(_meets(one, kind) for one in asked) for kind in kinds)
+
+
+def _kinds(capacity: str) -> tuple[str, ...]:
+    return ("on-demand", "spot") if capacity == "any" else (capacity,)
+
+
+def _labels_of(instance_type: str) -> dict[str, str]:
+    found = {"node.kubernetes.io/instance-type": instance_type}
+    match = _TYPE.fullmatch(instance_type)
+    if match is None:
+        return found
+    return found | {
+        f"{_PREFIX}family": instance_type.partition(".")[0],
+        f"{_PREFIX}size": match["size"],
+        f"{_PREFIX}category": match["category"],
+        f"{_PREFIX}generation": match["generation"],
+    }
+
+
+def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    if value is None:
+        return True
+    values = requirement.values
+    if requirement.operator in ("Gt", "Lt"):
+        return _compares(requirement.operator, value, values)
+    return {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": True,
+        "DoesNotExist": False,
+    }.get(requirement.operator, True)
+
+
+def _compares(operator: str, value: str, values: Sequence[str]) -> bool:
+    if not values or not values[0].isdigit() or not value.isdigit():
+        return True
+    limit = int(values[0])
+    return int(value) > limit if operator == "Gt" else int(value) < limit
+
+
+def pools_of(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
+    """From NodePool objects, by name."""
+    return tuple(sorted((_pool(item) for item in items), key=lambda pool: pool.name))
+
+
+def _pool(item: Mapping[str, Any]) -> NodePool:
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    inner = ((spec.get("template") or {}).get("spec")) or {}
+    conditions = status.get("conditions") or []
+    ready = next((one["status"] for one in conditions if one.get("type") == "Ready"), "True")
+    limit = (spec.get("limits") or {}).get(WHOLE)
+    return NodePool(
+        name=item["metadata"]["name"],
+        requirements=tuple(
+            Requirement(one["key"], one["operator"], tuple(map(str, one.get("values") or ())))
+            for one in inner.get("requirements") or ()
+        ),
+        gpu_limit=int(limit) if str(limit or "").isdigit() else None,
+        gpus=_count((status.get("resources") or {}).get(WHOLE)),
+        is_ready=ready != "False",
+    )
+
+
+def _count(amount: Any) -> int:
+    return int(amount) if str(amount or "").isdigit() else 0

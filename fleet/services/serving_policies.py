@@ -1,0 +1,47 @@
+"""Setting what is served on a cluster with. Revisions that exist keep their server image."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from fleet.domain import serving_policies
+from fleet.domain.serving_policies import ServingPolicy
+from fleet.models import Cluster
+from fleet.selectors import clusters
+from portal.accounts import policy
+from portal.accounts.policy import Actor
+from portal.audit import trail
+from portal.audit.actions import register as register_action
+from portal.core.errors import Invalid, NotFound
+
+CHANGED = register_action("cluster.serving_changed", "changed what is served with on cluster")
+
+
+def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
+    policy.require_platform_admin(actor)
+    return clusters.get_cluster(cluster_id).serving
+
+
+def set_policy(*, actor: Actor, cluster_id: int, wanted: ServingPolicy) -> None:
+    """The whole policy; the same again changes nothing. Raises Invalid with what is wrong by field."""
+    policy.require_platform_admin(actor)
+    wrong = serving_policies.problems(wanted)
+    if wrong:
+        told = "; ".join(f"{name}: {words}" for name, words in wrong.items())
+        raise Invalid(f"Nothing was changed. {told}", fields=wrong)
+    with transaction.atomic():
+        cluster = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster_id).first()
+        if cluster is None:
+            raise NotFound(f"There is no cluster {cluster_id}.")
+        before, after = cluster.serving, wanted.to_json()
+        if before == after:
+            return
+        Cluster.objects.filter(pk=cluster_id).update(serving=after)
+        trail.record(
+            actor=actor,
+            action=CHANGED,
+            obj=cluster,
+            label=cluster.name,
+            before=before,
+            after=after,
+        )
