@@ -17,7 +17,7 @@ from deployments.domain.states import ChangeState
 from deployments.models import Rollout
 from deployments.selectors import changes as change_selectors
 from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import changes, rollouts
+from deployments.services import changes, rechecks, rollouts
 from portal.accounts.models import User
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
@@ -61,6 +61,18 @@ class ChangeView(APIView):
     )
     def get(self, request: Request, change_id: int) -> Response:
         return _change(actor_of(request), change_id)
+
+
+class ChangeChecksView(APIView):
+    @extend_schema(
+        operation_id="check_change",
+        tags=CHANGES,
+        responses={200: shapes.RecheckSerializer, 404: PROBLEM},
+        description="Every check as it comes out now, and which of them have turned since.",
+    )
+    def get(self, request: Request, change_id: int) -> Response:
+        found = rechecks.look(actor=actor_of(request), change_id=change_id)
+        return Response(shapes.RecheckSerializer(found).data)
 
 
 class ApproveView(IdempotentMixin, APIView):

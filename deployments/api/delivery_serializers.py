@@ -115,6 +115,20 @@ class PreflightSerializer(Shape):
         return cost
 
 
+class TurnedCheckSerializer(Shape):
+    name = serializers.CharField()
+    was = serializers.BooleanField(allow_null=True, help_text="at the request; null: not known")
+    is_worse = serializers.BooleanField()
+    now = PreflightCheckSerializer()
+
+
+class RecheckSerializer(Shape):
+    can_approve = serializers.BooleanField(help_text="false: approving would be refused")
+    at = serializers.DateTimeField()
+    checks = PreflightCheckSerializer(many=True)
+    turned = TurnedCheckSerializer(many=True, help_text="what says something else than it did")
+
+
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
     version = serializers.CharField(source="version.label")
     spec = ServingSpecSerializer()
@@ -129,6 +143,9 @@ class DesiredSerializer(Shape):
     stable = RevisionSerializer(source="stable_revision", allow_null=True)
     candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
     candidate_weight = serializers.IntegerField()
+    candidate_mirror = serializers.IntegerField(
+        help_text="percent of requests that are copied to a shadow, its answers dropped"
+    )
     is_stopped = serializers.BooleanField()
     is_retiring = serializers.BooleanField()
     scale = serializers.DictField(
@@ -144,7 +161,7 @@ class ObservedSerializer(Shape):
         source="observed_weight", allow_null=True, help_text="null: not known, or no candidate"
     )
     candidate_mirror = serializers.IntegerField(
-        help_text="percent of requests that are copied to a shadow, its answers dropped"
+        source="observed_mirror", allow_null=True, help_text="null: not known, or no candidate"
     )
     revisions = serializers.DictField(
         source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
@@ -159,9 +176,6 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     url = serializers.SerializerMethodField()
     is_current = serializers.SerializerMethodField(
         help_text="whether the cluster was seen after the last change of what is wanted"
-    )
-    candidate_mirror = serializers.IntegerField(
-        source="observed_mirror", allow_null=True, help_text="null: not known, or no candidate"
     )
     desired = DesiredSerializer(source="*")
     observed = ObservedSerializer(source="*")
@@ -303,6 +317,8 @@ class GuardSerializer(Shape):
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]
     statistic = serializers.CharField(help_text="what the sequential test says")
+    query = serializers.CharField(help_text="what Prometheus was asked; empty for counters")
+    measured_at = serializers.CharField(help_text="when Prometheus answered")
 
 
 class StepStateSerializer(RolloutStepSerializer):

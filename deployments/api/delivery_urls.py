@@ -6,6 +6,8 @@ from deployments.api import (
     delivery_changes,
     drift,
     rollout_events,
+    rollout_figures,
+    rollout_limits,
     rollout_templates,
     serving,
     sizing,
@@ -44,14 +46,29 @@ urlpatterns: list[URLPattern] = [
         delivery.DeploymentChangesView.as_view(),
         name="request-change",
     ),
+    path(
+        "deployments/<int:deployment_id>/rollout-figures",
+        rollout_figures.RolloutFiguresView.as_view(),
+        name="rollout-figures",
+    ),
     path("changes", delivery_changes.ChangesView.as_view(), name="changes"),
     path("changes/<int:change_id>", delivery_changes.ChangeView.as_view(), name="change"),
+    path(
+        "changes/<int:change_id>/checks",
+        delivery_changes.ChangeChecksView.as_view(),
+        name="change-checks",
+    ),
     path("changes/<int:change_id>/approve", delivery_changes.ApproveView.as_view(), name="approve"),
     path("changes/<int:change_id>/reject", delivery_changes.RejectView.as_view(), name="reject"),
     path(
         "changes/<int:change_id>/withdraw",
         delivery_changes.WithdrawView.as_view(),
         name="withdraw",
+    ),
+    path(
+        "teams/<slug:slug>/rollout-limit",
+        rollout_limits.RolloutLimitView.as_view(),
+        name="rollout-limit",
     ),
     path(
         "teams/<slug:slug>/rollout-templates",

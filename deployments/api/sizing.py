@@ -70,7 +70,7 @@ class ChoiceSerializer(Shape):
     gpu_name = serializers.CharField(source="offer.gpu_name")
     gpu_resource = serializers.CharField(source="offer.gpu_resource")
     gpus = serializers.IntegerField(source="offer.gpus", help_text="for each replica")
-    share = serializers.CharField(source="offer.kind", help_text="whole, mig or time-slice")
+    share = serializers.CharField(source="offer.kind", help_text="whole, mig, mps or time-slice")
     memory_mib = serializers.IntegerField(source="offer.memory_mib", help_text="of each GPU")
     needed_mib = serializers.IntegerField(help_text="on each GPU")
     headroom_percent = serializers.IntegerField()

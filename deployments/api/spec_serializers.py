@@ -61,6 +61,18 @@ class StorageSerializer(Shape):
         default="1Gi", allow_blank=True, max_length=10, help_text="of /dev/shm; empty: unbounded"
     )
 
+    service_account = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=253,
+        help_text="of the team's namespace; empty: the one that the portal makes",
+    )
+    secret = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=253,
+        help_text="of the team's namespace, with S3 keys; empty: as the cluster's policy says",
+    )
 
 class NetworkSerializer(Shape):
     network_policy = serializers.BooleanField(default=True)
@@ -74,6 +86,9 @@ class LlmSerializer(Shape):
         default="", allow_blank=True, max_length=260, help_text="pvc:// or oci://"
     )
     tensor_parallel = serializers.IntegerField(default=1)
+    parameters_millions = serializers.IntegerField(
+        default=0, help_text="0: not known; how long it may load goes by it"
+    )
     nodes = serializers.IntegerField(default=1)
     max_model_len = serializers.IntegerField(default=0, help_text="0: the model's own")
     gpu_memory_utilization = serializers.FloatField(default=0.9)

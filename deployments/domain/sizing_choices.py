@@ -23,7 +23,12 @@ _CENT = Decimal("0.01")
 class ShareKind(StrEnum):
     WHOLE = "whole"
     MIG = "mig"
+    MPS = "mps"
     SHARED = "time-slice"
+
+
+# A neighbour that takes too much memory, or crashes, is felt.
+_WITHOUT_WALL: Final = (ShareKind.SHARED, ShareKind.MPS)
 
 
 class Why(StrEnum):
@@ -53,6 +58,8 @@ class Offer:
     kind: ShareKind
     usd_per_hour_amount: Decimal | None
     free_replicas: int | None = None
+    # No such node is there, but one would be started for it.
+    is_started: bool = False
     missing: Why | None = None
     missing_words: str = ""
 
@@ -60,8 +67,8 @@ class Offer:
     def title(self) -> str:
         if self.kind is ShareKind.MIG:
             return f"{self.gpu_name}, slice {self.gpu_resource.removeprefix('nvidia.com/mig-')}"
-        slices = ", time-sliced" if self.kind is ShareKind.SHARED else ""
-        return f"{self.gpus} \N{MULTIPLICATION SIGN} {self.gpu_name}{slices}"
+        slices = {ShareKind.SHARED: ", time-sliced", ShareKind.MPS: ", shared by MPS"}
+        return f"{self.gpus} \N{MULTIPLICATION SIGN} {self.gpu_name}{slices.get(self.kind, '')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +210,7 @@ def _rank(choice: Choice) -> tuple[bool, bool, Decimal, bool, int, str, int]:
         offer.free_replicas is not None and offer.free_replicas < choice.replicas,
         choice.month_amount is None,
         choice.month_amount or Decimal(0),
-        offer.kind is ShareKind.SHARED,
+        offer.kind in _WITHOUT_WALL,
         -choice.headroom_percent,
         offer.instance_type,
         offer.gpus,
@@ -219,7 +226,8 @@ def _told(choice: Choice, best: Choice) -> Choice:
     if choice is best:
         words = "recommended: the cheapest with room now"
         if _waits(choice):
-            words = "the cheapest that fits; it waits for room"
+            room = "a node" if choice.offer.is_started else "room"
+            words = f"the cheapest that fits; it waits for {room}"
         elif choice.month_amount is None:
             words = "fits; its price is not known"
         return replace(choice, is_recommended=True, words=_with_wall(choice, words))
@@ -230,14 +238,15 @@ def _against(choice: Choice, best: Choice) -> str:
     if choice.month_amount is None or best.month_amount is None:
         return "fits; its price is not known"
     more = choice.month_amount - best.month_amount
-    waits = "waits for room; " if _waits(choice) and not _waits(best) else ""
+    room = "a node to start" if choice.offer.is_started else "room"
+    waits = f"waits for {room}; " if _waits(choice) and not _waits(best) else ""
     if more > 0:
         return f"{waits}${more:,.2f} a month more than {best.offer.title}"
     return f"{waits}costs the same" if more == 0 else f"{waits}${-more:,.2f} a month less"
 
 
 def _with_wall(choice: Choice, words: str) -> str:
-    is_shared = choice.offer.kind is ShareKind.SHARED
+    is_shared = choice.offer.kind in _WITHOUT_WALL
     return f"{words}; shares its memory with neighbours, no wall between" if is_shared else words
 
 

@@ -97,10 +97,16 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """`shm_size` bounds /dev/shm and counts as memory of the pod; empty leaves it unbounded."""
+    """`shm_size` bounds /dev/shm and counts as memory of the pod; empty leaves it unbounded.
+
+    `service_account` and `secret` name ones of the team's namespace that pods read models with;
+    empty: the account that the portal makes, with the role or the keys of the cluster's policy.
+    """
 
     model_cache: str = "none"
     shm_size: str = "1Gi"
+    service_account: str = ""
+    secret: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +121,12 @@ class Llm:
     """Weights from Hugging Face, from `artifact` (pvc:// or oci://), or the version's own files.
 
     `nodes` above 1 splits the layers over as many pods. 0 leaves a number to vLLM.
+    `parameters_millions` says how large it is, 0 is not known: how long it may load goes by it.
     """
 
     hugging_face_id: str = ""
     artifact: str = ""
+    parameters_millions: int = 0
     tensor_parallel: int = 1
     nodes: int = 1
     max_model_len: int = 0

@@ -34,6 +34,7 @@ _GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(
 _INSTANCE_TYPE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _HUGGING_FACE_ID = re.compile(r"[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95}")
 _ARTIFACT = re.compile(r"(pvc|oci)://[a-z0-9][-a-zA-Z0-9._/:@]{0,250}")
 # LD_, PYTHON and PATH say whose code the server loads (KServe's webhook refuses PYTHONPATH too);
@@ -144,6 +145,16 @@ def _surroundings(spec: ServingSpec) -> list[Rule]:
             not storage.shm_size or bool(_MEMORY.fullmatch(storage.shm_size)),
             "Use Mi or Gi: 1Gi or 512Mi.",
         ),
+        (
+            "storage.service_account",
+            not storage.service_account or bool(_OBJECT.fullmatch(storage.service_account)),
+            "Name a ServiceAccount of the team's namespace, or leave it empty.",
+        ),
+        (
+            "storage.secret",
+            not storage.secret or bool(_OBJECT.fullmatch(storage.secret)),
+            "Name a Secret of the team's namespace, or leave it empty.",
+        ),
     ]
 
 
@@ -158,6 +169,11 @@ def _llm(llm: Llm) -> list[Rule]:
             "llm.artifact",
             not llm.artifact or bool(_ARTIFACT.fullmatch(llm.artifact)),
             "Use pvc://claim/path or oci://registry/image:tag.",
+        ),
+        (
+            "llm.parameters_millions",
+            0 <= llm.parameters_millions <= 10_000_000,
+            "Use millions: 8030 for 8 billion, or 0 when it is not known.",
         ),
         (
             "llm.tensor_parallel",

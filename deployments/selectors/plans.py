@@ -26,29 +26,54 @@ def place_of(deployment: Deployment) -> Place:
     return place_for(
         team=deployment.team.slug,
         name=deployment.name,
+from fleet.domain.serving_policies import ServingPolicy
         deployment_id=deployment.pk,
         cluster=deployment.cluster,
     )
 
 
-def place_for(*, team: str, name: str, deployment_id: int, cluster: Any) -> Place:
-    """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are read."""
+def usual_policy() -> ServingPolicy:
+    """What holds where a cluster's own policy leaves something empty."""
+    return ServingPolicy(
+        triton_image=settings.SLIPWAY_TRITON_IMAGE,
+        triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,
+        vllm_image=settings.SLIPWAY_VLLM_IMAGE,
+        storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,
+        role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
+        prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,
+        cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
+    )
+
+
+def policy_of(deployment: Deployment) -> ServingPolicy:
+    return ServingPolicy.from_json(deployment.cluster.serving)
+
+
+def place_for(
+    *, team: str, name: str, deployment_id: int, cluster: Any, policy: ServingPolicy
+) -> Place:
+    """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
+    read. What its policy leaves empty is as the portal's settings say.
+    """
+    used = policy.over(usual_policy())
     return Place(
         team=team,
         namespace=team,
+        policy=policy_of(deployment),
         deployment=name,
         deployment_id=deployment_id,
         is_local_cluster=cluster.kind == _LOCAL,
         gateway_namespace=cluster.gateway_namespace,
         gateway_name=cluster.gateway_name,
-        triton_image=settings.SLIPWAY_TRITON_IMAGE,
-        storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,
+        triton_image=used.triton_image,
+        storage_image=used.storage_image,
         s3_endpoint=settings.SLIPWAY_S3_ENDPOINT_URL,
         s3_region=settings.SLIPWAY_S3_REGION,
-        role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
-        vllm_image=settings.SLIPWAY_VLLM_IMAGE,
-        prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,
-        cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
+        role_arn=used.role_arn,
+        storage_secret=used.storage_secret,
+        vllm_image=used.vllm_image,
+        prometheus_url=used.prometheus_url,
+        cache_node_group=used.cache_node_group,
     )
 
 
@@ -84,14 +109,60 @@ def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Serv
     )
 
 
-def image_for(spec: ServingSpec) -> str:
-    """Today's server image for the engine; empty where the cluster's own preset brings it."""
+def packed_of(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
+    """As `versions_named`, of the spec."""
+    return versions_named(version, spec.packed)
+
+
+def versions_named(version: ModelVersion, packed: Sequence[Packed]) -> list[ModelVersion]:
+    """The further versions of the version's team, in this order.
+
+    Raises Rejected for what the team has not: nothing is served without what was asked for.
+    """
+    if not packed:
+        return []
+    models = [one.model for one in packed]
+    rows = ModelVersion.objects.select_related("model__team")
+    rows = rows.filter(model__team=version.model.team_id, model__name__in=models)
+    found = {(row.model.name, row.number): row for row in rows}
+    wrong = {}
+    for index, one in enumerate(packed):
+        if one.model == version.model.name:
+            words = f"{one.model} is served already: name another model."
+            wrong[f"packed.{index}.model"] = words
+        elif (one.model, one.version) not in found:
+            words = f"{version.model.team.slug} has no version {one.label}."
+            wrong[f"packed.{index}.version"] = words
+    if wrong:
+        raise Rejected(" ".join(wrong.values()), wrong)
+    return [found[one.model, one.version] for one in packed]
+
+
+def _packed_model(version: ModelVersion) -> PackedModel:
+    name = version.model.name
+    directory = layout.model_directory(version.repository_prefix, name)
+    return PackedModel(
+        model_name=name,
+        version_label=version.label,
+        sha256=version.sha256,
+        uri=f"s3://{version.bucket}/{directory}",
+        size_mib=_size_mib(version),
+    )
+
+
+def _size_mib(version: ModelVersion) -> int:
+    return -(-(version.size_bytes or version.declared_size_bytes) // MIB)
+
+
+def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
+    """The cluster's server image for the engine; empty where the cluster's own preset brings it."""
+    used = policy.over(usual_policy())
     if spec.engine in ONNX_ENGINES:
-        return str(settings.SLIPWAY_TRITON_IMAGE)
+        return used.triton_image
     if spec.engine == TRITON_VLLM:
-        return str(settings.SLIPWAY_TRITON_VLLM_IMAGE)
+        return used.triton_vllm_image
     is_preset = spec.engine == LLM_SERVICE or spec.nodes > 1
-    return "" if is_preset else str(settings.SLIPWAY_VLLM_IMAGE)
+    return "" if is_preset else used.vllm_image
 
 
 def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:

@@ -11,7 +11,15 @@ from deployments.domain.states import ChangeKind, ChangeState
 from deployments.models import Approval, ChangeRequest
 from deployments.selectors import approvals, plans
 from deployments.selectors import changes as change_selectors
-from deployments.services import actions, approving, change_states, preflight, telling, timeline
+from deployments.services import (
+    actions,
+    approving,
+    change_states,
+    preflight,
+    rechecks,
+    telling,
+    timeline,
+)
 from deployments.services.requests import (
     request_canary,
     request_deploy,
@@ -46,8 +54,8 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
     """Approve what was shown. With the last approval that the rules ask for it is applied at once.
 
     Raises Conflict when the state or the evidence has changed since it was shown, Forbidden when
-    this person's approval counts for no rule, Invalid or QuotaExceeded when the version or the
-    quota no longer permits it.
+    this person's approval counts for no rule, Invalid or QuotaExceeded when a check that passed at
+    the request refuses now.
     """
     change = change_selectors.get_visible(actor=actor, change_id=change_id)
     by = approving.require_may_approve(actor, change)
@@ -55,6 +63,8 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
     text = approving.clean(comment)
     require_same_evidence(change, evidence_hash)
     approving.void_lapsed(change)
+    approving.require_helps(change, by)
+    rechecks.require_ok(change)
     with transaction.atomic():
         lock_and_check(change)
         approving.require_helps(change, by)
@@ -167,9 +177,11 @@ def _require_still_possible(change: ChangeRequest) -> None:
     spec = plans.spec_of_change(change)
     if change.revision is None or spec is None:
         return
-    version = preflight.check_version(change.revision.version)
-    if version.is_refusal:
-        raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")
+    served = change.revision.version
+    for one in (served, *plans.packed_of(served, spec)):
+        version = preflight.check_version(one)
+        if version.is_refusal:
+            raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")
     is_in_place = change.kind == ChangeKind.SCALE
     quota = preflight.check_quota(
         change.team,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from deployments.domain import names
@@ -14,8 +14,15 @@ from deployments.domain.specs import ServingSpec
 from deployments.domain.states import VersionState
 from deployments.models import Deployment, ModelVersion
 from deployments.selectors import plans, quotas
-from deployments.services import costing, dry_run, preflight_checks
+from deployments.services import (
+    costing,
+    dry_run,
+    packing_checks,
+    preflight_checks,
+    preflight_cluster,
+)
 from fleet.domain.capabilities import Capabilities
+from fleet.domain.serving_policies import ServingPolicy
 from fleet.selectors import capacity, clusters
 from fleet.selectors.clusters import ClusterInfo
 from portal.accounts import policy
@@ -23,7 +30,7 @@ from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Invalid, NotFound, QuotaExceeded
 
-__all__ = ["DeployDraft", "check", "check_revision", "require_ok"]
+__all__ = ["DeployDraft", "check", "check_revision", "of_revision", "require_all", "require_ok"]
 
 # Which form field a refused check belongs to.
 _FIELDS = {
@@ -58,13 +65,13 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     version = visible_version(actor, draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
-    spec = with_image(draft.spec)
+    spec = with_image(draft.spec, cluster.serving)
     asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     problem = names.problem_with(draft.name, namespace=asked.place.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
-        check_name = _check_free(cluster, asked.place)
+        check_name = preflight_checks.of_name(cluster, asked.place)
     return _answer(asked, [check_name], is_legal=not problem)
 
 
@@ -83,6 +90,21 @@ def check_revision(
     asked = _asked(
         version,
         cluster,
+    return of_revision(
+        deployment=deployment, version=version, spec=spec, number=number, is_in_place=is_in_place
+    )
+
+
+def of_revision(
+    *,
+    deployment: Deployment,
+    version: ModelVersion,
+    spec: ServingSpec,
+    number: int,
+    is_in_place: bool = False,
+    without_change_id: int | None = None,
+) -> Preflight:
+    """As `check_revision`, for whoever may see the deployment."""
         spec,
         name=deployment.name,
         deployment_id=deployment.pk,
@@ -90,7 +112,13 @@ def check_revision(
         stable=deployment.stable_revision.version if deployment.stable_revision else None,
     )
     replaced = deployment.pk if is_in_place else None
-    return _answer(asked, [], is_legal=True, without_deployment_id=replaced)
+    return _answer(
+        asked,
+        [],
+        is_legal=True,
+        without_deployment_id=replaced,
+        without_change_id=without_change_id,
+    )
 
 
 def require_ok(preflight: Preflight) -> None:
@@ -98,6 +126,10 @@ def require_ok(preflight: Preflight) -> None:
     refusals = preflight.refusals
     if not refusals:
         return
+    require_all(preflight.checks)
+
+
+def require_all(checks: Iterable[Check]) -> None:
     fields = {
         _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
         for check in reversed(refusals)
@@ -112,9 +144,11 @@ def as_invalid(error: Rejected) -> Invalid:
     return Invalid(error.message, fields=error.fields)
 
 
-def with_image(spec: ServingSpec) -> ServingSpec:
-    """With today's server image. What a person wrote there is not taken: images are the platform's."""
-    return replace(spec, image=plans.image_for(spec))
+def with_image(spec: ServingSpec, serving: ServingPolicy) -> ServingSpec:
+    """With the cluster's server image. What a person wrote there is not taken: images are the
+    platform's.
+    """
+    return replace(spec, image=plans.image_for(spec, serving))
 
 
 def visible_version(actor: Actor, version_id: int) -> ModelVersion:
@@ -175,9 +209,23 @@ def _asked(
     stable: ModelVersion | None = None,
 ) -> _Asked:
     team = version.model.team
-    place = plans.place_for(team=team.slug, name=name, deployment_id=deployment_id, cluster=cluster)
-    served = plans.served_for(number=number, version=version, spec=spec)
-    return _Asked(team, cluster, version, spec, place, served, stable)
+    place = plans.place_for(
+        team=team.slug,
+        name=name,
+        deployment_id=deployment_id,
+        cluster=cluster,
+        policy=cluster.serving,
+    )
+    try:
+        packed = plans.packed_of(version, spec)
+        served = plans.served_for(number=number, version=version, spec=spec)
+    except Rejected as error:
+        raise as_invalid(error) from error
+    asked = _Asked(team, cluster, version, spec, place, served, packed)
+    if stable is None:
+        return asked
+    before = plans.packed_of(stable.version, plans.spec_of(stable))
+    return replace(asked, stable=stable.version, stable_packed=before)
 
 
 def _answer(
@@ -190,6 +238,7 @@ def _answer(
     manifests = plans.manifests_for(asked.place, asked.served)
     shares = capacity.list_shares(cluster_id=asked.cluster.id)
     offered = Capabilities.from_json(asked.cluster.capabilities)
+    without_change_id: int | None = None,
     cost = costing.cost_of(
         team=asked.team,
         spec=asked.spec,
@@ -205,11 +254,22 @@ def _answer(
         preflight_checks.of_engine(asked.spec, offered, where=asked.cluster.name),
         preflight_checks.of_settings(asked.spec, offered, where=asked.cluster.name),
         *preflight_checks.of_tuning(asked.version, asked.spec),
-        preflight_checks.of_memory(asked.version, asked.spec, shares),
-        check_quota(asked.team, asked.spec, without_deployment_id=without_deployment_id),
+        *preflight_cluster.of_access(
+            asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
+        ),
+        *packing_checks.of_packed(asked.packed, asked.spec),
+        preflight_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
+        check_quota(
+            asked.team,
+            asked.spec,
+            without_change_id=without_change_id,
+            without_deployment_id=without_deployment_id,
+        ),
         costing.check_budget(cost),
         preflight_checks.of_capacity(asked.spec, offered, cluster_id=asked.cluster.id),
+        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
     ]
+        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
     if is_legal and version_check.ok:
         checks.append(_check_dry_run(asked, manifests))
     return Preflight(

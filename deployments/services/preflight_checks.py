@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from deployments.domain import compatibility, layout, signatures, spec_offers, triton_config
+from deployments.domain import (
+    compatibility,
+    layout,
+    signatures,
+    sizing_language,
+    spec_offers,
+    triton_config,
+)
+from deployments.domain.manifests.parts import Place
 from deployments.domain.preflight import Check
 from deployments.domain.sizing_needs import Need, need_of_file
 from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.domain.specs import ServingSpec
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import ArtifactError, ObjectMissing
-from deployments.models import ModelVersion
+from deployments.models import Deployment, ModelVersion
 from deployments.selectors import measurements
 from deployments.services import costing
+from fleet.domain import node_pools
 from fleet.domain.capabilities import Capabilities
+from fleet.domain.node_pools import NodePool
 from fleet.selectors import capacity
 from fleet.selectors.capacity import GpuShare
+from fleet.selectors.clusters import ClusterInfo
 
+CAPACITY: Final = "Capacity now"
 _AGAIN = "Upload the file again as a new version, and request that one."
+
+
+def of_name(cluster: ClusterInfo, place: Place) -> Check:
+    taken = Deployment.objects.filter(
+        cluster_id=cluster.id,
+        namespace=place.namespace,
+        name=place.deployment,
+        is_retired=False,
+    ).exists()
+    if taken:
+        detail = f"{place.namespace}/{place.deployment} already exists on {cluster.name}."
+        fix = "Choose another name, or request a canary on that deployment."
+        return Check("Name", ok=False, detail=detail, fix=fix)
+    return Check("Name", ok=True, detail=f"{place.deployment} is free and legal.")
 
 
 def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
@@ -118,25 +145,34 @@ def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
 def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShare]) -> Check:
     """An estimate that is too large is told; only a measurement refuses."""
     share = costing.share_for(list(shares), spec)
-    facts = measurements.facts_of(version)
-    if spec.llm is not None or facts is None:
+    if spec.llm is not None:
+        need = sizing_language.need_of(spec.llm)
+    else:
+        tunings = zip(packed, spec.packed, strict=True)
+        others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
+        need = measurements.need_of(version, instances=spec.instances_per_gpu, packed=others)
+    if need is None:
         words = "How much GPU memory it needs is not known."
         return Check("GPU memory", ok=None, detail=words, is_blocking=False)
     measured = measurements.of_version(version)
     need = need_of_file(facts, instances=spec.instances_per_gpu, measured=measured)
     if share is None or not share.vram_mib:
-        words = f"Needs {need.mib_on(1):,} MiB; what the share has is not known."
+        words = (
+            f"Needs {need.mib_on(spec.gpus * spec.nodes):,} MiB; what the share has is not known."
+        )
         return Check("GPU memory", ok=None, detail=words, is_blocking=False)
-    return _of_share(need, share)
+    return _of_share(need, share, nodes=spec.nodes)
 
 
-def _of_share(need: Need, share: GpuShare) -> Check:
+def _of_share(need: Need, share: GpuShare, *, nodes: int) -> Check:
     there = share.vram_mib // share.gpus
     kind = "measured" if need.is_measured else "estimated"
-    words = f"{need.mib_on(1):,} MiB {kind}, {there:,} MiB on each GPU."
-    if need.has_room(gpus=share.gpus, memory_mib=there):
+    gpus = share.gpus * nodes
+    words = f"{need.mib_on(gpus):,} MiB {kind}, {there:,} MiB on each GPU."
+    if need.has_room(gpus=gpus, memory_mib=there):
         return Check("GPU memory", ok=True, detail=words, is_blocking=need.is_measured)
-    fix = "Choose a share with more memory, or fewer instances per GPU."
+    fewer = "more GPUs or a shorter context" if need.can_split else "fewer instances per GPU"
+    fix = f"Choose a share with more memory, or {fewer}."
     return Check("GPU memory", ok=False, detail=words, fix=fix, is_blocking=need.is_measured)
 
 
@@ -150,12 +186,28 @@ def of_capacity(spec: ServingSpec, offered: Capabilities, *, cluster_id: int) ->
         replicas=spec.min_replicas * spec.nodes,
     )
     if fit.ok:
-        return Check("Capacity now", ok=True, detail=fit.reason, is_blocking=False)
+        return Check(CAPACITY, ok=True, detail=fit.reason, is_blocking=False)
+    if offered.node_pools is not None:
+        return _by_scale_up(spec, offered.node_pools, now=fit.reason)
     if offered.feature("karpenter").is_there:
         words = (
             f"{fit.reason} Karpenter starts nodes where a node pool allows {spec.instance_type}."
         )
         fix = "It waits for a node: usually minutes. Choose a share that is free to start at once."
-        return Check("Capacity now", ok=None, detail=words, fix=fix, is_blocking=False)
+        return Check(CAPACITY, ok=None, detail=words, fix=fix, is_blocking=False)
     fix = "It would wait for room: choose another GPU, or free some first."
-    return Check("Capacity now", ok=False, detail=fit.reason, fix=fix, is_blocking=False)
+    return Check(CAPACITY, ok=False, detail=fit.reason, fix=fix, is_blocking=False)
+
+
+def _by_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, now: str) -> Check:
+    start = node_pools.could_start(
+        pools,
+        instance_type=spec.instance_type,
+        capacity=spec.placement.capacity,
+        gpus=spec.gpus * spec.min_replicas * spec.nodes,
+    )
+    words = f"{now} {start.words}"
+    if start.ok:
+        return Check(CAPACITY, ok=True, detail=words, is_blocking=False)
+    fix = "It would wait for room: choose another GPU, or let an admin change the node pool."
+    return Check(CAPACITY, ok=False, detail=words, fix=fix, is_blocking=False)

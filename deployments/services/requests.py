@@ -7,15 +7,16 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import names, rollout_plans, rollout_steps, scales, specs
+from deployments.domain import names, robot_limit, rollout_plans, rollout_steps, scales, specs
 from deployments.domain.preflight import DeployDraft
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.selectors import plans, rollout_limits, rollout_offers
-from deployments.services import approving, preflight, submitting
+from deployments.services import approving, preflight, prometheus_trials, submitting
 from deployments.services.submitting import Asked
+from fleet.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -35,7 +36,8 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
         raise preflight.as_invalid(error) from error
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
-    spec = preflight.with_image(draft.spec)
+    serving = clusters.get_cluster(draft.cluster_id).serving
+    spec = preflight.with_image(draft.spec, serving)
     asked = Asked(
         ChangeKind.DEPLOY, approving.clean(comment), version=version, spec=spec, preflight=checked
     )
@@ -70,18 +72,21 @@ def request_canary(
     try:
         settings = rollout_plans.check(plan or {})
         checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
+        percent = rollout_limits.percent_of(deployment.team_id)
+        robot_limit.require_within(checked, percent, team=deployment.team.slug)
     except Rejected as error:
         raise preflight.as_invalid(error) from error
     stable = submitting.stable_of(deployment)
     _require_same_model(stable, version)
+    no_kind = rollout_offers.why_not(deployment, settings.kind, spec=spec)
+    if no_kind:
+        raise Invalid(no_kind, fields={"kind": no_kind})
+    prometheus_trials.require_usable(deployment, version, settings)
     asked = Asked(
         ChangeKind.CANARY,
         approving.clean(comment),
         version=version,
-    no_kind = rollout_offers.why_not(deployment, settings.kind, spec=spec)
-    if no_kind:
-        raise Invalid(no_kind, fields={"kind": no_kind})
-        spec=preflight.with_image(spec or plans.spec_of(stable)),
+        spec=preflight.with_image(spec or plans.spec_of(stable), plans.policy_of(deployment)),
         steps=checked,
         plan=settings,
     )

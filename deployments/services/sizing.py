@@ -28,7 +28,12 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from portal.core.money import HOURS_PER_MONTH
 
-_KINDS = {"whole": ShareKind.WHOLE, "mig": ShareKind.MIG, "shared": ShareKind.SHARED}
+_KINDS = {
+    "whole": ShareKind.WHOLE,
+    "mig": ShareKind.MIG,
+    "mps": ShareKind.MPS,
+    "shared": ShareKind.SHARED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,3 +139,4 @@ def _offer(share: GpuShare) -> Offer:
         usd_per_hour_amount=share.usd_per_hour_amount,
         free_replicas=share.free_now,
     )
+        is_started=not share.nodes,

@@ -16,7 +16,8 @@ from deployments.models import ChangeRequest, EmergencyReview
 from deployments.selectors import approvals, changes, emergencies, plans
 from deployments.services import changes as change_services
 from deployments.services import emergencies as emergency_services
-from deployments.web import change_items, deploy_page
+from deployments.services import rechecks
+from deployments.web import change_items, deploy_page, guard_lines
 from deployments.web.fragments import respond
 from deployments.web.manifest_views import manifests_of_text
 from deployments.web.service_forms import DecisionForm
@@ -81,11 +82,17 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
             return redirect("change", change_id=change_id)
         found = changes.get_visible(actor=user, change_id=change_id)
     is_final = not CHANGE[ChangeState(found.state)]
+    # The cluster is asked, so the page itself does not wait for it.
+    is_asked = "checks" in request.GET and request.method == "GET"
+    recheck = rechecks.look(actor=user, change_id=change_id) if is_asked else None
     return respond(
         request,
         "delivery/change.html",
-        _context_of(user, found, form) | {"is_final": is_final},
-        parts={"change-head": "delivery/_change_head.html"},
+        _context_of(user, found, form) | {"is_final": is_final, "recheck": recheck},
+        parts={
+            "change-head": "delivery/_change_head.html",
+            "checks-now": "delivery/_checks_now.html",
+        },
         is_final=is_final,
         status=form.status if form.is_bound else 200,
     )
@@ -140,6 +147,7 @@ def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[st
             )
             for step in found.steps
         ],
+        "guards": guard_lines.lines_of(found.plan),
         "diff": diff,
         "has_before": any(line.before for line in diff),
         "manifests": manifests_of_text(plans.yaml_of_change(found)),

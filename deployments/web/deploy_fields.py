@@ -64,10 +64,14 @@ class SettingsForm(forms.Form):
 
     # Load, which the sizing adviser asks for; no part of the request.
     requests_per_second = _number("Expected requests", "Leave it empty when you do not know.", "/s")
-    parameters_millions = _number("Parameters", "8,030 for a model of 8 billion.", "million")
 
     hugging_face_id = _text("Hugging Face id", "For example Qwen/Qwen3-8B.")
     llm_artifact = _text("Or own weights", "pvc://claim/path or oci://registry/image:tag.")
+    parameters_millions = _number(
+        "Parameters",
+        "8,030 for a model of 8 billion: sizes the GPU and how long it may load.",
+        "million",
+    )
     context_tokens = _number("Longest context", "Empty: the model's own.", "tokens")
     concurrency = _number("Requests at once", "Empty: vLLM's own choice.")
     kv_cache_dtype = _choice(
@@ -115,8 +119,17 @@ class SettingsForm(forms.Form):
         "A second start on the same node then reads no S3.",
     )
     shm_size = _text("Shared memory", "Of /dev/shm, counted as the pod's: 1Gi.")
+    service_account = _text(
+        "Service account", "Empty: the portal's own, with the cluster's role (IRSA)."
+    )
+    storage_secret = _text(
+        "Storage credentials", "A Secret with S3 keys; empty: as the cluster is set up."
+    )
     network_policy = _switch("Network policy", "Only the gateway and metrics reach the pods.")
     strict_mtls = _switch("Strict mTLS", "Refuses calls from outside the mesh.")
     service_monitor = _switch("ServiceMonitor", "Prometheus scrapes Triton's metrics.")
+    packed_1 = _choice("First", [], "Another model of the team, ready to serve.")
+    packed_2 = _choice("Second", [])
+    packed_3 = _choice("Third", [], "The API takes up to eight, each with settings of its own.")
     transformer_image = _text("Transformer image", "Runs before and after the model.")
     explainer_image = _text("Explainer image", "Answers why, beside the model.")

@@ -25,7 +25,7 @@ ENGINES = (
     (specs.TRITON_VLLM, "Triton · vLLM"),
     (specs.LLM_SERVICE, "KServe · LLM service"),
 )
-LOAD_FIELDS = ("requests_per_second", "parameters_millions")
+LOAD_FIELDS = ("requests_per_second",)
 LLM_FIELDS = tuple(setting.field for setting in request_body.LLM)
 SCALING_FIELDS = (
     "scaling",
@@ -51,6 +51,8 @@ ADVANCED_FIELDS = (
     "memory",
     "model_cache",
     "shm_size",
+    "service_account",
+    "storage_secret",
     "network_policy",
     "strict_mtls",
     "service_monitor",

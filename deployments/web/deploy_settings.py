@@ -122,7 +122,7 @@ def settings_of(
     reasons = spec_offers.reasons(engine if engine in known else known[0], kind, _offered(cluster))
     if kind in ("", FIXED):
         reasons |= dict.fromkeys(_OF_AN_AUTOSCALER, "choose an autoscaler first.")
-    fields = [*request_body.DEFAULTS, "requests_per_second", "parameters_millions"]
+    fields = [*request_body.DEFAULTS, "requests_per_second"]
     return {name: _view(form, name, data, reasons) for name in fields if name in form.fields}
 
 
@@ -143,6 +143,8 @@ _ADVANCED = (
     "shm_size",
     "network_policy",
     "strict_mtls",
+    "service_account",
+    "storage_secret",
     "service_monitor",
     "transformer_image",
     "explainer_image",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice, Choice
 from deployments.domain.sizing_needs import LanguageModel, Term
 from deployments.domain.spec_engines import LLM_ENGINES
+from deployments.domain.specs import Packed
 from deployments.models import ModelVersion
 from deployments.services import sizing
 from deployments.services.sizing import Load
+from deployments.web import request_body
 from fleet.selectors.capacity import GpuShare
 from fleet.selectors.clusters import ClusterInfo
 
@@ -40,6 +42,8 @@ class ShareRow:
     free_now: int | None
     free_words: str
     is_simulated: bool
+    # No such node is there, but Karpenter starts one.
+    is_started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,24 @@ def advice_of(
         instances=_number(data.get("instances", "")) or 1,
         most_replicas=_number(data.get("max_replicas", "")) or 1,
         language=language,
+        packed=_packed(data),
     )
-    return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+    try:
+        return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+    except Rejected:
+        # What cannot be packed is told at its field; the model alone is sized all the same.
+        load = replace(load, packed=())
+        return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+
+
+def _packed(data: Mapping[str, str]) -> tuple[Packed, ...]:
+    found = []
+    for label in (data.get(name, "") for name in request_body.PACKED):
+        model, _, version = label.rpartition(":")
+        number = _number(version)
+        if model and number:
+            found.append(Packed(model=model, version=number))
+    return tuple(found)
 
 
 def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:
@@ -174,6 +194,7 @@ def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow
         month_amount=choice.month_amount,
         words=f"rejected: {refused}" if refused else choice.words,
         free_now=offer.free_replicas,
+        is_started=offer.is_started,
         free_words=f"{offer.free_replicas} free",
         is_simulated=bool(share and share.is_simulated),
     )
@@ -196,6 +217,7 @@ def _plain(share: GpuShare, chosen: str) -> ShareRow:
         free_now=share.free_now,
         free_words=f"{share.free_now} free",
         is_simulated=share.is_simulated,
+        is_started=not share.nodes,
     )
 
 

@@ -59,6 +59,7 @@ class Kind:
 TEXT: Final = Kind(str, str)
 NUMBER: Final = Kind(_number, str)
 NUMBERS: Final = Kind(_numbers, _as_list)
+GROUPED: Final = Kind(lambda text: _number(text.replace(",", "")), str)
 PERCENT: Final = Kind(_ratio, _as_percent)
 SWITCH: Final = Kind(_switch, _as_switch)
 
@@ -91,6 +92,8 @@ SETTINGS: Final = (
     Setting("spread_zones", "placement.spread_zones", SWITCH, ON),
     Setting("model_cache", "storage.model_cache", TEXT, "none"),
     Setting("shm_size", "storage.shm_size", TEXT, "1Gi"),
+    Setting("service_account", "storage.service_account", TEXT),
+    Setting("storage_secret", "storage.secret", TEXT),
     Setting("network_policy", "network.network_policy", SWITCH, ON),
     Setting("strict_mtls", "network.strict_mtls", SWITCH, OFF),
     Setting("service_monitor", "network.service_monitor", SWITCH, OFF),
@@ -107,6 +110,7 @@ OFFICE_HOURS: Final = (
 LLM: Final = (
     Setting("hugging_face_id", "llm.hugging_face_id", TEXT),
     Setting("llm_artifact", "llm.artifact", TEXT),
+    Setting("parameters_millions", "llm.parameters_millions", GROUPED),
     Setting("nodes", "llm.nodes", NUMBER, "1"),
     Setting("context_tokens", "llm.max_model_len", NUMBER),
     Setting("concurrency", "llm.max_num_seqs", NUMBER),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from deployments.domain.manifests import vllm
-from deployments.domain.manifests.parts import MANAGED_BY, SERVICE_ACCOUNT, Manifest, Place, Served
+from deployments.domain.manifests.parts import MANAGED_BY, Manifest, Place, Served, account_of
 
 # KServe only compares it with the room of the node group.
 _LEAST_MIB = 1
@@ -30,6 +30,6 @@ def local_model_cache(place: Place, served: Served) -> Manifest:
             "sourceModelUri": uri,
             "modelSize": f"{max(served.size_mib, _LEAST_MIB)}Mi",
             "nodeGroups": [place.cache_node_group],
-            "serviceAccountName": SERVICE_ACCOUNT,
+            "serviceAccountName": account_of(served),
         },
     }

@@ -12,10 +12,10 @@ from deployments.domain import specs
 from deployments.domain.manifests import pods, triton_args, vllm
 from deployments.domain.manifests.parts import (
     RUNTIME,
-    SERVICE_ACCOUNT,
     Manifest,
     Place,
     Served,
+    account_of,
     env_of,
     metadata,
     pod_labels_of,
@@ -34,6 +34,8 @@ _MOST_RETENTION_SECONDS = 3600
 def inference_service(place: Place, served: Served) -> Manifest:
     name = workload_name(place.deployment, served.number)
     annotations = {**version_annotations(served), **_mode_annotations(served)}
+    if served.spec.storage.secret:
+        annotations["serving.kserve.io/storageSecretName"] = served.spec.storage.secret
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -64,7 +66,7 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
     spec = served.spec
     made = {
         "labels": pod_labels_of(place, served),
-        "serviceAccountName": SERVICE_ACCOUNT,
+        "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pods.placement_of(place, served),
         "model": _model(place, served),
@@ -157,7 +159,7 @@ def _component(place: Place, served: Served, image: str) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "2Gi"}
     return {
         "labels": pod_labels_of(place, served),
-        "serviceAccountName": SERVICE_ACCOUNT,
+        "serviceAccountName": account_of(served),
         "minReplicas": served.spec.min_replicas,
         "maxReplicas": served.spec.max_replicas,
         "containers": [

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from deployments.domain.manifests import pods, vllm
 from deployments.domain.manifests.parts import (
-    SERVICE_ACCOUNT,
     Manifest,
     Place,
     Served,
+    account_of,
     env_of,
     metadata,
     pod_labels_of,
@@ -65,7 +65,7 @@ def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:
     if served.spec.image:
         container["image"] = served.spec.image
     return {
-        "serviceAccountName": SERVICE_ACCOUNT,
+        "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
         **pods.placement_of(place, served),
         "containers": [container],

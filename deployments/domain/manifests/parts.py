@@ -42,6 +42,8 @@ class Place:
     s3_region: str = ""
     # The role that pods assume to read models (IRSA); empty where none is set.
     role_arn: str = ""
+    # The Secret whose S3 keys pods read with, where there are no roles.
+    storage_secret: str = ""
     vllm_image: str = ""
     # Where the cluster's own KEDA reaches Prometheus.
     prometheus_url: str = ""
@@ -80,6 +82,24 @@ class Served:
     def model_uri(self) -> str:
         """Triton's directory of its own model alone."""
         return f"{self.storage_uri}{self.model_name}/"
+
+
+def account_of(served: Served) -> str:
+    """The service account of its pods."""
+    return served.spec.storage.service_account or SERVICE_ACCOUNT
+
+
+def secret_of(place: Place, served: Served) -> str:
+    """The Secret whose S3 keys its pods read with; empty where the account's role is enough."""
+    storage = served.spec.storage
+    if storage.secret or storage.service_account:
+        return storage.secret
+    return team_secret_of(place)
+
+
+def team_secret_of(place: Place) -> str:
+    """Of the account that the portal makes."""
+    return S3_CREDENTIALS if place.is_local_cluster else place.storage_secret
 
 
 def labels_of(place: Place, served: Served | None = None) -> dict[str, str]:

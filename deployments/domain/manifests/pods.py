@@ -22,7 +22,12 @@ _START_SECONDS = 180
 _LOAD_MIB_PER_SECOND = 50
 # TensorRT builds its engine when the model is loaded for the first time on a node.
 _ENGINE_BUILD_SECONDS = 20 * 60
+# A language model of a size that nobody stated.
 _LLM_START_SECONDS = 30 * 60
+# From a hub or a bucket, with the start of vLLM and its captured graphs on top.
+_DOWNLOAD_MIB_PER_SECOND = 100
+_LLM_LEAST_SECONDS = 10 * 60
+_MIB_PER_MILLION_PARAMETERS = 2
 _GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
 _NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
@@ -101,14 +106,22 @@ def start_seconds(served: Served) -> int:
     spec = served.spec
     if spec.is_first_schema:
         return _FIRST_START_SECONDS
-    if spec.engine in specs.LLM_ENGINES:
-        return _LLM_START_SECONDS
+    if spec.llm is not None:
+        return _language_start_seconds(spec.llm.parameters_millions)
     mib = served.size_mib * spec.instances_per_gpu
     packed = zip(served.packed, spec.packed, strict=True)
     mib += sum(one.size_mib * tuning.instances_per_gpu for one, tuning in packed)
     precisions = [spec.precision, *(one.precision for one in spec.packed)]
     builds = sum(precision != "original" for precision in precisions)
     return _START_SECONDS + mib // _LOAD_MIB_PER_SECOND + builds * _ENGINE_BUILD_SECONDS
+
+
+def _language_start_seconds(parameters_millions: int) -> int:
+    """vLLM downloads the weights after the container has started, then loads them."""
+    if not parameters_millions:
+        return _LLM_START_SECONDS
+    mib = parameters_millions * _MIB_PER_MILLION_PARAMETERS
+    return _LLM_LEAST_SECONDS + mib // _DOWNLOAD_MIB_PER_SECOND + mib // _LOAD_MIB_PER_SECOND
 
 
 def probes(served: Served, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:

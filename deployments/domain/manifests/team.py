@@ -15,6 +15,7 @@ from deployments.domain.manifests.parts import (
     SERVICE_ACCOUNT,
     Manifest,
     Place,
+    team_secret_of,
 )
 
 
@@ -31,15 +32,16 @@ def namespace(place: Place) -> Manifest:
 
 
 def service_account(place: Place) -> Manifest:
-    """Pods read models as this account: by IRSA on EKS, by the Secret on a local cluster."""
+    """Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a Secret."""
     meta = {
         "name": SERVICE_ACCOUNT,
         "namespace": place.namespace,
         "labels": _team_labels(place),
     }
     made: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
-    if place.is_local_cluster:
-        return {**made, "secrets": [{"name": S3_CREDENTIALS}]}
+    secret = team_secret_of(place)
+    if secret:
+        return {**made, "secrets": [{"name": secret}]}
     if place.role_arn:
         annotations = {
             "eks.amazonaws.com/role-arn": place.role_arn,

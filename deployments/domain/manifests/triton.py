@@ -7,16 +7,16 @@ from typing import Any
 from deployments.domain import specs
 from deployments.domain.manifests import pods, triton_args
 from deployments.domain.manifests.parts import (
-    S3_CREDENTIALS,
-    SERVICE_ACCOUNT,
     WORKLOAD_LABEL,
     Manifest,
     Place,
     Served,
+    account_of,
     env_of,
     metadata,
     pod_labels_of,
     resources_of,
+    secret_of,
     version_annotations,
 )
 from deployments.domain.names import workload_name
@@ -85,7 +85,7 @@ def _pod(place: Place, served: Served) -> dict[str, Any]:
     if served.spec.engine == specs.TRITON_VLLM:
         volumes.append({"name": "hugging-face", "emptyDir": {}})
     return {
-        "serviceAccountName": SERVICE_ACCOUNT,
+        "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
         **pods.placement_of(place, served),
         "initContainers": [_storage_initializer(place, served, models)],
@@ -105,8 +105,9 @@ def _storage_initializer(place: Place, served: Served, mount: dict[str, Any]) ->
         "securityContext": pods.security(),
         "volumeMounts": [mount],
     }
-    if place.is_local_cluster:
-        made["envFrom"] = [{"secretRef": {"name": S3_CREDENTIALS}}]
+    secret = secret_of(place, served)
+    if secret:
+        made["envFrom"] = [{"secretRef": {"name": secret}}]
     return made
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 from deployments.domain.manifests import pods
 from deployments.domain.manifests.parts import (
     MANAGED_BY,
-    SERVICE_ACCOUNT,
     Manifest,
     Place,
     Served,
+    account_of,
     env_of,
     resources_of,
 )
@@ -18,7 +18,7 @@ from deployments.domain.specs import Llm, ServingSpec
 
 RUNTIME: Final = "slipway-vllm"
 # KServe ships it, with the start of Ray on every node and its probes.
-_MULTI_NODE_RUNTIME = "kserve-huggingfaceserver-multinode"
+MULTI_NODE_RUNTIME: Final = "kserve-huggingfaceserver-multinode"
 _FORMAT = {"name": "huggingface", "version": "1"}
 _MODELS = "/mnt/models"
 _DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
@@ -49,7 +49,7 @@ def model(place: Place, served: Served) -> dict[str, Any]:
     spec, llm = served.spec, served.spec.llm or Llm()
     made: dict[str, Any] = {
         "modelFormat": dict(_FORMAT),
-        "runtime": _MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
+        "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
         "env": [*env_of(spec), pods.hugging_face_env()],
@@ -75,7 +75,7 @@ def workers(place: Place, served: Served) -> dict[str, Any]:
     return {
         "pipelineParallelSize": llm.nodes,
         "tensorParallelSize": llm.tensor_parallel,
-        "serviceAccountName": SERVICE_ACCOUNT,
+        "serviceAccountName": account_of(served),
         **pods.placement_of(place, served),
         "containers": [{"name": "worker-container", "resources": resources_of(served.spec)}],
     }

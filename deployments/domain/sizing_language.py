@@ -1,0 +1,28 @@
+"""What a language model of a serving spec needs, from what its request says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from deployments.domain.sizing_needs import LanguageModel, Need, need_of_language_model
+from deployments.domain.spec_parts import Llm
+
+# vLLM keeps the cache in the precision of the weights unless it is told otherwise.
+_KV_PRECISION: Final[Mapping[str, str]] = {"auto": "bf16", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
+_USUAL: Final = LanguageModel(parameters_millions=1)
+
+
+def need_of(llm: Llm) -> Need | None:
+    """None where nobody said how large it is."""
+    if not llm.parameters_millions:
+        return None
+    return need_of_language_model(
+        LanguageModel(
+            parameters_millions=llm.parameters_millions,
+            kv_precision=_KV_PRECISION.get(llm.kv_cache_dtype, llm.kv_cache_dtype),
+            context_tokens=llm.max_model_len or _USUAL.context_tokens,
+            concurrency=llm.max_num_seqs or _USUAL.concurrency,
+            memory_percent=round(llm.gpu_memory_utilization * 100),
+        )
+    )

@@ -1,0 +1,118 @@
+"""The checks of a request as they come out now: before an approver decides, and before it counts.
+
+What was told at the request may have changed since: quota, budget, room, the bucket, the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from deployments.domain.preflight import Check, Cost
+from deployments.domain.states import ChangeKind, ChangeState
+from deployments.models import ChangeRequest
+from deployments.selectors import changes, plans
+from deployments.services import preflight
+from portal.accounts.policy import Actor
+from portal.core import clock
+
+# Whoever approves within this time of a look decides on what that look found.
+_FRESH: Final = timedelta(seconds=60)
+# They run the revision that serves, so that what it takes is not counted twice.
+_IN_PLACE: Final = (ChangeKind.SCALE, ChangeKind.START)
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A check that says something else than at the request. `was` None: it was not made then."""
+
+    name: str
+    was: bool | None
+    now: Check
+
+    @property
+    def is_worse(self) -> bool:
+        return self.now.ok is not True
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """`checks` empty: nothing is checked for this kind of change."""
+
+    checks: tuple[Check, ...]
+    turned: tuple[Turned, ...]
+    cost: Cost | None
+    at: datetime
+
+    @property
+    def can_approve(self) -> bool:
+        return not any(check.is_refusal for check in self.checks)
+
+
+def look(*, actor: Actor, change_id: int) -> Recheck:
+    """As it is now. Raises NotFound for a stranger, and when nobody decides on it any more gives
+    back what was found at the request.
+    """
+    change = changes.get_visible(actor=actor, change_id=change_id)
+    if change.state != ChangeState.SUBMITTED:
+        stored = tuple(Check(**row) for row in change.checks)
+        return Recheck(stored, (), None, change.submitted_at or change.created_at)
+    found = _made(change)
+    if changes.may_decide(actor, change)[0]:
+        _remember(change, found)
+    return found
+
+
+def require_ok(change: ChangeRequest) -> None:
+    """Before an approval counts, outside a transaction: asks the cluster and the object store,
+    unless a look at the same evidence has just found everything in order.
+
+    Raises Invalid or QuotaExceeded with every refusal and its fix.
+    """
+    if _is_fresh(change):
+        return
+    found = _made(change)
+    _remember(change, found)
+    preflight.require_all(found.checks)
+
+
+def _made(change: ChangeRequest) -> Recheck:
+    spec, revision = plans.spec_of_change(change), change.revision
+    if revision is None or spec is None:
+        return Recheck((), (), None, clock.now())
+    found = preflight.of_revision(
+        deployment=change.deployment,
+        version=revision.version,
+        spec=spec,
+        number=revision.number,
+        is_in_place=change.kind in _IN_PLACE,
+        without_change_id=change.pk,
+    )
+    return Recheck(
+        found.checks, tuple(_turned(change.checks, found.checks)), found.cost, clock.now()
+    )
+
+
+def _turned(before: Sequence[Mapping[str, Any]], now: Iterable[Check]) -> Iterable[Turned]:
+    was = {row["name"]: row["ok"] for row in before}
+    for check in now:
+        if check.name in was and was[check.name] != check.ok:
+            yield Turned(check.name, was[check.name], check)
+
+
+def _remember(change: ChangeRequest, found: Recheck) -> None:
+    change.last_look = {
+        "at": found.at.isoformat(),
+        "evidence_hash": change.evidence_hash,
+        "can_approve": found.can_approve,
+    }
+    ChangeRequest.objects.filter(pk=change.pk).update(last_look=change.last_look)
+
+
+def _is_fresh(change: ChangeRequest) -> bool:
+    look = change.last_look
+    if not look or not look["can_approve"] or look["evidence_hash"] != change.evidence_hash:
+        return False
+    return clock.now() - datetime.fromisoformat(look["at"]) < _FRESH

@@ -1,0 +1,239 @@
+"""Every field of the form reaches a manifest, or Triton's configuration, with exactly its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from deployments.domain import specs, triton_config
+from deployments.domain.manifests import revision
+from deployments.domain.manifests.parts import Place, Served
+from deployments.domain.signatures import Signature, Tensor
+from deployments.web import request_body
+
+_PLACE = Place(
+    team="vision",
+    namespace="vision",
+    deployment="detector",
+    deployment_id=7,
+    is_local_cluster=False,
+    gateway_namespace="slipway-gateway",
+    gateway_name="slipway",
+    triton_image="triton:1",
+    storage_image="storage:1",
+    role_arn="arn:aws:iam::111122223333:role/models",
+    vllm_image="vllm:1",
+    prometheus_url="http://prometheus:9090",
+    cache_node_group="gpu",
+)
+_SIGNATURE = Signature(
+    inputs=(Tensor("x", "FP32", (-1, 2)),),
+    outputs=(Tensor("y", "FP32", (-1, 2)),),
+    max_batch_size=16,
+)
+_QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
+_KEDA = {"scaling": "keda", "max_replicas": "4"}
+_HOURS = {**_KEDA, "office_hours": "on"}
+_CRON = "ScaledObject.spec.triggers.0.metadata"
+_TRITON = "Deployment.spec.template.spec"
+_KSERVE = "InferenceService.spec.predictor"
+_VLLM = {"engine": "kserve-vllm", "hugging_face_id": "org/model"}
+_ARGS = f"{_KSERVE}.model.args"
+_SPOT = [
+    {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    for key, value in (
+        ("karpenter.sh/capacity-type", "spot"),
+        ("eks.amazonaws.com/capacityType", "SPOT"),
+    )
+]
+_ROUTE = "ServiceAccount.metadata.annotations.eks$amazonaws$com/role-arn"
+# Field, what is typed with it, where it arrives, as what. A text in a list or text has to be in it.
+_ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
+    ("scaling", {**_KEDA, "scaling": "keda"}, "ScaledObject.spec.maxReplicaCount", 4),
+    ("metric", {**_KEDA, "metric": "latency"}, "ScaledObject.spec.triggers.0.name", "latency"),
+    ("target", {**_KEDA, "target": "7"}, "ScaledObject.spec.triggers.0.metadata.threshold", "7"),
+    ("to_zero", {**_KEDA, "to_zero": "on"}, "ScaledObject.spec.minReplicaCount", 0),
+    ("cooldown", {**_KEDA, "cooldown": "901"}, "ScaledObject.spec.cooldownPeriod", 901),
+    (
+        "sqs_queue_url",
+        {**_KEDA, "sqs_queue_url": _QUEUE},
+        "ScaledObject.spec.triggers.0.metadata.queueURL",
+        _QUEUE,
+    ),
+    ("hours_start", {**_HOURS, "hours_start": "08:15"}, f"{_CRON}.start", "15 8 * * 1-5"),
+    ("hours_end", {**_HOURS, "hours_end": "19:45"}, f"{_CRON}.end", "45 19 * * 1-5"),
+    ("hours_days", {**_HOURS, "hours_days": "1-6"}, f"{_CRON}.start", "0 7 * * 1-6"),
+    (
+        "hours_timezone",
+        {**_HOURS, "hours_timezone": "Asia/Tokyo"},
+        f"{_CRON}.timezone",
+        "Asia/Tokyo",
+    ),
+    ("hours_replicas", {**_HOURS, "hours_replicas": "3"}, f"{_CRON}.desiredReplicas", "3"),
+    ("dynamic_batching", {"dynamic_batching": "off"}, "config", "!dynamic_batching"),
+    ("queue_delay", {"queue_delay": "750"}, "config", "max_queue_delay_microseconds: 750"),
+    ("batch_sizes", {"batch_sizes": "4, 8"}, "config", "preferred_batch_size: [ 4, 8 ]"),
+    ("instances", {"instances": "3"}, "config", "count: 3"),
+    ("warm_up", {"warm_up": "on"}, "config", "model_warmup"),
+    ("precision", {"precision": "fp16"}, "config", 'value: "FP16"'),
+    (
+        "capacity",
+        {"capacity": "spot"},
+        f"{_KSERVE}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        ".nodeSelectorTerms",
+        _SPOT,
+    ),
+    ("priority_class", {"priority_class": "high"}, f"{_KSERVE}.priorityClassName", "high"),
+    ("spread_zones", {"spread_zones": "off"}, f"{_KSERVE}.topologySpreadConstraints", None),
+    ("model_cache", {"model_cache": "cluster"}, "LocalModelCache.spec.nodeGroups", ["gpu"]),
+    ("shm_size", {"shm_size": "3Gi"}, f"{_KSERVE}.volumes.0.emptyDir.sizeLimit", "3Gi"),
+    (
+        "service_account",
+        {"service_account": "readers", "engine": "triton"},
+        f"{_TRITON}.serviceAccountName",
+        "readers",
+    ),
+    (
+        "storage_secret",
+        {"storage_secret": "models-s3", "engine": "triton"},
+        f"{_TRITON}.initContainers.0.envFrom",
+        [{"secretRef": {"name": "models-s3"}}],
+    ),
+    ("network_policy", {"network_policy": "off"}, "NetworkPolicy", None),
+    ("strict_mtls", {"strict_mtls": "on"}, "PeerAuthentication.spec.mtls.mode", "STRICT"),
+    (
+        "service_monitor",
+        {"service_monitor": "on"},
+        "ServiceMonitor.spec.endpoints.0.port",
+        "metrics",
+    ),
+    (
+        "transformer_image",
+        {"transformer_image": "a/b:1"},
+        "InferenceService.spec.transformer.containers.0.image",
+        "a/b:1",
+    ),
+    (
+        "explainer_image",
+        {"explainer_image": "a/c:1"},
+        "InferenceService.spec.explainer.containers.0.image",
+        "a/c:1",
+    ),
+    ("hugging_face_id", _VLLM, f"{_KSERVE}.model.storageUri", "hf://org/model"),
+    (
+        "llm_artifact",
+        {"engine": "kserve-vllm", "llm_artifact": "oci://registry/m:1"},
+        f"{_KSERVE}.model.storageUri",
+        "oci://registry/m:1",
+    ),
+    (
+        # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; looked at every 5 s.
+        "parameters_millions",
+        {**_VLLM, "parameters_millions": "8,000"},
+        f"{_KSERVE}.model.startupProbe.failureThreshold",
+        216,
+    ),
+    (
+        "nodes",
+        {"engine": "llm-inference-service", "hugging_face_id": "org/model", "nodes": "2"},
+        "LLMInferenceService.spec.parallelism",
+        {"tensor": 1, "pipeline": 2},
+    ),
+    ("context_tokens", {**_VLLM, "context_tokens": "8192"}, _ARGS, "--max-model-len=8192"),
+    ("concurrency", {**_VLLM, "concurrency": "64"}, _ARGS, "--max-num-seqs=64"),
+    ("memory_percent", {**_VLLM, "memory_percent": "85"}, _ARGS, "--gpu-memory-utilization=0.85"),
+    ("kv_cache_dtype", {**_VLLM, "kv_cache_dtype": "fp8"}, _ARGS, "--kv-cache-dtype=fp8"),
+    ("prefix_caching", {**_VLLM, "prefix_caching": "off"}, _ARGS, "--no-enable-prefix-caching"),
+]
+
+
+def made(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Every object of the revision by kind, and Triton's configuration as "config"."""
+    data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
+    spec = specs.from_json(request_body.spec_of(data))
+    served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
+    objects = [*revision.shared(_PLACE, served), *revision.own(_PLACE, served)]
+    config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)
+    return {**{one["kind"]: one for one in objects}, "config": config}
+
+
+def at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        if isinstance(value, list):
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = (value or {}).get(name.replace("$", "."))
+    return value
+
+
+@pytest.mark.parametrize(("field", "typed", "path", "expected"), _ARRIVES)
+def test_what_is_typed_arrives(
+    field: str, typed: Mapping[str, str], path: str, expected: Any
+) -> None:
+    found = at(made(typed), path)
+
+    if path == "config" and expected.startswith("!"):
+        assert expected[1:] not in found
+    elif path in ("config", _ARGS):
+        assert expected in (re.sub(r"\s+", " ", found) if path == "config" else found)
+    else:
+        assert found == expected
+
+
+def test_no_field_of_the_form_is_left_out_here() -> None:
+    fields = {one.field for one in (*request_body.SETTINGS, *request_body.OFFICE_HOURS)}
+    fields |= {one.field for one in request_body.LLM}
+
+    assert fields == {field for field, *_ in _ARRIVES}
+
+
+def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
+    found = made({"engine": "triton", "min_replicas": "2", "max_replicas": "2"})
+    spec = found["Deployment"]["spec"]
+    pod = spec["template"]["spec"]
+    container = pod["containers"][0]
+    amounts = {"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "1"}
+
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert container["resources"] == {"requests": amounts, "limits": amounts}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/v2/health/ready", "port": 8080}
+    assert [one["topologyKey"] for one in pod["topologySpreadConstraints"]] == [
+        "topology.kubernetes.io/zone"
+    ]
+    assert [one["key"] for one in pod["tolerations"]] == ["nvidia.com/gpu"]
+    assert "priorityClassName" not in pod
+    assert pod["serviceAccountName"] == "slipway-models"
+    assert at(found, _ROUTE) == "arn:aws:iam::111122223333:role/models"
+    assert at(pod, "volumes.1.emptyDir") == {"medium": "Memory", "sizeLimit": "1Gi"}
+    assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    assert found["NetworkPolicy"]["spec"]["policyTypes"] == ["Ingress"]
+    assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(found)
+
+
+def test_an_own_secret_is_named_to_kserve_too() -> None:
+    found = made({"storage_secret": "models-s3", "service_account": "readers"})
+    service = found["InferenceService"]
+
+    assert service["metadata"]["annotations"]["serving.kserve.io/storageSecretName"] == "models-s3"
+    assert service["spec"]["predictor"]["serviceAccountName"] == "readers"
+
+
+@pytest.mark.parametrize(
+    ("resource", "gpus"),
+    [
+        ("nvidia.com/gpu", 4),
+        ("nvidia.com/gpu.shared", 1),
+        ("nvidia.com/mig-1g.10gb", 1),
+    ],
+)
+def test_a_share_of_a_gpu_is_a_whole_number_of_its_resource(resource: str, gpus: int) -> None:
+    container = made({"engine": "triton", "share": f"p4d.24xlarge|{resource}|{gpus}"})
+    resources = at(container, f"{_TRITON}.containers.0.resources")
+
+    assert resources["limits"][resource] == resources["requests"][resource] == str(gpus)
+    assert at(container, f"{_TRITON}.nodeSelector") == {
+        "node.kubernetes.io/instance-type": "p4d.24xlarge"
+    }

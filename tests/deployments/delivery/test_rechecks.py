@@ -1,0 +1,157 @@
+"""The checks are made again before someone decides: what has turned is told, and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from deployments.domain.states import ChangeState
+from deployments.models import Approval, ChangeRequest
+from deployments.services import changes, rechecks
+from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from portal.accounts.models import Team, User
+from portal.core.errors import Invalid, NotFound
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.conftest import HTMX, signed_in
+
+__all__ = ["signed_in"]
+
+
+@pytest.fixture
+def change(world: World) -> ChangeRequest:
+    return changes.request_deploy(actor=world.member, draft=world.draft())
+
+
+def approve(world: World, change: ChangeRequest) -> ChangeRequest:
+    return changes.approve(
+        actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
+    )
+
+
+def lose_the_file(world: World) -> None:
+    key = next(key for key in world.store.sizes if key.endswith("model.onnx"))
+    del world.store.sizes[key]
+
+
+def test_an_approval_is_refused_when_a_check_refuses_now_and_nothing_changes(
+    world: World, change: ChangeRequest
+) -> None:
+    lose_the_file(world)
+
+    with pytest.raises(Invalid, match="What serving reads is not what was verified"):
+        approve(world, change)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert not Approval.objects.exists()
+    assert world.cluster.writes == []
+
+
+def test_what_has_turned_since_the_request_is_told_with_what_it_was(
+    world: World, change: ChangeRequest
+) -> None:
+    Team.objects.update(monthly_budget_amount=Decimal(1))
+    world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
+
+    found = rechecks.look(actor=world.lead, change_id=change.pk)
+
+    told = {one.name: (one.was, one.now.ok) for one in found.turned}
+    assert told == {"Budget": (True, False), "Server dry-run": (True, False)}
+    assert not found.can_approve
+    assert [check.name for check in found.checks] == [
+        row["name"] for row in change.checks if row["name"] != "Name"
+    ]
+
+
+def test_a_cluster_that_is_away_is_not_known_and_does_not_refuse(
+    world: World, change: ChangeRequest
+) -> None:
+    world.cluster.fail_with = Unreachable("connection refused")
+
+    approve(world, change)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+
+
+def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
+    world: World, change: ChangeRequest
+) -> None:
+    rechecks.look(actor=world.lead, change_id=change.pk)
+    asked = len(world.cluster.calls)
+    lose_the_file(world)
+
+    approve(world, change)
+
+    assert len(world.cluster.calls) == asked
+
+
+def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -> None:
+    rechecks.look(actor=world.lead, change_id=change.pk)
+    lose_the_file(world)
+    world.clock.move(61)
+
+    with pytest.raises(Invalid):
+        approve(world, change)
+
+
+def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> None:
+    deployment = world.serving(max_replicas=2)
+    change = changes.request_scale(
+        actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
+    )
+    Team.objects.update(quota_gpus=4)
+
+    found = rechecks.look(actor=world.lead, change_id=change.pk)
+
+    quota = next(check for check in found.checks if check.name == "Quota")
+    assert (quota.ok, quota.detail) == (True, "4 of 4 GPUs of vision after this.")
+
+
+def test_a_look_of_someone_who_does_not_decide_changes_nothing(
+    world: World, change: ChangeRequest
+) -> None:
+    rechecks.look(actor=world.viewer, change_id=change.pk)
+
+    change.refresh_from_db()
+    assert change.last_look == {}
+
+
+def test_a_stranger_learns_nothing(world: World, change: ChangeRequest) -> None:
+    with pytest.raises(NotFound):
+        rechecks.look(actor=world.stranger, change_id=change.pk)
+
+
+def test_the_page_asks_again_by_itself_and_says_what_fails_now(
+    world: World, change: ChangeRequest, signed_in: Callable[[User], Client]
+) -> None:
+    client, path = signed_in(world.lead), f"/approvals/{change.pk}"
+    page = client.get(path).content.decode()
+    lose_the_file(world)
+
+    part = client.get(f"{path}?checks=now", **HTMX, HTTP_HX_TARGET="checks-now").content.decode()
+
+    assert f'hx-get="{path}?checks=now"' in page
+    assert "at the request" in page
+    assert part.lstrip().startswith('<section class="card"')
+    assert "Artifact fails now" in part
+    assert "Approving is refused until it is mended." in part
+    assert "Upload the file again as a new version" in part
+    assert "<html" in client.get(f"{path}?checks=now").content.decode()
+
+
+def test_the_api_gives_the_same_list(
+    world: World, change: ChangeRequest, signed_in: Callable[[User], Client]
+) -> None:
+    lose_the_file(world)
+
+    told = signed_in(world.lead).get(f"/api/v1/changes/{change.pk}/checks").json()
+
+    assert told["can_approve"] is False
+    assert [(one["name"], one["was"], one["now"]["ok"]) for one in told["turned"]] == [
+        ("Artifact", True, False)
+    ]
+    assert all(set(one) == {"name", "ok", "detail", "fix", "is_blocking"} for one in told["checks"])
