@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api import views
+from portal.api import delegations, views
 
 urlpatterns: list[URLPattern] = [
     path("me", views.MeView.as_view(), name="me"),
@@ -15,5 +15,13 @@ urlpatterns: list[URLPattern] = [
     path("teams/<slug:slug>/members", views.MembersView.as_view(), name="members"),
     path(
         "teams/<slug:slug>/members/<str:username>", views.MemberView.as_view(), name="team-member"
+    ),
+    path(
+        "teams/<slug:slug>/delegations", delegations.DelegationsView.as_view(), name="delegations"
+    ),
+    path(
+        "teams/<slug:slug>/delegations/<int:delegation_id>",
+        delegations.DelegationView.as_view(),
+        name="delegation",
     ),
 ]

@@ -61,7 +61,7 @@ class TokensView(APIView):
         responses={201: shapes.NewTokenSerializer, 422: PROBLEM},
     )
     def post(self, request: Request) -> Response:
-        wanted = _read(shapes.NewTokenRequestSerializer, request)
+        wanted = read(shapes.NewTokenRequestSerializer, request)
         made = tokens.make(actor=actor_of(request), name=wanted["name"], days=wanted["days"])
         body = {**shapes.TokenSerializer(made.row).data, "token": made.plain}
         return Response(body, status=status.HTTP_201_CREATED)
@@ -91,7 +91,7 @@ class TeamsView(IdempotentMixin, APIView):
         responses={201: shapes.TeamSerializer, 403: PROBLEM, 409: PROBLEM, 422: PROBLEM},
     )
     def post(self, request: Request) -> Response:
-        team = teams.create(actor=actor_of(request), **_read(shapes.NewTeamSerializer, request))
+        team = teams.create(actor=actor_of(request), **read(shapes.NewTeamSerializer, request))
         return Response(shapes.TeamSerializer(team).data, status=status.HTTP_201_CREATED)
 
 
@@ -114,7 +114,7 @@ class TeamView(ConditionalMixin, APIView):
     def patch(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        teams.set_limits(actor=actor, team=team, **_read(shapes.LimitsSerializer, request))
+        teams.set_limits(actor=actor, team=team, **read(shapes.LimitsSerializer, request))
         return Response(shapes.TeamSerializer(teams.get_visible(actor=actor, slug=slug)).data)
 
 
@@ -141,7 +141,7 @@ class MemberView(APIView):
     def put(self, request: Request, slug: str, username: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        role = _read(shapes.RoleSerializer, request)["role"]
+        role = read(shapes.RoleSerializer, request)["role"]
         row = teams.set_member(actor=actor, team=team, username=username, role=role)
         return Response(shapes.MemberSerializer(row).data)
 
@@ -168,7 +168,7 @@ class UnknownView(APIView):
         raise NotFound(f"The API has nothing at {request.path}. It is described at /api/docs.")
 
 
-def _read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
+def read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
     """Raises the framework's ValidationError, which becomes a problem naming the fields."""
     serializer = shape(data=request.data)
     serializer.is_valid(raise_exception=True)

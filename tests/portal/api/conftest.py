@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
 from deployments.services import changes, golden_requests, policies, rollout_templates
 from deployments.services.policies import RuleDraft
-from portal.accounts import tokens
+from portal.accounts import delegations, tokens
 from portal.core import clock
 from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
 
@@ -61,6 +62,14 @@ def full_world(world: World, s3_store: object) -> FullWorld:
     template = rollout_templates.save(
         actor=world.member, team=world.team, name="usual", steps=STEPS, plan={}
     )
+    delegation = delegations.name_delegate(
+        actor=world.lead,
+        team=world.team,
+        username="member",
+        starts_at=clock.now() + timedelta(days=1),
+        ends_at=clock.now() + timedelta(days=2),
+        reason="away",
+    )
     names = {
         "slug": "vision",
         "team": "vision",
@@ -78,5 +87,6 @@ def full_world(world: World, s3_store: object) -> FullWorld:
         "review_id": review.pk,
         "token_id": token.row.pk,
         "golden_id": golden.pk,
+        "delegation_id": delegation.pk,
     }
     return FullWorld(world, deployment, names)

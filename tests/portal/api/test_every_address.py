@@ -49,6 +49,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "post teams": {"slug": "audio", "name": "Audio"},
     "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
     "put teams/{slug}/members/{username}": {"role": "viewer"},
+    "post teams/{slug}/delegations": {
+        "username": "member",
+        "starts_at": "2030-01-01T00:00:00Z",
+        "ends_at": "2030-01-02T00:00:00Z",
+        "reason": "away",
+    },
     "post models": {"team": "vision", "name": "other"},
     "post models/{team}/{name}/versions": {"filename": "m.onnx", "size_bytes": 10},
     "put models/{team}/{name}/aliases/{alias}": {"version": 2},

@@ -1,0 +1,77 @@
+"""Who approves in the place of a lead who is away."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts import delegations, teams
+from portal.api.idempotency import IdempotentMixin
+from portal.api.serializers import Shape
+from portal.api.views import PROBLEM, actor_of, read
+
+
+class DelegationSerializer(Shape):
+    id = serializers.IntegerField()
+    lead = serializers.CharField(source="lead.username")
+    delegate = serializers.CharField(source="delegate.username")
+    reason = serializers.CharField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+
+
+class NewDelegationSerializer(Shape):
+    username = serializers.CharField(max_length=150, help_text="a member of the team, no lead")
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(help_text="60 days after it begins at most")
+    reason = serializers.CharField(max_length=300)
+
+
+class DelegationsView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="list_delegations",
+        tags=["teams"],
+        responses={200: DelegationSerializer(many=True), 404: PROBLEM},
+        description="Running or to come.",
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        actor = actor_of(request)
+        team = teams.get_visible(actor=actor, slug=slug)
+        rows = delegations.list_open(actor=actor, team=team)
+        return Response(DelegationSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="name_delegate",
+        tags=["teams"],
+        request=NewDelegationSerializer,
+        responses={
+            201: DelegationSerializer,
+            403: PROBLEM,
+            404: PROBLEM,
+            409: PROBLEM,
+            422: PROBLEM,
+        },
+        description="By a lead, for their own place. Four eyes hold for the delegate too.",
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        actor = actor_of(request)
+        team = teams.get_visible(actor=actor, slug=slug)
+        wanted = read(NewDelegationSerializer, request)
+        made = delegations.name_delegate(actor=actor, team=team, **wanted)
+        return Response(DelegationSerializer(made).data, status=status.HTTP_201_CREATED)
+
+
+class DelegationView(APIView):
+    @extend_schema(
+        operation_id="end_delegation",
+        tags=["teams"],
+        responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
+    )
+    def delete(self, request: Request, slug: str, delegation_id: int) -> Response:
+        actor = actor_of(request)
+        team = teams.get_visible(actor=actor, slug=slug)
+        delegations.end(actor=actor, team=team, delegation_id=delegation_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
