@@ -91,8 +91,9 @@ def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
 
 
 def _engine_of(spec: ServingSpec, llm: Llm) -> dict[str, Any]:
+    name, _, commit = llm.hugging_face_id.partition(":")
     made: dict[str, Any] = {
-        "model": llm.hugging_face_id,
+        "model": name,
         "dtype": _DTYPES[spec.precision],
         "tensor_parallel_size": llm.tensor_parallel,
         "gpu_memory_utilization": llm.gpu_memory_utilization,
@@ -101,6 +102,8 @@ def _engine_of(spec: ServingSpec, llm: Llm) -> dict[str, Any]:
         # Without its statistics vLLM has no metrics to tell.
         "disable_log_stats": False,
     }
+    if commit:
+        made["revision"] = commit
     if llm.max_model_len:
         made["max_model_len"] = llm.max_model_len
     if llm.max_num_seqs:

@@ -121,6 +121,7 @@ class Llm:
     """Weights from Hugging Face, from `artifact` (pvc:// or oci://), or the version's own files.
 
     `nodes` above 1 splits the layers over as many pods. 0 leaves a number to vLLM.
+    A Hugging Face id may end with ":" and the commit, so that the weights stay those approved.
     `parameters_millions` says how large it is, 0 is not known: how long it may load goes by it.
     """
 

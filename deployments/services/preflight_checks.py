@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,7 +18,7 @@ from deployments.domain.manifests.parts import Place
 from deployments.domain.preflight import Check
 from deployments.domain.sizing_needs import Need, need_of_file
 from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.domain.specs import ServingSpec
+from deployments.domain.specs import Llm, ServingSpec
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import ArtifactError, ObjectMissing
 from deployments.models import Deployment, ModelVersion
@@ -31,6 +32,8 @@ from fleet.selectors.capacity import GpuShare
 from fleet.selectors.clusters import ClusterInfo
 
 CAPACITY: Final = "Capacity now"
+# A branch or a tag moves.
+_COMMIT = re.compile(r":[0-9a-f]{40}$")
 _AGAIN = "Upload the file again as a new version, and request that one."
 
 
@@ -52,9 +55,7 @@ def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> 
     """Whether serving will find exactly the objects that were laid out. Not asked of unready ones."""
     llm = spec.llm
     if llm is not None and (llm.hugging_face_id or llm.artifact):
-        source = llm.hugging_face_id or llm.artifact
-        words = f"The weights come from {source}, which the portal does not read."
-        return [Check("Artifact", ok=None, detail=words, is_blocking=False)]
+        return [_of_weights(llm)]
     if not is_ready:
         return []
     if spec.engine in LLM_ENGINES:
@@ -72,7 +73,17 @@ def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> 
     return [Check("Artifact", ok=True, detail=words)]
 
 
-def _problem_with_objects(version: ModelVersion) -> str:
+def _of_weights(llm: Llm) -> Check:
+    source = llm.hugging_face_id or llm.artifact
+    words = f"The weights come from {source}, which the portal does not read."
+    fix = ""
+    if llm.hugging_face_id and not _COMMIT.search(llm.hugging_face_id):
+        words += " They may change after the approval."
+        fix = f"Pin the commit: {llm.hugging_face_id.partition(':')[0]}:<40 hexadecimal digits>."
+    return Check("Artifact", ok=None, detail=words, fix=fix, is_blocking=False)
+
+
+def problem_with_objects(version: ModelVersion) -> str:
     """The digest was compared when it was laid out; names and size tell a later change."""
     store, name = artifacts.store(), version.model.name
     prefix = version.repository_prefix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.domain import specs
+from deployments.domain import serving_files, specs
+from deployments.domain.signatures import Signature
 from deployments.gateways import role_access
 from deployments.gateways.role_access import RoleAccess
 from deployments.models import ChangeRequest, Revision
@@ -255,3 +257,34 @@ def test_the_size_of_a_language_model_decides_memory_and_how_long_it_may_load(
     too_large = check_named(world, "GPU memory", **made(70_000))
     assert (too_large.ok, too_large.is_refusal) == (False, False)
     assert too_large.fix == ("Choose a share with more memory, or more GPUs or a shorter context.")
+
+
+def test_weights_that_may_change_after_the_approval_are_told_and_a_commit_pins_them(
+    world: World,
+) -> None:
+    def of(name: str) -> Any:
+        llm = specs.Llm(hugging_face_id=name)
+        return check_named(world, "Artifact", engine="kserve-vllm", llm=llm)
+
+    loose, pinned = of("org/model"), of(f"org/model:{'ab' * 20}")
+
+    assert "may change after the approval" in loose.detail
+    assert loose.fix == "Pin the commit: org/model:<40 hexadecimal digits>."
+    assert (pinned.ok, pinned.fix) == (None, "")
+
+
+def test_a_pinned_commit_reaches_kserve_and_triton() -> None:
+    def spec(engine: str) -> specs.ServingSpec:
+        llm = {"hugging_face_id": f"org/model:{'ab' * 20}"}
+        return specs.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
+
+    version, triton = spec("kserve-vllm").llm, spec("triton-vllm")
+    files = serving_files.plan(
+        team="t", model="m", number=1, prefix="p/", signature=Signature((), ()), spec=triton
+    )
+    told = next(body for key, body in files.objects.items() if key.endswith("model.json"))
+
+    assert version is not None
+    assert version.hugging_face_id.endswith(f":{'ab' * 20}")
+    engine = json.loads(told)
+    assert (engine["model"], engine["revision"]) == ("org/model", "ab" * 20)
