@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from deployments.api.delivery import read
 from deployments.api.delivery_serializers import Shape
+from deployments.api.spec_serializers import PackedSerializer, packed_of
 from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice, Choice
 from deployments.domain.sizing_needs import BITS, Attention, LanguageModel
@@ -51,6 +52,9 @@ class SizingRequestSerializer(Shape):
     )
     most_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
     language_model = LanguageModelSerializer(required=False)
+    packed = PackedSerializer(
+        many=True, required=False, help_text="further models in the same Triton processes"
+    )
 
 
 class TermSerializer(Shape):
@@ -117,6 +121,7 @@ class SizingView(APIView):
             instances=body["instances"],
             most_replicas=body["most_replicas"],
             language=_language(body.get("language_model")),
+            packed=packed_of(body.get("packed", [])),
         )
         found = sizing.advise(
             actor=actor_of(request),

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from deployments.domain import spec_parts, specs
+from deployments.domain.specs import Packed
 
 Shape = serializers.Serializer[Any]
 
@@ -60,7 +61,6 @@ class StorageSerializer(Shape):
     shm_size = serializers.CharField(
         default="1Gi", allow_blank=True, max_length=10, help_text="of /dev/shm; empty: unbounded"
     )
-
     service_account = serializers.CharField(
         default="",
         allow_blank=True,
@@ -74,6 +74,7 @@ class StorageSerializer(Shape):
         help_text="of the team's namespace, with S3 keys; empty: as the cluster's policy says",
     )
 
+
 class NetworkSerializer(Shape):
     network_policy = serializers.BooleanField(default=True)
     strict_mtls = serializers.BooleanField(default=False)
@@ -85,10 +86,10 @@ class LlmSerializer(Shape):
     artifact = serializers.CharField(
         default="", allow_blank=True, max_length=260, help_text="pvc:// or oci://"
     )
-    tensor_parallel = serializers.IntegerField(default=1)
     parameters_millions = serializers.IntegerField(
         default=0, help_text="0: not known; how long it may load goes by it"
     )
+    tensor_parallel = serializers.IntegerField(default=1)
     nodes = serializers.IntegerField(default=1)
     max_model_len = serializers.IntegerField(default=0, help_text="0: the model's own")
     gpu_memory_utilization = serializers.FloatField(default=0.9)
@@ -100,6 +101,29 @@ class LlmSerializer(Shape):
 class ComponentsSerializer(Shape):
     transformer_image = serializers.CharField(default="", allow_blank=True, max_length=300)
     explainer_image = serializers.CharField(default="", allow_blank=True, max_length=300)
+
+
+class PackedSerializer(Shape):
+    """A version of another model of the team, with settings of its own."""
+
+    model = serializers.CharField(max_length=40)
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    batching = BatchingSerializer(required=False)
+    instances_per_gpu = serializers.IntegerField(default=1)
+    warm_up = serializers.BooleanField(default=False)
+    precision = serializers.ChoiceField(choices=spec_parts.PRECISIONS, default="original")
+
+
+def packed_of(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
+    """Only what memory depends on."""
+    return tuple(
+        Packed(
+            model=one["model"],
+            version=one["version"],
+            instances_per_gpu=one["instances_per_gpu"],
+        )
+        for one in data
+    )
 
 
 class ServingSpecSerializer(Shape):
@@ -124,3 +148,9 @@ class ServingSpecSerializer(Shape):
     network = NetworkSerializer(required=False)
     llm = LlmSerializer(required=False, allow_null=True)
     components = ComponentsSerializer(required=False)
+    packed = PackedSerializer(
+        many=True,
+        required=False,
+        help_text="further models of the team that the same Triton processes serve, each at "
+        "/v2/models/{model} of the deployment's address",
+    )

@@ -18,7 +18,8 @@ vLLM takes only a part of the GPU, 90 % unless told otherwise, so that part has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from deployments.domain.problems import Rejected
@@ -28,6 +29,7 @@ KIB: Final = 2**10
 # Bits of one number.
 BITS: Final = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 LANGUAGE_RUNTIME_MIB: Final = 1024
+RUNTIME: Final = "Runtime"
 _LEAST_WORKSPACE_MIB: Final = 512
 _WORKSPACE_PERCENT: Final = 5
 # Billions of parameters up to which a model of today (grouped-query attention) keeps at most so
@@ -128,7 +130,7 @@ def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | N
         terms=(
             Term("Weights", model.weights_mib * instances, f"as in the file{copies}"),
             Term("Activations", model.activations_mib * instances, f"largest batch{copies}"),
-            Term("Runtime", model.runtime_mib, "CUDA, its libraries, Triton"),
+            Term(RUNTIME, model.runtime_mib, "CUDA, its libraries, Triton"),
         ),
         words="an estimate from the file; no GPU has measured this model yet",
     )
@@ -147,6 +149,25 @@ def _measured_need(model: FileModel, instances: int, measured: Measured) -> Need
     return Need(terms=tuple(terms), words=words, is_measured=True)
 
 
+def together(first: Need, others: Sequence[tuple[str, Need]]) -> Need:
+    """All in one process, so that CUDA and its libraries count once. A sum of measurements is none:
+    nobody has seen the models side by side.
+    """
+    if not others:
+        return first
+    terms = [
+        Term(
+            label,
+            sum(term.mib for term in need.terms if term.name != RUNTIME),
+            f"packed; {'measured alone' if need.is_measured else 'an estimate from its file'}",
+        )
+        for label, need in others
+    ]
+    count = len(others) + 1
+    words = f"{count} models in one Triton, summed; {first.words}"
+    return replace(first, terms=(*first.terms, *terms), words=words, is_measured=False)
+
+
 def need_of_language_model(model: LanguageModel) -> Need:
     bits = BITS[model.precision]
     weights = -(-model.parameters_millions * 1_000_000 * bits // 8 // MIB)
@@ -161,7 +182,7 @@ def need_of_language_model(model: LanguageModel) -> Need:
             Term("Weights", weights, _weights_words(model, bits), parts=64),
             Term("KV cache", cache, f"{kv_words} x {load}", parts=heads),
             Term("Workspace", workspace, "5 % of the weights, at least 512 MiB, on every GPU"),
-            Term("Runtime", LANGUAGE_RUNTIME_MIB, "CUDA, NCCL and graphs, on every GPU"),
+            Term(RUNTIME, LANGUAGE_RUNTIME_MIB, "CUDA, NCCL and graphs, on every GPU"),
         ),
         words=f"an estimate; vLLM may use {model.memory_percent} % of each GPU",
         can_split=True,

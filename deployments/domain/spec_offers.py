@@ -34,6 +34,7 @@ _TRIED: Final[Mapping[str, Any]] = {
     "warm_up": True,
     "components": {"transformer_image": "registry/name:1"},
     "llm": {"hugging_face_id": "a/b"},
+    "packed": [{"model": "a", "version": 1}],
 }
 
 

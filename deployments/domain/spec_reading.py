@@ -84,12 +84,16 @@ def _check(hint: Any, item: Any, path: str, found: dict[str, str]) -> None:
             found |= wrong_kinds(item, f"{path}.")
         else:
             found[path] = f"must be an object with {', '.join(hints_of(hint))}."
-    elif get_args(hint)[0] is int:
-        if not _are_numbers(item):
-            found[path] = "must be a list of whole numbers"
-    elif is_dataclass(get_args(hint)[0]):
+    else:
+        _check_items(get_args(hint)[0], item, path, found)
+
+
+def _check_items(hint: Any, item: Any, path: str, found: dict[str, str]) -> None:
+    if hint is int and not _are_numbers(item):
+        found[path] = "must be a list of whole numbers"
+    elif is_dataclass(hint):
         for index, one in enumerate(item):
-            _check(get_args(hint)[0], one, f"{path}.{index}", found)
+            _check(hint, one, f"{path}.{index}", found)
 
 
 def _are_numbers(item: Any) -> bool:

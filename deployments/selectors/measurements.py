@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deployments.domain import sizing
-from deployments.domain.sizing_needs import FileModel, Measured
+from deployments.domain.sizing_needs import FileModel, Measured, Need, need_of_file, together
 from deployments.models import ModelVersion, Revision
 from fleet.selectors import measured
 
@@ -46,6 +47,27 @@ def of_version(version: ModelVersion) -> Measured | None:
     )
 
 
+def need_of(
+    version: ModelVersion,
+    *,
+    instances: int,
+    packed: Sequence[tuple[ModelVersion, int]] = (),
+) -> Need | None:
+    """Of all models in one process together; None when the file of one of them was not read.
+
+    `packed`: the further versions, each with its instances.
+    """
+    needs = []
+    for one, count in ((version, instances), *packed):
+        facts = facts_of(one)
+        if facts is None:
+            return None
+        needs.append(need_of_file(facts, instances=count, measured=of_version(one)))
+    return together(
+        needs[0], [(one.label, need) for (one, _), need in zip(packed, needs[1:], strict=True)]
+    )
+
+
 def busy_us_of(version: ModelVersion) -> int | None:
     """GPU time of one inference, over all versions up to this one."""
     names = [revision.workload_name for revision in _revisions(version)]
@@ -62,7 +84,9 @@ def _revisions(version: ModelVersion) -> list[Revision]:
     rows = Revision.objects.filter(
         version__model_id=version.model_id, version__number__lte=version.number
     )
-    return list(rows.select_related("version__model", "deployment"))
+    # What a GPU held for several models together says nothing of one of them.
+    found = rows.select_related("version__model", "deployment")
+    return [revision for revision in found if not revision.spec.get("packed")]
 
 
 def _weights_of(signature: dict[str, Any]) -> int | None:

@@ -7,17 +7,26 @@ from typing import Any
 
 from django.conf import settings
 
-from deployments.domain import scales, serving_files, signatures, specs
+from deployments.domain import layout, scales, serving_files, signatures, specs
 from deployments.domain.approvals import Requirement
 from deployments.domain.manifests import revision as revision_manifests
 from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import Manifest, Place, Served, digest_of, to_yaml
-from deployments.domain.serving_files import ServingFiles
+from deployments.domain.manifests.parts import (
+    Manifest,
+    PackedModel,
+    Place,
+    Served,
+    digest_of,
+    to_yaml,
+)
+from deployments.domain.problems import Rejected
+from deployments.domain.serving_files import PackedFiles, ServingFiles
 from deployments.domain.sizing import MIB
 from deployments.domain.spec_engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
-from deployments.domain.specs import ServingSpec
+from deployments.domain.specs import Packed, ServingSpec
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.selectors import approvals
+from fleet.domain.serving_policies import ServingPolicy
 
 _LOCAL = "local"
 
@@ -26,9 +35,9 @@ def place_of(deployment: Deployment) -> Place:
     return place_for(
         team=deployment.team.slug,
         name=deployment.name,
-from fleet.domain.serving_policies import ServingPolicy
         deployment_id=deployment.pk,
         cluster=deployment.cluster,
+        policy=policy_of(deployment),
     )
 
 
@@ -59,7 +68,6 @@ def place_for(
     return Place(
         team=team,
         namespace=team,
-        policy=policy_of(deployment),
         deployment=name,
         deployment_id=deployment_id,
         is_local_cluster=cluster.kind == _LOCAL,
@@ -96,7 +104,8 @@ def served_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> 
 
 
 def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Served:
-    files = files_for(version=version, spec=spec)
+    packed = packed_of(version, spec)
+    files = _files(version, spec, packed)
     return Served(
         number=number,
         model_name=version.model.name,
@@ -104,8 +113,9 @@ def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Serv
         sha256=version.sha256,
         storage_uri=f"s3://{version.bucket}/{files.prefix}",
         spec=spec,
-        size_mib=-(-(version.size_bytes or version.declared_size_bytes) // MIB),
+        size_mib=_size_mib(version),
         config_name=files.config_name,
+        packed=tuple(_packed_model(one) for one in packed),
     )
 
 
@@ -166,7 +176,13 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
 
 
 def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:
-    """What must lie in the bucket before the revision is pushed, beside the version itself."""
+    """What must lie in the bucket before the revision is pushed, beside the versions themselves."""
+    return _files(version, spec, packed_of(version, spec))
+
+
+def _files(
+    version: ModelVersion, spec: ServingSpec, packed: Sequence[ModelVersion]
+) -> ServingFiles:
     return serving_files.plan(
         team=version.model.team.slug,
         model=version.model.name,
@@ -174,6 +190,10 @@ def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:
         prefix=version.repository_prefix,
         signature=signatures.from_json(version.signature),
         spec=spec,
+        packed=[
+            PackedFiles(one.repository_prefix, signatures.from_json(one.signature), tuning)
+            for one, tuning in zip(packed, spec.packed, strict=True)
+        ],
     )
 
 

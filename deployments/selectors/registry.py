@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from django.db.models import Q, QuerySet
 
 from deployments.domain import model_names
 from deployments.domain.states import VersionState
-from deployments.models import Alias, Deployment, Model, ModelVersion
+from deployments.models import Alias, Deployment, Model, ModelVersion, Revision
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -89,17 +89,50 @@ def live_deployments() -> QuerySet[Deployment]:
 
 
 def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployment]]:
-    """By version id: live deployments whose stable or candidate revision serves it."""
-    rows = live_deployments().filter(
-        Q(stable_revision__version_id__in=version_ids)
-        | Q(candidate_revision__version_id__in=version_ids)
+    """By version id: live deployments whose stable or candidate revision serves it, alone or packed
+    with another.
+    """
+    teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
+    packs = Q(stable_revision__spec__has_key="packed") | Q(
+        candidate_revision__spec__has_key="packed"
     )
+    rows = list(
+        live_deployments().filter(
+            Q(stable_revision__version_id__in=version_ids)
+            | Q(candidate_revision__version_id__in=version_ids)
+            | (Q(team__in=teams) & packs)
+        )
+    )
+    by_deployment = [(one, _served_revisions(one)) for one in rows]
+    ids = _ids_of_packed(version_ids, by_deployment)
     found: dict[int, list[Deployment]] = {}
-    for deployment in rows:
-        revisions = (deployment.stable_revision, deployment.candidate_revision)
-        for version_id in {r.version_id for r in revisions if r is not None}:
+    for deployment, revisions in by_deployment:
+        served = {revision.version_id for revision in revisions}
+        labels = {label for revision in revisions for label in _packed_in(revision)}
+        served |= {ids[key] for label in labels if (key := (deployment.team_id, *label)) in ids}
+        for version_id in served:
             found.setdefault(version_id, []).append(deployment)
     return found
+
+
+def _served_revisions(deployment: Deployment) -> list[Revision]:
+    both = (deployment.stable_revision, deployment.candidate_revision)
+    return [revision for revision in both if revision is not None]
+
+
+def _packed_in(revision: Revision) -> list[tuple[str, int]]:
+    return [(one["model"], one["version"]) for one in revision.spec.get("packed", ())]
+
+
+def _ids_of_packed(
+    version_ids: Collection[int], served: Sequence[tuple[Deployment, Sequence[Revision]]]
+) -> dict[tuple[int, str, int], int]:
+    """By team, model and number, the versions in question; asked only where something is packed."""
+    if not any(_packed_in(revision) for _, revisions in served for revision in revisions):
+        return {}
+    rows = ModelVersion.objects.filter(pk__in=version_ids)
+    named = rows.values_list("model__team_id", "model__name", "number", "pk")
+    return {(team_id, name, number): pk for team_id, name, number, pk in named}
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:

@@ -12,7 +12,7 @@ from deployments.domain.preflight import Check, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import VersionState
-from deployments.models import Deployment, ModelVersion
+from deployments.models import Deployment, ModelVersion, Revision
 from deployments.selectors import plans, quotas
 from deployments.services import (
     costing,
@@ -40,6 +40,7 @@ _FIELDS = {
     "Signature": "version_id",
     "Engine": "engine",
     "Batching": "batching",
+    packing_checks.NAME: "packed",
     "GPU memory": "gpu_resource",
     "Quota": "max_replicas",
     "Server dry-run": "name",
@@ -56,8 +57,11 @@ class _Asked:
     spec: ServingSpec
     place: Place
     served: Served
+    # In the same processes, as the spec names them.
+    packed: Sequence[ModelVersion] = ()
     # What serves now at the same address; None for a new deployment.
     stable: ModelVersion | None = None
+    stable_packed: Sequence[ModelVersion] = ()
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
@@ -86,10 +90,6 @@ def check_revision(
 ) -> Preflight:
     """For another revision of a deployment that exists, or in place: for the one that serves."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
-    cluster = clusters.get_cluster(deployment.cluster_id)
-    asked = _asked(
-        version,
-        cluster,
     return of_revision(
         deployment=deployment, version=version, spec=spec, number=number, is_in_place=is_in_place
     )
@@ -105,11 +105,15 @@ def of_revision(
     without_change_id: int | None = None,
 ) -> Preflight:
     """As `check_revision`, for whoever may see the deployment."""
+    cluster = clusters.get_cluster(deployment.cluster_id)
+    asked = _asked(
+        version,
+        cluster,
         spec,
         name=deployment.name,
         deployment_id=deployment.pk,
         number=number,
-        stable=deployment.stable_revision.version if deployment.stable_revision else None,
+        stable=deployment.stable_revision,
     )
     replaced = deployment.pk if is_in_place else None
     return _answer(
@@ -122,14 +126,14 @@ def of_revision(
 
 
 def require_ok(preflight: Preflight) -> None:
-    """Raise Invalid or QuotaExceeded with every refusal and its fix."""
-    refusals = preflight.refusals
-    if not refusals:
-        return
     require_all(preflight.checks)
 
 
 def require_all(checks: Iterable[Check]) -> None:
+    """Raise Invalid or QuotaExceeded with every refusal and its fix."""
+    refusals = [check for check in checks if check.is_refusal]
+    if not refusals:
+        return
     fields = {
         _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
         for check in reversed(refusals)
@@ -206,7 +210,7 @@ def _asked(
     name: str,
     deployment_id: int,
     number: int,
-    stable: ModelVersion | None = None,
+    stable: Revision | None = None,
 ) -> _Asked:
     team = version.model.team
     place = plans.place_for(
@@ -234,11 +238,11 @@ def _answer(
     *,
     is_legal: bool,
     without_deployment_id: int | None = None,
+    without_change_id: int | None = None,
 ) -> Preflight:
     manifests = plans.manifests_for(asked.place, asked.served)
     shares = capacity.list_shares(cluster_id=asked.cluster.id)
     offered = Capabilities.from_json(asked.cluster.capabilities)
-    without_change_id: int | None = None,
     cost = costing.cost_of(
         team=asked.team,
         spec=asked.spec,
@@ -250,14 +254,18 @@ def _answer(
         *first,
         version_check,
         *preflight_checks.of_artifact(asked.version, asked.spec, is_ready=bool(version_check.ok)),
-        *preflight_checks.of_signature(asked.version, asked.stable),
-        preflight_checks.of_engine(asked.spec, offered, where=asked.cluster.name),
-        preflight_checks.of_settings(asked.spec, offered, where=asked.cluster.name),
-        *preflight_checks.of_tuning(asked.version, asked.spec),
         *preflight_cluster.of_access(
             asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
         ),
         *packing_checks.of_packed(asked.packed, asked.spec),
+        *preflight_checks.of_signature(asked.version, asked.stable),
+        # Nothing is called at a new deployment's address yet.
+        *(packing_checks.of_clients(asked.stable_packed, asked.packed) if asked.stable else []),
+        preflight_checks.of_engine(asked.spec, offered, where=asked.cluster.name),
+        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
+        preflight_checks.of_settings(asked.spec, offered, where=asked.cluster.name),
+        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
+        *preflight_checks.of_tuning(asked.version, asked.spec),
         preflight_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
         check_quota(
             asked.team,
@@ -267,9 +275,7 @@ def _answer(
         ),
         costing.check_budget(cost),
         preflight_checks.of_capacity(asked.spec, offered, cluster_id=asked.cluster.id),
-        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
     ]
-        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
     if is_legal and version_check.ok:
         checks.append(_check_dry_run(asked, manifests))
     return Preflight(
@@ -279,20 +285,6 @@ def _answer(
         evidence_hash=plans.evidence_for_draft(asked.place, asked.served, asked.version),
         url=f"{asked.cluster.gateway_url}{routes.path_prefix(asked.place)}",
     )
-
-
-def _check_free(cluster: ClusterInfo, place: Place) -> Check:
-    taken = Deployment.objects.filter(
-        cluster_id=cluster.id,
-        namespace=place.namespace,
-        name=place.deployment,
-        is_retired=False,
-    ).exists()
-    if taken:
-        detail = f"{place.namespace}/{place.deployment} already exists on {cluster.name}."
-        fix = "Choose another name, or request a canary on that deployment."
-        return Check("Name", ok=False, detail=detail, fix=fix)
-    return Check("Name", ok=True, detail=f"{place.deployment} is free and legal.")
 
 
 def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:

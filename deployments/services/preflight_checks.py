@@ -16,7 +16,7 @@ from deployments.domain import (
 )
 from deployments.domain.manifests.parts import Place
 from deployments.domain.preflight import Check
-from deployments.domain.sizing_needs import Need, need_of_file
+from deployments.domain.sizing_needs import Need
 from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.domain.specs import Llm, ServingSpec
 from deployments.gateways import artifacts
@@ -63,7 +63,7 @@ def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> 
         fix = "Name a Hugging Face id, or choose a Triton engine."
         return [Check("Artifact", ok=False, detail=words, fix=fix)]
     try:
-        problem = _problem_with_objects(version)
+        problem = problem_with_objects(version)
     except ArtifactError as error:
         words = f"The object store did not answer, so the file was not looked at: {error}"
         return [Check("Artifact", ok=None, detail=words)]
@@ -153,8 +153,14 @@ def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
     return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
 
 
-def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShare]) -> Check:
-    """An estimate that is too large is told; only a measurement refuses."""
+def of_memory(
+    version: ModelVersion,
+    spec: ServingSpec,
+    shares: Sequence[GpuShare],
+    *,
+    packed: Sequence[ModelVersion] = (),
+) -> Check:
+    """An estimate that is too large is told; only a measurement refuses. Of all models together."""
     share = costing.share_for(list(shares), spec)
     if spec.llm is not None:
         need = sizing_language.need_of(spec.llm)
@@ -165,8 +171,6 @@ def of_memory(version: ModelVersion, spec: ServingSpec, shares: Sequence[GpuShar
     if need is None:
         words = "How much GPU memory it needs is not known."
         return Check("GPU memory", ok=None, detail=words, is_blocking=False)
-    measured = measurements.of_version(version)
-    need = need_of_file(facts, instances=spec.instances_per_gpu, measured=measured)
     if share is None or not share.vram_mib:
         words = (
             f"Needs {need.mib_on(spec.gpus * spec.nodes):,} MiB; what the share has is not known."

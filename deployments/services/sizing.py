@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deployments.domain import sizing_offers
+from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice, Demand, Limits, Offer, ShareKind
 from deployments.domain.sizing_choices import advise as ranked
 from deployments.domain.sizing_needs import (
     LanguageModel,
     Need,
-    need_of_file,
     need_of_language_model,
 )
 from deployments.domain.sizing_offers import Listed
+from deployments.domain.specs import Packed
 from deployments.models import ModelVersion
-from deployments.selectors import measurements, quotas
+from deployments.selectors import measurements, plans, quotas
 from deployments.services import costing, preflight
 from fleet.domain.capabilities import Capabilities
 from fleet.selectors import capacity, clusters, prices
@@ -44,6 +45,8 @@ class Load:
     instances: int = 1
     most_replicas: int = 1
     language: LanguageModel | None = None
+    # Further models in the same processes.
+    packed: tuple[Packed, ...] = ()
 
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
@@ -51,7 +54,10 @@ def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Adv
     version = preflight.visible_version(actor, version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)
-    found = advise_version(version=version, cluster=cluster, load=load)
+    try:
+        found = advise_version(version=version, cluster=cluster, load=load)
+    except Rejected as error:
+        raise preflight.as_invalid(error) from error
     if found is None:
         words = f"The file of {version.label} was not read, so what it needs is not known."
         raise Invalid(words, fields={"language_model": "State the model's parameters."})
@@ -65,7 +71,9 @@ def advise_version(
     load: Load,
     shares: list[GpuShare] | None = None,
 ) -> Advice | None:
-    """None when neither the file nor the load says how much memory is needed."""
+    """None when neither the file nor the load says how much memory is needed. Raises Rejected for
+    packed versions that the team has not.
+    """
     need = need_of(version, load)
     if need is None:
         return None
@@ -83,11 +91,10 @@ def advise_version(
 def need_of(version: ModelVersion, load: Load) -> Need | None:
     if load.language is not None:
         return need_of_language_model(load.language)
-    facts = measurements.facts_of(version)
-    if facts is None:
-        return None
-    measured = measurements.of_version(version)
-    return need_of_file(facts, instances=load.instances, measured=measured)
+    packed = plans.versions_named(version, load.packed)
+    tunings = zip(packed, load.packed, strict=True)
+    others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
+    return measurements.need_of(version, instances=load.instances, packed=others)
 
 
 def _demand(version: ModelVersion, load: Load) -> Demand:
@@ -138,5 +145,5 @@ def _offer(share: GpuShare) -> Offer:
         kind=_KINDS[share.sharing],
         usd_per_hour_amount=share.usd_per_hour_amount,
         free_replicas=share.free_now,
-    )
         is_started=not share.nodes,
+    )

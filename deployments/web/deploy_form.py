@@ -58,6 +58,7 @@ ADVANCED_FIELDS = (
     "service_monitor",
     "transformer_image",
     "explainer_image",
+    *request_body.PACKED,
     "env",
 )
 
@@ -160,6 +161,10 @@ class DeployForm(SettingsForm, ServiceForm):
             ("share", choices.shares),
         ):
             cast("forms.ChoiceField", self.fields[name]).choices = list(offered)
+        others = _labels_beside(str(self.data.get("version", "")), choices.versions)
+        for name in request_body.PACKED:
+            packable = [("", "none"), *((label, label) for label in others)]
+            cast("forms.ChoiceField", self.fields[name]).choices = packable
 
     def clean_env(self) -> dict[str, str]:
         lines = [line.strip() for line in self.cleaned_data["env"].splitlines() if line.strip()]
@@ -178,6 +183,12 @@ class DeployForm(SettingsForm, ServiceForm):
     def spec(self) -> specs.ServingSpec:
         """Raises specs' Rejected; call it only when the fields are clean."""
         return specs.from_json(request_body.spec_of(self.data))
+
+
+def _labels_beside(chosen: str, versions: Sequence[tuple[str, str]]) -> list[str]:
+    """Of the other models: Triton serves a model under its name, so one is served once."""
+    own = next((label.rpartition(":")[0] for value, label in versions if value == chosen), "")
+    return [label for _, label in versions if label.rpartition(":")[0] != own]
 
 
 def is_back(*, at: str, wanted: str) -> bool:

@@ -40,6 +40,7 @@ _GROUPS = {
     "batch_sizes": "batching",
     "transformer_image": "components",
     "explainer_image": "components",
+    **dict.fromkeys(request_body.PACKED, "packed"),
 }
 
 
@@ -132,6 +133,7 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
         "batching": Group(_batching_words(data), _is_open(BATCHING_FIELDS, settings)),
         "placement": Group(_placement_words(data), _is_open(PLACEMENT_FIELDS, settings)),
     }
+    found["packing"] = Group(_packing_words(data), _is_open(request_body.PACKED, settings))
     more = [name for name in settings if name in _ADVANCED]
     return found | {"advanced": Group(_advanced_words(data), _is_open(more, settings))}
 
@@ -141,10 +143,10 @@ _ADVANCED = (
     "memory",
     "model_cache",
     "shm_size",
-    "network_policy",
-    "strict_mtls",
     "service_account",
     "storage_secret",
+    "network_policy",
+    "strict_mtls",
     "service_monitor",
     "transformer_image",
     "explainer_image",
@@ -243,6 +245,11 @@ def _batching_words(data: Mapping[str, str]) -> str:
 def _placement_words(data: Mapping[str, str]) -> str:
     zones = ", spread over zones" if data.get("spread_zones") == ON else ""
     return f"{data.get('capacity', '')}{zones}"
+
+
+def _packing_words(data: Mapping[str, str]) -> str:
+    labels = [data[name] for name in request_body.PACKED if data.get(name)]
+    return f"with {', '.join(labels)}" if labels else "none: one model for each Triton"
 
 
 def _advanced_words(data: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from deployments.models import Deployment
 from deployments.selectors import deployments, serving
+from deployments.selectors.deployments import RevisionStatus
 from fleet.domain.metering import minute_of
 from fleet.domain.telemetry import ServingStats
 from fleet.selectors import telemetry
@@ -38,6 +39,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedRow:
+    label: str
+    url: str
+    served_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrafficCharts:
     """None where nothing was measured."""
 
@@ -62,11 +70,30 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     return {
         "revisions": revisions,
         "stats": stats,
+        "packed": packed_rows(deployment, revisions),
+        "own_models": ", ".join(dict.fromkeys(_model_of(one.version_label) for one in revisions)),
         "window_words": f"last {serving.WINDOW_SECONDS // 60} minutes",
         "split": _split(stats) if stats else [],
         "requests_chart": drawn.requests,
         "latency_chart": drawn.latency,
     }
+
+
+def packed_rows(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> list[PackedRow]:
+    """What answers at this address beside the deployment's own model, and through which revisions."""
+    by_label: dict[str, list[str]] = {}
+    for revision in revisions:
+        for one in revision.spec.packed:
+            by_label.setdefault(one.label, []).append(f"{revision.role} r{revision.number}")
+    address = deployments.url_of(deployment)
+    return [
+        PackedRow(label, f"{address}/v2/models/{_model_of(label)}/infer", ", ".join(served))
+        for label, served in by_label.items()
+    ]
+
+
+def _model_of(label: str) -> str:
+    return label.rpartition(":")[0]
 
 
 def traffic_charts(

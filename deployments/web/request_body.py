@@ -118,6 +118,8 @@ LLM: Final = (
     Setting("kv_cache_dtype", "llm.kv_cache_dtype", TEXT, "auto"),
     Setting("prefix_caching", "llm.prefix_caching", SWITCH, ON),
 )
+# Further models in the same Triton, each as model:version. The form packs them with usual settings.
+PACKED: Final = ("packed_1", "packed_2", "packed_3")
 _ALL: Final = (*SETTINGS, *OFFICE_HOURS, *LLM)
 DEFAULTS: Final[Mapping[str, str]] = {
     "engine": "kserve-triton",
@@ -127,6 +129,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "cpu": "2",
     "memory": "8Gi",
     "office_hours": OFF,
+    **dict.fromkeys(PACKED, ""),
     **{setting.field: setting.default for setting in _ALL},
 }
 # Field of the spec -> field of the form, for what the spec refuses.
@@ -142,6 +145,9 @@ RENAMED: Final[Mapping[str, str]] = {
     "llm": "engine",
     "components": "transformer_image",
     "scaling.office_hours": "office_hours",
+    "packed": PACKED[0],
+    **{f"packed.{index}.model": name for index, name in enumerate(PACKED)},
+    **{f"packed.{index}.version": name for index, name in enumerate(PACKED)},
     **{setting.path: setting.field for setting in _ALL},
 }
 _KNOWN: Final = {"version_id", "cluster_id", "name", "environment", "spec", "comment"}
@@ -168,6 +174,9 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
     pairs = (line.partition("=") for line in data.get("env", "").splitlines() if line.strip())
     spec["env"] = {name.strip(): value for name, _, value in pairs}
     _put(spec, SETTINGS, data)
+    labels = [data[name] for name in PACKED if data.get(name)]
+    if labels:
+        spec["packed"] = [_of_label(label) for label in labels]
     if data.get("office_hours") == ON:
         spec.setdefault("scaling", {})["office_hours"] = {}
         _put(spec, OFFICE_HOURS, data)
@@ -194,7 +203,25 @@ def fields_of(body: Any) -> dict[str, str]:
     texts = {name: "" if value is None else str(value) for name, value in found.items()}
     texts["share"] = "|".join(str(part) for part in share)
     texts["env"] = "\n".join(f"{name}={value}" for name, value in env.items())
-    return texts | _settings_in(spec)
+    return texts | _settings_in(spec) | _packed_in(spec)
+
+
+def _of_label(label: str) -> dict[str, Any]:
+    model, _, version = label.rpartition(":")
+    return {"model": model, "version": _number(version)}
+
+
+def _packed_in(spec: Mapping[str, Any]) -> dict[str, str]:
+    packed = spec.get("packed") or []
+    if not isinstance(packed, list) or len(packed) > len(PACKED):
+        raise Unreadable(f"spec.packed is a list; this form packs up to {len(PACKED)} models.")
+    if not all(isinstance(one, Mapping) and set(one) == {"model", "version"} for one in packed):
+        raise Unreadable(
+            "This form packs models with their usual settings: state model and version alone, or "
+            "send the request to the API."
+        )
+    labels = [f"{one['model']}:{one['version']}" for one in packed]
+    return dict(zip(PACKED, labels, strict=False))
 
 
 def _put(spec: dict[str, Any], settings: tuple[Setting, ...], data: Mapping[str, str]) -> None:
@@ -225,7 +252,7 @@ def _settings_in(spec: Mapping[str, Any]) -> dict[str, str]:
 def _refuse_unknown(body: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
     paths = {setting.path for setting in _ALL} | {"llm.tensor_parallel", "scaling.office_hours"}
     groups = {path.rpartition(".")[0] for path in paths if "." in path}
-    known = paths | groups | {"env", *_PLAIN, *_SIZES}
+    known = paths | groups | {"env", "packed", *_PLAIN, *_SIZES}
     unknown = sorted(str(name) for name in set(body) - _KNOWN)
     unknown += [f"spec.{path}" for path in sorted(_paths(spec, groups) - known)]
     if unknown:

@@ -18,7 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from deployments.domain.specs import ServingSpec
+from deployments.domain.specs import Packed, ServingSpec
 from deployments.domain.states import RolloutPhase, VersionState
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
 from deployments.selectors import deployments as deployment_selectors
@@ -98,9 +98,11 @@ def _adder(amount: float) -> bytes:
 
 def _version(model: Model, number: int, bucket: str, client: Any, user: Any) -> ModelVersion:
     """Laid out as the registry does it; version n adds n."""
-    prefix = f"repositories/vision/adder/{number}/abcdefabcdef/"
-    client.put_object(Bucket=bucket, Key=f"{prefix}adder/config.pbtxt", Body=_CONFIG.encode())
-    client.put_object(Bucket=bucket, Key=f"{prefix}adder/1/model.onnx", Body=_adder(number))
+    name = model.name
+    prefix = f"repositories/vision/{name}/{number}/abcdefabcdef/"
+    config = _CONFIG.replace('"adder"', f'"{name}"').encode()
+    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/config.pbtxt", Body=config)
+    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/1/model.onnx", Body=_adder(number))
     return ModelVersion.objects.create(
         model=model,
         number=number,
@@ -165,15 +167,22 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         created_at=clock.now(),
     )
     at = clock.now()
-    model = Model.objects.create(
-        team=team, name="adder", created_by=member, created_at=at, changed_at=at
+    model, other = (
+        Model.objects.create(team=team, name=name, created_by=member, created_at=at, changed_at=at)
+        for name in ("adder", "large-adder")
     )
     s3 = boto3.client("s3", endpoint_url=settings.SLIPWAY_S3_ENDPOINT_URL)
     bucket = settings.SLIPWAY_S3_BUCKET
     one, two = (_version(model, number, bucket, s3, member) for number in (1, 2))
+    _version(other, 9, bucket, s3, member)
     # Warm-up is no usual setting: its configuration must reach Triton through the bucket.
     spec = ServingSpec(
-        engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi", warm_up=True
+        engine=engine,
+        instance_type="g5.xlarge",
+        cpu="1",
+        memory="2Gi",
+        warm_up=True,
+        packed=(Packed(model="large-adder", version=9, instances_per_gpu=2),),
     )
 
     draft = DeployDraft(one.pk, cluster.pk, "adder", spec)
@@ -191,6 +200,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     url = deployment_selectors.url_of(deployment)
     warm_up = httpx.get(f"{url}/v2/models/adder/config").json()["model_warmup"]
     assert [one["name"] for one in warm_up] == ["first"]
+    _serves_the_packed_model(url)
     _until(lambda: _answers(url, 5)[2.0] == 5, lambda: f"{_answers(url, 1)} {state()}", 20)
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
@@ -203,6 +213,8 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     seen = _answers(url, 400)
     assert seen[2.0] + seen[3.0] == 400
     assert 80 < seen[3.0] < 160, seen
+    # It rides along: stable and candidate answer it alike.
+    assert _answers(url, 20, model="large-adder")[10.0] == 20
 
     rollouts.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
     _until(lambda: _answers(url, 30)[2.0] == 30, state, 30)
@@ -277,6 +289,17 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     assert found.rows[0].against_stable[0]["largest_absolute"] == 1.0
 
 
+def _serves_the_packed_model(url: str) -> None:
+    """From the same pod, with its own settings; and nobody unloads it through the gateway."""
+    config = httpx.get(f"{url}/v2/models/large-adder/config").json()
+    counts = [group["count"] for group in config["instance_group"]]
+    assert (counts, config["model_warmup"]) == ([2], []), config
+    assert _answers(url, 5, model="large-adder")[10.0] == 5
+    refused = httpx.post(f"{url}/v2/repository/models/large-adder/unload", json={})
+    assert refused.status_code == 403
+    assert _answers(url, 1, model="large-adder")[10.0] == 1
+
+
 def _state_of(change: ChangeRequest) -> str:
     change.refresh_from_db()
     return change.state
@@ -287,13 +310,13 @@ def _running_since() -> Any:
     return rollout.step_started_at if rollout else None
 
 
-def _answers(url: str, count: int) -> Counter[float]:
+def _answers(url: str, count: int, model: str = "adder") -> Counter[float]:
     """What 1 becomes, so many times; -1 for anything but an answer."""
     body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
     found: Counter[float] = Counter()
     with httpx.Client() as client:
         for _ in range(count):
-            answer = client.post(f"{url}/v2/models/adder/infer", json=body)
+            answer = client.post(f"{url}/v2/models/{model}/infer", json=body)
             is_good = answer.status_code == 200
             found[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
     return found

@@ -1,5 +1,6 @@
 """The `storage-initializer` init container: fetches the models, then makes them servable here."""
 
+import os
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from time import monotonic
@@ -63,16 +64,20 @@ class Initializer:
         self._running = self._workers.submit(self._fetch, settings)
 
     def _fetch(self, settings: storage.S3Settings) -> int:
+        """The repository is what all targets have in common: one alone, or their parent."""
         arguments = [str(item) for item in self._container.get("args") or ()]
-        if len(arguments) != 2:
-            raise storage.StorageFailed("storage-initializer needs two arguments: source, target")
-        uri, path = arguments
-        target = self._volumes.resolve(self._container, path)
-        if target is None:
-            raise storage.StorageFailed(f"{path} is not inside a volume of the init container")
-        self._log.write_text(f"Downloading {uri} to {path}\n")
-        count = storage.download(uri, target, settings)
-        model_repository.prepare(target)
+        if not arguments or len(arguments) % 2:
+            raise storage.StorageFailed("storage-initializer needs pairs: source, target")
+        self._log.write_text("")
+        count, targets = 0, []
+        for uri, path in zip(arguments[::2], arguments[1::2], strict=True):
+            target = self._volumes.resolve(self._container, path)
+            if target is None:
+                raise storage.StorageFailed(f"{path} is not inside a volume of the init container")
+            self._write(f"Downloading {uri} to {path}")
+            count += storage.download(uri, target, settings)
+            targets.append(target)
+        model_repository.prepare(Path(os.path.commonpath(targets)))
         self._done.touch()
         return count
 

@@ -1,5 +1,6 @@
 """Which serving runtime an InferenceService uses, and the pod that the two make together: pure."""
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -122,10 +123,22 @@ def pod_spec(service: JsonObject, runtime: Runtime) -> JsonObject:
     container = _merge_container(base, model, service["metadata"])
     others = [item for item in runtime.spec["containers"] if item is not base]
     spec["containers"] = [container, *others, *(predictor.get("containers") or ())]
-    uri = model.get("storageUri")
-    if uri:
-        _add_initializer(spec, container, str(uri))
+    sources = _sources(predictor)
+    if sources:
+        _add_initializer(spec, container, sources)
     return spec
+
+
+def _sources(predictor: JsonObject) -> list[tuple[str, str]]:
+    """Either the one of the model, or several beside it: KServe's webhook refuses both."""
+    uri, several = predictor["model"].get("storageUri"), predictor.get("storageUris") or ()
+    if uri and several:
+        raise InvalidPredictor(
+            "InvalidPredictorSpec", "storageUri and storageUris exclude each other."
+        )
+    if uri:
+        return [(str(uri), MODELS_DIRECTORY)]
+    return [(str(one["uri"]), str(one.get("mountPath") or MODELS_DIRECTORY)) for one in several]
 
 
 def _merge_container(base: JsonObject, model: JsonObject, metadata: JsonObject) -> JsonObject:
@@ -169,12 +182,16 @@ def _merge_resources(base: JsonObject | None, over: JsonObject | None) -> JsonOb
     }
 
 
-def _add_initializer(spec: JsonObject, container: JsonObject, uri: str) -> None:
-    mount = {"name": _VOLUME, "mountPath": MODELS_DIRECTORY}
+def _add_initializer(
+    spec: JsonObject, container: JsonObject, sources: Sequence[tuple[str, str]]
+) -> None:
+    """One volume at the directory that all targets have in common, as KServe makes it."""
+    directory = posixpath.commonpath([path for _, path in sources])
+    mount = {"name": _VOLUME, "mountPath": directory}
     initializer = {
         "name": INITIALIZER,
         "image": _INITIALIZER_IMAGE,
-        "args": [uri, MODELS_DIRECTORY],
+        "args": [word for pair in sources for word in pair],
         "volumeMounts": [mount],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

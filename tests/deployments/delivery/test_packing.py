@@ -1,0 +1,141 @@
+"""Packed models from request to approval: each is checked, bound to and kept as the own one is."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.preflight import Check, Preflight
+from deployments.domain.specs import Packed, ServingSpec
+from deployments.domain.states import VersionState
+from deployments.models import ChangeRequest, Model, ModelVersion
+from deployments.selectors import plans, registry
+from deployments.services import changes, preflight, versions
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.refusals import refused
+
+_PACKED = (Packed(model="classifier", version=1),)
+
+
+@pytest.fixture
+def packable(world: World) -> ModelVersion:
+    at = clock.now()
+    model = Model.objects.create(
+        team=world.team, name="classifier", created_by=world.member, created_at=at, changed_at=at
+    )
+    version = ModelVersion.objects.create(
+        model=model,
+        number=1,
+        state=VersionState.READY,
+        filename="classifier.onnx",
+        declared_size_bytes=20,
+        size_bytes=20,
+        bucket="slipway-models",
+        key="uploads/c1",
+        s3_version_id="c1",
+        sha256="c" * 64,
+        repository_prefix="repositories/vision/classifier/1/cccccccccccc/",
+        created_by=world.member,
+        created_at=at,
+    )
+    world.store.lay_out(version)
+    return version
+
+
+def _check(found: Preflight, name: str) -> Check:
+    return next(check for check in found.checks if check.name == name)
+
+
+def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
+    world: World, packable: ModelVersion
+) -> None:
+    draft = world.draft(packed=_PACKED)
+    found = preflight.check(actor=world.member, draft=draft)
+    alone = preflight.check(actor=world.member, draft=world.draft())
+    change = changes.request_deploy(actor=world.member, draft=draft)
+    ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
+    change = ChangeRequest.objects.get(pk=change.pk)
+
+    words = "Ready, where serving reads them: classifier:1."
+    assert _check(found, "Packed models").detail == words
+    assert all(check.name != "Packed models" for check in alone.checks)
+    assert plans.evidence_of(change) != change.evidence_hash
+
+
+@pytest.mark.parametrize(
+    ("packed", "field"),
+    [
+        (Packed(model="classifier", version=2), "packed.0.version"),
+        (Packed(model="stranger", version=1), "packed.0.version"),
+        (Packed(model="detector", version=2), "packed.0.model"),
+    ],
+)
+def test_what_the_team_has_not_or_serves_already_is_refused(
+    world: World, packable: ModelVersion, packed: Packed, field: str
+) -> None:
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
+
+    assert list(raised[0].fields) == [field]
+
+
+def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
+    world: World, packable: ModelVersion
+) -> None:
+    draft = world.draft(packed=_PACKED)
+    world.store.sizes.pop(f"{packable.repository_prefix}classifier/1/model.onnx")
+    with refused(world, Invalid) as missing:
+        changes.request_deploy(actor=world.member, draft=draft)
+    world.store.lay_out(packable)
+    ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.ARCHIVED)
+    with refused(world, Invalid) as archived:
+        changes.request_deploy(actor=world.member, draft=draft)
+
+    assert "classifier/1/model.onnx" in missing[0].fields["packed"]
+    assert "classifier:1 is archived." in archived[0].fields["packed"]
+
+
+def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
+    world: World, packable: ModelVersion
+) -> None:
+    change = changes.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
+    ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.QUARANTINED)
+
+    with refused(world, Invalid) as raised:
+        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+    assert "classifier:1 is quarantined." in raised[0].message
+
+
+def test_a_version_that_is_packed_somewhere_counts_as_serving_and_is_not_archived(
+    world: World, packable: ModelVersion
+) -> None:
+    deployment = world.serving(packed=_PACKED)
+
+    assert registry.deployments_serving([packable.pk]) == {packable.pk: [deployment]}
+    with refused(world, Conflict, code="still_serving"):
+        versions.archive(actor=world.member, version_id=packable.pk)
+
+
+def test_packed_models_ride_along_with_a_canary_and_leaving_one_out_is_told(
+    world: World, packable: ModelVersion
+) -> None:
+    deployment = world.serving(packed=_PACKED)
+    alone = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
+
+    left_out = preflight.check_revision(
+        actor=world.member, deployment=deployment, version=world.version2, spec=alone, number=2
+    )
+    canary = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=[{"weight": 10, "soak_seconds": 0, "min_requests": 0}],
+    )
+
+    told = _check(left_out, "Clients of packed models")
+    assert (told.ok, told.is_refusal) == (False, False)
+    assert told.detail == "classifier:1 will no longer answer at this address."
+    assert canary.revision is not None
+    assert plans.spec_of(canary.revision).packed == _PACKED
