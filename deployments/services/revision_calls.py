@@ -41,13 +41,15 @@ def reported_model(revision: Revision) -> dict[str, Any]:
     return found
 
 
-def send(revision: Revision, path: str, body: bytes | None = None) -> PodAnswer:
+def send(
+    revision: Revision, path: str, body: bytes | None = None, *, port: int = HTTP_PORT
+) -> PodAnswer:
     deployment = revision.deployment
     try:
         pod = _ready_pod(revision)
         answer = pod_calls.send(
             cluster_id=deployment.cluster_id,
-            call=PodCall(deployment.namespace, pod, HTTP_PORT, path, body, _SECONDS),
+            call=PodCall(deployment.namespace, pod, port, path, body, _SECONDS),
         )
     except ClusterError as error:
         raise NotAnswered(error.message) from error

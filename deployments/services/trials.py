@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 
+from deployments.domain import calls, signatures
+from deployments.domain.calls import Call
 from deployments.gateways import inference
 from deployments.models import Deployment, Revision
 from deployments.selectors import deployments
@@ -54,9 +56,17 @@ class Trial:
             return str(self.status)
 
 
-def infer_url(deployment: Deployment, revision: Revision) -> str:
-    model = revision.version.model.name
-    return f"{deployments.url_of(deployment)}/v2/models/{model}/infer"
+def call_of(revision: Revision) -> Call:
+    version = revision.version
+    return calls.call_of(
+        engine=revision.spec["engine"],
+        model=version.model.name,
+        signature=signatures.from_json(version.signature),
+    )
+
+
+def url_of(deployment: Deployment, revision: Revision) -> str:
+    return f"{deployments.url_of(deployment)}/{call_of(revision).path}"
 
 
 def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
@@ -78,7 +88,7 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
 
 def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:
     try:
-        answer = inference.post_json(infer_url(deployment, stable), content)
+        answer = inference.post_json(url_of(deployment, stable), content)
     except inference.GatewayUnreachable as error:
         raise Unavailable(
             f"The gateway gave no answer: {error}. Look at the timeline for what the pods do."
@@ -95,9 +105,9 @@ def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -
 
 def _to_revision(revision: Revision, content: bytes) -> Trial:
     started = time.perf_counter()
-    path = f"v2/models/{revision.version.model.name}/infer"
+    call = call_of(revision)
     try:
-        answer = revision_calls.send(revision, path, content)
+        answer = revision_calls.send(revision, call.path, content, port=call.port)
     except NotAnswered as error:
         raise Unavailable(
             f"r{revision.number} gave no answer: {error}. Look at the timeline for what its pods do."
@@ -125,7 +135,7 @@ def _checked(body: str) -> bytes:
     except ValueError as error:
         raise Invalid(f"This is no JSON: {error}.", fields={"body": "mend the JSON"}) from error
     if not isinstance(value, dict):
-        raise Invalid("Send a JSON object with `inputs`.", fields={"body": "begin with {"})
+        raise Invalid("Send a JSON object.", fields={"body": "begin with {"})
     return content
 
 

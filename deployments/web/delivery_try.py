@@ -10,7 +10,6 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain import examples, signatures
 from deployments.models import Deployment
 from deployments.selectors import deployments
 from deployments.services import trials
@@ -26,7 +25,7 @@ class TryForm(ServiceForm):
 
     body = forms.CharField(
         label="Body",
-        help_text="JSON of the v2 inference protocol, at most 2 MB.",
+        help_text="JSON, at most 2 MB.",
         widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false", "class": "mono"}),
     )
 
@@ -89,18 +88,18 @@ def _example(deployment: Deployment) -> str:
     revision = deployment.stable_revision
     if revision is None:
         return ""
-    request = examples.infer_request(signatures.from_json(revision.version.signature))
-    return json.dumps(request)
+    return json.dumps(trials.call_of(revision).body)
 
 
 def _words(deployment: Deployment) -> dict[str, Any]:
     revision = deployment.stable_revision
     if revision is None:
-        return {"triton_model": "", "curl": "", "triton_host": ""}
-    url = trials.infer_url(deployment, revision)
-    address = urlsplit(deployments.url_of(deployment))
+        return {"call": None, "curl": "", "address": "", "triton_host": ""}
+    address = deployments.url_of(deployment)
+    split = urlsplit(address)
     return {
-        "triton_model": revision.version.model.name,
-        "curl": f"curl --json @request.json \\\n  {url}",
-        "triton_host": f"{address.netloc}{address.path}",
+        "call": trials.call_of(revision),
+        "curl": f"curl --json @request.json \\\n  {trials.url_of(deployment, revision)}",
+        "address": address,
+        "triton_host": f"{split.netloc}{split.path}",
     }
