@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import analysis_verdicts, evidence, rollout_plans
+from deployments.domain import analysis_verdicts, evidence, rollout_plans, silence
 from deployments.domain.analysis import Side, StepTests
 from deployments.domain.analysis_verdicts import Judging
 from deployments.domain.evidence import Guard, Verdict
@@ -51,7 +51,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     stable = None if read.stable_at is None else total.stable.requests
     candidate = None if read.candidate_at is None else total.candidate.requests
     guards = (
-        _split_of(plan, read),
+        _known_split_of(plan, read, unknown),
         *_judge(rollout, plan, read.tests, unknown),
         *prometheus.guards_for(rollout=rollout),
         *quality.guards_for(rollout=rollout),
@@ -72,6 +72,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
         "share": _share(plan, read.tests.split),
         "is_promotable": readiness.is_promotable,
         "why": readiness.words,
+        "silence": _silence(plan, read, unknown, at),
     }
     return _made(
         rollout,
@@ -157,6 +158,27 @@ def _unknown(read: Read, at: datetime) -> str:
         if latest is not None and at - latest > _STALE:
             return f"no reading of the {name} since {latest:%H:%M:%S} UTC"
     return ""
+
+
+def _silence(plan: RolloutPlan, read: Read, unknown: str, at: datetime) -> str:
+    """What people must be told of numbers that do not come any more; empty when they come."""
+    if unknown:
+        return unknown if read.candidate_at is not None else ""
+    total = read.tests.total
+    return silence.quiet_words(
+        requests=total.stable.requests + total.candidate.requests,
+        since=plan.step_started_at or at,
+        busy_at=read.busy_at,
+        now=at,
+    )
+
+
+def _known_split_of(plan: RolloutPlan, read: Read, unknown: str) -> Guard:
+    """A split that was right when it was last read is not known to be right now."""
+    found = _split_of(plan, read)
+    if unknown and found.verdict == Verdict.PASSED:
+        return replace(found, verdict=Verdict.NOT_ENOUGH, words=unknown)
+    return found
 
 
 def _split_of(plan: RolloutPlan, read: Read) -> Guard:

@@ -30,6 +30,8 @@ class Read:
     is_new: bool
     # Requests of the portal itself that no reading has shown yet.
     owed: tuple[int, int] = (0, 0)
+    # The last reading that showed requests of users.
+    busy_at: datetime | None = None
 
     @property
     def is_known(self) -> bool:
@@ -51,6 +53,7 @@ def read(rollout: Rollout, plan: RolloutPlan) -> Read:
             candidate_at=_time(stored["candidate_at"]),
             is_new=False,
             owed=tuple(stored.get("owed", (0, 0))),
+            busy_at=_time(stored.get("busy_at")),
         )
     since = started_at if before.until is None else before.until + _JUST_AFTER
     return _advance(rollout, before, since, started_at=started_at)
@@ -83,6 +86,7 @@ def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: dat
         candidate_at=candidate.latest_at or before.candidate_at,
         is_new=True,
         owed=(stable_owed, owed),
+        busy_at=max(new) if of_stable.requests + of_candidate.requests else before.busy_at,
     )
 
 
@@ -123,7 +127,12 @@ def _sums(seen: telemetry.RequestCounts) -> Sums:
 
 
 def to_json(plan: RolloutPlan, read: Read) -> dict[str, Any]:
-    times = {"until": read.until, "stable_at": read.stable_at, "candidate_at": read.candidate_at}
+    times = {
+        "until": read.until,
+        "stable_at": read.stable_at,
+        "candidate_at": read.candidate_at,
+        "busy_at": read.busy_at,
+    }
     return {
         "step": _step_key(plan),
         **{name: at.isoformat() if at else None for name, at in times.items()},

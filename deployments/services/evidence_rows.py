@@ -43,6 +43,7 @@ def store(rollout: Rollout, found: Analysis) -> None:
                 guards=fields["evidence"],
             )
         _tell(rollout, found)
+        _tell_silence(rollout, found)
     rollout.tests, rollout.evidence_at = found.tests, at
     rollout.evidence_hash, rollout.observed = found.digest, found.observed
     rollout.evidence = [guard.to_json() for guard in found.guards]
@@ -57,6 +58,12 @@ def _tell(rollout: Rollout, found: Analysis) -> None:
         is_alarm = guard.guard in evidence.SPLITS and guard.verdict == Verdict.FAILED
         if is_alarm and before.get(guard.guard) != guard.verdict:
             rollout_telling.alarm(rollout, words=guard.words)
+
+
+def _tell_silence(rollout: Rollout, found: Analysis) -> None:
+    words = found.observed.get("silence", "")
+    if words and not rollout.observed.get("silence"):
+        rollout_telling.alarm(rollout, words=words)
 
 
 def changed_words(rollout: Rollout, *, shown: str, now: tuple[Guard, ...]) -> str:

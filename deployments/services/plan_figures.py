@@ -8,12 +8,17 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain import wording
+from deployments.domain import rollout_plans, rollout_steps, wording
+from deployments.domain.problems import Rejected
 from deployments.models import Deployment
 from deployments.selectors import deployments, plans, serving
-from deployments.services import costing
+from deployments.services import costing, preflight
 from fleet.selectors import capacity
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
 from portal.core import clock
+from portal.core.errors import Conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,26 @@ class PlanFigures:
     per_hour_amount: Decimal | None
     total_amount: Decimal | None
     requests_per_second: float | None
+
+
+def preview(
+    *,
+    actor: User,
+    deployment_id: int,
+    steps: Sequence[dict[str, Any]],
+    plan: Mapping[str, Any] | None = None,
+) -> PlanFigures:
+    """Of a plan as a request would take it. Nothing is written."""
+    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    policy.require(actor, Action.REQUEST_CHANGE, deployment)
+    if deployment.stable_revision is None:
+        raise Conflict(f"{deployment} serves nothing to compare with yet.", code="not_serving")
+    try:
+        kind = rollout_plans.check(plan or {}).kind
+        checked = rollout_steps.check_steps(list(steps), kind=kind)
+    except Rejected as error:
+        raise preflight.as_invalid(error) from error
+    return of(deployment, [step.to_json() for step in checked])
 
 
 def of(deployment: Deployment, steps: Sequence[Mapping[str, Any]]) -> PlanFigures:

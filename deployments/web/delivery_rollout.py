@@ -203,11 +203,19 @@ def _says(found: Rollout, view: RolloutView) -> Says:
         )
     return Says(
         promote=promote,
-        promote_fully=f"Skips the steps ahead: all requests to {candidate}. {replaces}",
+        promote_fully=f"{_early_words(view)}all requests to {candidate}. {replaces}",
         pause=f"Stays at {_share_words(view)}. Nobody can promote until someone carries on.",
-        unpause="Carries on at the same step; its soak begins anew.",
+        unpause="Carries on at the same step; what it soaked and counted meanwhile holds.",
         abort=_abort_words(view, stable.version.label),
     )
+
+
+def _early_words(view: RolloutView) -> str:
+    """Who promotes fully may do so before the evidence is complete, but not unknowingly."""
+    if view.rollout.phase != RolloutPhase.RUNNING or view.is_promotable:
+        return "Skips the steps ahead: "
+    why = view.promotable_reason.rstrip(".") or "nothing is known yet"
+    return f"Before the evidence is complete ({why}), and without the steps ahead: "
 
 
 def _share_words(view: RolloutView) -> str:

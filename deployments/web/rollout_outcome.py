@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from django.urls import reverse
 
-from deployments.domain import evidence, rollout_plans
+from deployments.domain import evidence
 from deployments.domain.evidence import Guard
 from deployments.domain.states import RolloutPhase
 from deployments.models import Revision, Rollout
@@ -67,7 +67,21 @@ def outcome_of(found: Rollout) -> Outcome | None:
 
 
 def alarm_of(view: RolloutView) -> str:
-    """The split is not what was asked for: a fault of the gateway, not of the candidate."""
+    """A fault of the gateway or of who reads the numbers, not of the candidate."""
+    return _split_alarm(view) or _silence_alarm(view)
+
+
+def _silence_alarm(view: RolloutView) -> str:
+    words = view.rollout.observed.get("silence", "")
+    if not words or view.is_final:
+        return ""
+    return (
+        f"{words[:1].upper()}{words[1:]}. The numbers below are from then; by themselves they "
+        "neither promote nor abort anything."
+    )
+
+
+def _split_alarm(view: RolloutView) -> str:
     wrong = (guard for guard in view.guards if guard.guard in evidence.SPLITS)
     share = next((guard for guard in wrong if guard.verdict == evidence.Verdict.FAILED), None)
     if share is None:
@@ -106,8 +120,8 @@ def _after(found: Rollout, stable: str, *, is_over: bool) -> str:
 
 def _completed(found: Rollout) -> Outcome:
     old, new = found.stable_revision, found.candidate_revision
-    alias = rollout_plans.from_json(found.plan).move_alias
-    moved = f" The alias {alias} points to it." if alias else ""
+    event = rollouts.events_of(found).filter(kind="alias").first()
+    moved = f" {_sentence(event.message)}" if event else ""
     words = f"{new.version.label} is stable and answers all requests; r{old.number} is removed."
     place = [found.deployment.team.slug, found.deployment.name]
     is_still = found.deployment.stable_revision_id == new.pk

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain import guards, rollout_plans, wording
+from deployments.domain import plan_guards, rollout_plans, wording
 from deployments.domain.rollout_plans import PlanSettings
 from deployments.models import RolloutTemplate
 from deployments.services import rollout_templates
@@ -110,7 +110,7 @@ def _item(row: RolloutTemplate) -> TemplateItem:
         row=row,
         kind=named[plan.kind.value],
         steps=tuple(_line(step) for step in row.steps),
-        guards=", ".join(guards.KINDS[limit.metric].label.lower() for limit in plan.guards),
+        guards=", ".join(plan_guards.names_of(plan.all_guards)),
         move_alias=plan.move_alias,
     )
 

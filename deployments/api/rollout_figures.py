@@ -1,0 +1,65 @@
+"""What a rollout plan would take, before anyone asks for it."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import delivery_serializers as shapes
+from deployments.api.delivery import read
+from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
+from deployments.services import plan_figures
+from portal.api.views import PROBLEM, actor_of
+
+
+class PlannedRolloutSerializer(shapes.Shape):
+    steps = RolloutStepSerializer(many=True)
+    plan = PlanSerializer(required=False)
+
+
+class StepFigureSerializer(shapes.Shape):
+    weight = serializers.IntegerField()
+    seconds = serializers.IntegerField(
+        allow_null=True, help_text="null: it needs requests, and their rate is not known or zero"
+    )
+    waits_for = serializers.CharField(allow_blank=True, help_text="what takes the longest")
+
+
+class PlanFiguresSerializer(shapes.Shape):
+    steps = StepFigureSerializer(many=True)
+    soak_seconds = serializers.IntegerField(help_text="the least that the steps take")
+    seconds = serializers.IntegerField(
+        allow_null=True, help_text="with the time that the traffic of now needs; null: not known"
+    )
+    earliest_at = serializers.DateTimeField(
+        help_text="if approved now and each step is promoted at once"
+    )
+    per_hour_amount = serializers.DecimalField(
+        max_digits=14, decimal_places=6, allow_null=True, help_text="dollars of running both"
+    )
+    total_amount = serializers.DecimalField(
+        max_digits=14, decimal_places=6, allow_null=True, help_text="dollars until earliest_at"
+    )
+    requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
+
+
+class RolloutFiguresView(APIView):
+    @extend_schema(
+        operation_id="figure_rollout",
+        tags=["rollouts"],
+        request=PlannedRolloutSerializer,
+        responses={200: PlanFiguresSerializer, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM},
+        description="Earliest finish and dollars of a plan. Nothing is written.",
+    )
+    def post(self, request: Request, deployment_id: int) -> Response:
+        body = read(PlannedRolloutSerializer, request)
+        found = plan_figures.preview(
+            actor=actor_of(request),
+            deployment_id=deployment_id,
+            steps=[dict(step) for step in body["steps"]],
+            plan=body.get("plan"),
+        )
+        return Response(PlanFiguresSerializer(found).data)

@@ -1,0 +1,49 @@
+"""A lead says how far rollouts of the team may go on by themselves. It holds at once, for all."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from deployments.domain import robot_limit
+from deployments.models import RolloutLimit
+from deployments.selectors import rollout_limits
+from portal.accounts import policy
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Invalid
+
+CHOSEN = register("team.rollout_limit_set", "set how far rollouts go on by themselves of")
+
+
+def percent_of(*, actor: User, team: Team) -> int:
+    policy.require(actor, Action.VIEW, team)
+    return rollout_limits.percent_of(team.pk)
+
+
+def choose(*, actor: User, team: Team, percent: int) -> int:
+    """Choosing what holds already changes nothing."""
+    policy.require(actor, Action.PROMOTE, team)
+    if not 0 <= percent <= robot_limit.NO_LIMIT:
+        raise Invalid(
+            "The limit is a share of the requests: 0 to 100 %.", fields={"percent": "0 to 100"}
+        )
+    with transaction.atomic():
+        before = rollout_limits.percent_of(team.pk)
+        if before == percent:
+            return percent
+        RolloutLimit.objects.update_or_create(
+            team=team, defaults={"percent": percent, "set_by": actor, "set_at": clock.now()}
+        )
+        trail.record(
+            actor=actor,
+            action=CHOSEN,
+            obj=team,
+            label=team.slug,
+            team_slug=team.slug,
+            before={"percent": before},
+            after={"percent": percent},
+        )
+    return percent

@@ -1,0 +1,54 @@
+"""Choosing how far rollouts of a team go on by themselves, beside its templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from deployments.selectors import rollout_limits as limits
+from deployments.services import rollout_limits
+from deployments.web.service_forms import ServiceForm
+from portal.accounts import policy, teams
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.ui.access import people_only
+
+
+class LimitForm(ServiceForm):
+    percent = forms.IntegerField(
+        label="Without a person, at most",
+        min_value=0,
+        max_value=100,
+        error_messages={"required": "Give a share of the requests, 0 to 100 %."},
+    )
+
+
+def context_of(user: User, team: Team) -> dict[str, Any]:
+    percent = limits.percent_of(team.pk)
+    return {
+        "team": team,
+        "limit": limits.limit_of(team.pk),
+        "limit_percent": percent,
+        "limit_form": LimitForm(initial={"percent": percent}),
+        "can_limit": policy.is_allowed(user, Action.PROMOTE, team),
+    }
+
+
+@require_POST
+@people_only
+def choose(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+    team = teams.get_visible(actor=user, slug=slug)
+    form = LimitForm(request.POST)
+    chosen = form.run(
+        lambda: rollout_limits.choose(actor=user, team=team, percent=form.cleaned_data["percent"])
+    )
+    if chosen is None:
+        context = {**context_of(user, team), "limit_form": form}
+        return render(request, "delivery/rollout_limit.html", context, status=form.status)
+    messages.success(request, f"Rollouts go on by themselves up to {chosen} %, from now on.")
+    return redirect("rollout-templates", slug=slug)

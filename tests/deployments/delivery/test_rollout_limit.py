@@ -1,0 +1,104 @@
+"""The team says how far robots go; a plan's figures come before anyone asks."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from rest_framework.test import APIClient
+
+from deployments.models import ChangeRequest, Rollout, RolloutLimit
+from deployments.services import changes, rollout_limits
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from portal.core.errors import Forbidden, Invalid
+from tests.deployments.delivery import canaries
+from tests.deployments.delivery.conftest import World
+
+AUTO = [
+    {"weight": 10, "soak_seconds": 0, "min_requests": 100, "auto_promote": True},
+    {"weight": 50, "soak_seconds": 0, "min_requests": 100},
+]
+LIMIT = "/api/v1/teams/vision/rollout-limit"
+
+
+def _client(user: User) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def _fill(world: World, deployment) -> Rollout:
+    world.clock.move(10)
+    canaries.send(world, "detector-r1", 1800)
+    canaries.send(world, "detector-r2", 200)
+    world.look(deployment)
+    return Rollout.objects.get()
+
+
+def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> None:
+    deployment, _ = canaries.start(world, steps=AUTO)
+    rollout_limits.choose(actor=world.lead, team=world.team, percent=25)
+
+    rollout = _fill(world, deployment)
+
+    shown = canaries.view(world, rollout)
+    assert (rollout.step_index, shown.is_promotable) == (0, True)
+    assert [step.auto_promote for step in shown.steps] == [False, False]
+
+    rollout_limits.choose(actor=world.lead, team=world.team, percent=50)
+    world.look(deployment)
+    rollout.refresh_from_db()
+    assert rollout.step_index == 1
+
+
+def test_a_plan_beyond_the_limit_is_refused_and_nothing_is_written(world: World) -> None:
+    deployment = world.serving()
+    rollout_limits.choose(actor=world.lead, team=world.team, percent=25)
+
+    with pytest.raises(Invalid) as refusal:
+        changes.request_canary(
+            actor=world.member,
+            deployment_id=deployment.pk,
+            version_id=world.version2.pk,
+            steps=AUTO,
+        )
+
+    assert "Step 1 would go on to 50 % by itself" in refusal.value.fields["steps"]
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+def test_only_who_may_promote_chooses_the_limit_and_it_is_audited(world: World) -> None:
+    for actor in (world.member, world.viewer):
+        with pytest.raises(Forbidden):
+            rollout_limits.choose(actor=actor, team=world.team, percent=0)
+    assert not RolloutLimit.objects.exists()
+
+    lead = _client(world.lead)
+    assert lead.get(LIMIT).json() == {"percent": 100}
+    assert lead.put(LIMIT, {"percent": 25}, format="json").json() == {"percent": 25}
+    assert lead.put(LIMIT, {"percent": 101}, format="json").status_code == 422
+
+    assert _client(world.viewer).get(LIMIT).json() == {"percent": 25}
+    assert _client(world.stranger).get(LIMIT).status_code == 404
+    event = AuditEvent.objects.get(action="team.rollout_limit_set")
+    assert (event.before, event.after) == ({"percent": 100}, {"percent": 25})
+
+
+def test_time_and_dollars_of_a_plan_are_told_before_anyone_asks(world: World) -> None:
+    deployment = world.serving()
+    address = f"/api/v1/deployments/{deployment.pk}/rollout-figures"
+    before = ChangeRequest.objects.count()
+    body = {"steps": [{"weight": 5, "soak_seconds": 7200, "min_requests": 0}]}
+
+    found = _client(world.member).post(address, body, format="json").json()
+    bad = _client(world.member).post(
+        address, {"steps": [{"weight": 500, "soak_seconds": 0, "min_requests": 0}]}, format="json"
+    )
+
+    assert (found["seconds"], found["soak_seconds"]) == (7200, 7200)
+    assert found["steps"] == [{"weight": 5, "seconds": 7200, "waits_for": "soak"}]
+    assert Decimal(found["total_amount"]) == 2 * Decimal(found["per_hour_amount"])
+    assert Decimal(found["per_hour_amount"]) == Decimal("1.006")
+    assert (bad.status_code, ChangeRequest.objects.count()) == (422, before)
+    assert _client(world.stranger).post(address, body, format="json").status_code == 404
