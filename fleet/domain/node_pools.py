@@ -151,7 +151,7 @@ def _pool(item: Mapping[str, Any]) -> NodePool:
             Requirement(one["key"], one["operator"], tuple(map(str, one.get("values") or ())))
             for one in inner.get("requirements") or ()
         ),
-        gpu_limit=int(limit) if str(limit or "").isdigit() else None,
+        gpu_limit=None if limit is None else _count(limit),
         gpus=_count((status.get("resources") or {}).get(WHOLE)),
         is_ready=ready != "False",
     )
