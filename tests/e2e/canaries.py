@@ -35,6 +35,16 @@ class Scene:
         self.lead.approve(change)
         self.deployment = self.member.wait_until_ready(change["deployment_id"])
 
+    def retire(self) -> None:
+        """Gives the GPUs back."""
+        number = self.deployment["id"]
+        self.lead.approve(self.member.post(f"deployments/{number}/changes", {"kind": "retire"}))
+
+        def is_retired() -> bool:
+            return bool(self.member.get(f"deployments/{number}")["state"] == "retired")
+
+        wait_for("end of the deployment", is_retired)
+
     def upload(self, name: str, kind: Kind) -> dict[str, Any]:
         file = onnx_models.write(self.folder / f"{name}.onnx", kind)
         return self.member.upload(MODEL, file)

@@ -59,3 +59,4 @@ def test_a_good_shadow_takes_over_and_one_that_fails_every_request_hurts_nobody(
     deployment = member.get(f"deployments/{scene.deployment['id']}")
     assert deployment["desired"]["stable"]["version_id"] == good["id"]
     assert deployment["desired"]["candidate_weight"] == 0
+    scene.retire()

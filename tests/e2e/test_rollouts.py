@@ -1,0 +1,91 @@
+"""Canaries under load: a good one is promoted without one failed request, bad ones are stopped.
+
+The same scenes at full length, with 20,000 requests, are `make bench NAME=rollout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.canaries import Scene, is_share_inside_band
+from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.rest import Person
+from tests.fixtures.onnx_models import Kind
+
+GOOD = Kind(rounds=4)
+
+
+def steps(*weights: int, min_requests: int = 50) -> list[dict[str, Any]]:
+    return [{"weight": w, "soak_seconds": 0, "min_requests": min_requests} for w in weights]
+
+
+@pytest.fixture(scope="module")
+def scene(
+    demo: DemoProcess, member: Person, lead: Person, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    scene = Scene(demo, member, lead, Path(tmp_path_factory.mktemp("canaries")))
+    scene.begin(GOOD)
+    yield scene
+    scene.retire()
+
+
+def test_a_good_one_is_promoted_step_by_step_and_no_request_fails(scene: Scene) -> None:
+    good = scene.upload("good", Kind(rounds=GOOD.rounds, note="v2"))
+
+    with scene.load(60) as load:
+        seen = scene.promote_through(scene.start(good, steps(25, 50)), [25, 50])
+
+    assert [shown["requested_weight"] for shown in seen] == [25, 50]
+    assert all(is_share_inside_band(shown) for shown in seen), seen
+    assert load.counted.failures == {}
+    assert load.counted.answered == load.counted.sent > 100
+
+
+def test_one_that_errs_on_some_requests_is_aborted_by_itself_and_says_why(scene: Scene) -> None:
+    bad = scene.upload("errs", Kind(rounds=GOOD.rounds, fails_on_mark=True))
+
+    with scene.load(60, marked_share=0.2):
+        rollout_id = scene.start(bad, steps(25, min_requests=5_000))
+        ended = scene.wait_for_phase(rollout_id, "aborted", seconds=150)
+
+    assert "requests failed" in ended["phase_reason"]
+    assert ended["requested_weight"] == 0
+
+
+def test_one_with_hardly_any_requests_is_neither_promoted_nor_aborted(scene: Scene) -> None:
+    starved = scene.upload("starved", Kind(rounds=GOOD.rounds, note="v5"))
+    rollout_id = scene.start(starved, steps(50))
+
+    with scene.load(1):
+        shown = wait_for("first counts", lambda: counted(scene, rollout_id), seconds=90)
+
+    assert shown["phase"] == "running"
+    assert not shown["is_promotable"]
+    assert "of 50 requests" in shown["promotable_reason"]
+    refused = scene.lead.http.post(
+        f"rollouts/{rollout_id}/promote", json={"evidence_hash": shown["evidence_hash"]}
+    )
+    assert refused.status_code == 409, refused.text
+    scene.abort(rollout_id, "no traffic today")
+    scene.wait_for_phase(rollout_id, "aborted")
+
+
+def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scene) -> None:
+    scene.save_golden_request()
+    drifting = scene.upload("drifts", Kind(rounds=GOOD.rounds, drift=0.2))
+
+    with scene.load(20) as load:
+        ended = scene.wait_for_phase(scene.start(drifting, steps(25)), "aborted", seconds=150)
+
+    assert "quarters" in ended["phase_reason"]
+    assert not ended["candidate_requests"]
+    assert load.counted.failures == {}
+
+
+def counted(scene: Scene, rollout_id: int) -> dict[str, Any] | None:
+    rollout = scene.look(rollout_id)
+    return rollout if rollout["candidate_requests"] else None
