@@ -7,13 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from deployments.domain import specs
-from deployments.domain.manifests.parts import Place, Served
+from deployments.domain.manifests.parts import PackedModel, Place, Served
 from deployments.domain.specs import (
     Batching,
     Components,
     Llm,
     Network,
     OfficeHours,
+    Packed,
     Placement,
     Scaling,
     ServingSpec,
@@ -86,6 +87,11 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = specs.ENGINES) -> 
         resource = draw(st.sampled_from([resource, "nvidia.com/mig-1g.10gb"]))
     gpus = draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1
     tuning = draw(_onnx_tuning()) if llm is None else {}
+    cache = draw(
+        st.sampled_from(["none", "cluster"] if engine in specs.KSERVE_ENGINES else ["none"])
+    )
+    if llm is None and scaling.kind != specs.KNATIVE and cache == "none":
+        tuning["packed"] = draw(_packed())
     return ServingSpec(
         engine=engine,
         instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
@@ -104,9 +110,7 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = specs.ENGINES) -> 
             spread_zones=draw(st.booleans()),
         ),
         storage=Storage(
-            model_cache=draw(
-                st.sampled_from(["none", "cluster"] if engine in specs.KSERVE_ENGINES else ["none"])
-            ),
+            model_cache=cache,
             shm_size=draw(st.sampled_from(["", "1Gi", "512Mi"])),
         ),
         network=draw(st.builds(Network)),
@@ -128,6 +132,12 @@ def _onnx_tuning(draw: st.DrawFn) -> dict[str, Any]:
         "instances_per_gpu": draw(st.integers(1, 3)),
         "warm_up": draw(st.booleans()),
     }
+
+
+@st.composite
+def _packed(draw: st.DrawFn) -> tuple[Packed, ...]:
+    models = draw(st.lists(st.sampled_from(["classifier", "embedder"]), max_size=2, unique=True))
+    return tuple(Packed(model=name, version=1, **draw(_onnx_tuning())) for name in models)
 
 
 @st.composite
@@ -157,14 +167,19 @@ def placed(draw: st.DrawFn) -> tuple[Place, Served]:
         prometheus_url="http://prometheus-operated.monitoring:9090",
         cache_node_group="gpu",
     )
+    spec = draw(serving_specs())
     served = Served(
         number=draw(st.integers(1, 999)),
         model_name=draw(_names),
         version_label="detector:3",
         sha256="ab" * 32,
         storage_uri="s3://bucket/repositories/t/m/1/abc/",
-        spec=draw(serving_specs()),
+        spec=spec,
         size_mib=draw(st.integers(0, 200_000)),
         config_name=draw(st.sampled_from(["", "slipway-0123456789abcdef"])),
+        packed=tuple(
+            PackedModel(one.model, one.label, "cd" * 32, f"s3://bucket/p/{one.model}/", 70)
+            for one in spec.packed
+        ),
     )
     return place, served

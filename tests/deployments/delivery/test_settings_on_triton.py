@@ -17,10 +17,10 @@ from tritonclient.grpc import model_config_pb2
 
 from deployments.domain import serving_files, specs, triton_config
 from deployments.domain.manifests import triton_args
-from deployments.domain.manifests.parts import Served
-from deployments.domain.serving_files import ServingFiles
+from deployments.domain.manifests.parts import PackedModel, Served
+from deployments.domain.serving_files import PackedFiles, ServingFiles
 from deployments.domain.signatures import Signature, Tensor
-from deployments.domain.specs import Batching, ServingSpec
+from deployments.domain.specs import Batching, Packed, ServingSpec
 from fleet.localcluster.controllers import model_repository, processes, triton
 from tests.deployments.delivery.manifest_strategies import serving_specs
 from tests.fleet.localcluster.controllers import onnx_models
@@ -40,11 +40,26 @@ _SPEC = ServingSpec(
     instances_per_gpu=2,
     warm_up=True,
 )
+# The same beside two others: one with a setting of its own, one as it was laid out.
+_PACKED_SPEC = replace(
+    _SPEC,
+    packed=(
+        Packed(model="tens", version=1, batching=Batching(is_dynamic=False)),
+        Packed(model="hundreds", version=1),
+    ),
+)
+_AMOUNTS = {"adder": 1, "tens": 10, "hundreds": 100}
 
 
 def _files(spec: ServingSpec) -> ServingFiles:
     return serving_files.plan(
-        team="vision", model="adder", number=1, prefix="p/", signature=_SIGNATURE, spec=spec
+        team="vision",
+        model="adder",
+        number=1,
+        prefix="p/",
+        signature=_SIGNATURE,
+        spec=spec,
+        packed=[PackedFiles(f"{one.model}-p/", _SIGNATURE, one) for one in spec.packed],
     )
 
 
@@ -52,25 +67,25 @@ def _files(spec: ServingSpec) -> ServingFiles:
 class Server:
     url: str
 
-    def get(self, path: str) -> Any:
-        return httpx.get(f"{self.url}/v2/models/adder{path}").json()
+    def get(self, path: str, model: str = "adder") -> Any:
+        return httpx.get(f"{self.url}/v2/models/{model}{path}").json()
 
-    def infer(self, value: float) -> float:
+    def infer(self, value: float, model: str = "adder") -> float:
         item = {"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [value, value]}
-        answer = httpx.post(f"{self.url}/v2/models/adder/infer", json={"inputs": [item]})
+        answer = httpx.post(f"{self.url}/v2/models/{model}/infer", json={"inputs": [item]})
         return float(answer.json()["outputs"][0]["data"][0])
 
 
 def _lay_out(root: Path, files: ServingFiles) -> None:
-    """As the bucket holds it: the version's own two objects, and what the revision adds."""
-    usual = triton_config.render(model="adder", signature=_SIGNATURE)
-    objects = {
-        "p/adder/1/model.onnx": onnx_models.adds(1),
-        "p/adder/config.pbtxt": usual.encode(),
-        **files.objects,
-    }
+    """As the bucket holds it: each version's own two objects, and what the revision adds."""
+    objects = dict(files.objects)
+    for model, amount in _AMOUNTS.items():
+        prefix = "p/" if model == "adder" else f"{model}-p/"
+        usual = triton_config.render(model=model, signature=_SIGNATURE)
+        objects[f"{prefix}{model}/1/model.onnx"] = onnx_models.adds(amount)
+        objects[f"{prefix}{model}/config.pbtxt"] = usual.encode()
     for key, body in objects.items():
-        path = root / key.removeprefix("p/")
+        path = root / key.partition("/")[2]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
     model_repository.prepare(root)
@@ -80,9 +95,18 @@ def _lay_out(root: Path, files: ServingFiles) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("pytriton")
     root = tmp_path_factory.mktemp("triton")
-    files = _files(_SPEC)
+    files = _files(_PACKED_SPEC)
     _lay_out(root / "models", files)
-    served = Served(1, "adder", "adder:1", "", "", _SPEC, config_name=files.config_name)
+    served = Served(
+        1,
+        "adder",
+        "adder:1",
+        "",
+        "",
+        _PACKED_SPEC,
+        config_name=files.config_name,
+        packed=tuple(PackedModel(one.model, one.label, "", "") for one in _PACKED_SPEC.packed),
+    )
     installation = triton.install(root / "installed")
     environment = installation.environment
     launch = triton.plan_launch(
@@ -140,6 +164,28 @@ def test_a_lone_request_waits_for_company_and_simultaneous_ones_run_as_one_batch
     assert waited >= _DELAY_US / 1e6
     assert after["inference_count"] - before["inference_count"] == 4
     assert after["execution_count"] - before["execution_count"] < 4
+
+
+def test_models_packed_into_one_triton_answer_each_with_its_own_settings(server: Server) -> None:
+    configs = [server.get("/config", model) for model in _AMOUNTS]
+
+    assert [server.infer(2.0, model) for model in _AMOUNTS] == [3.0, 12.0, 102.0]
+    assert [config["instance_group"][0]["count"] for config in configs] == [2, 1, 1]
+    assert ["dynamic_batching" in config for config in configs] == [True, False, True]
+    assert [len(config.get("model_warmup", ())) for config in configs] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("header", [{}, {"slipway-shut": ""}, {"slipway-shut": "1"}])
+def test_nobody_loads_or_unloads_a_model_of_a_packed_triton(
+    server: Server, header: dict[str, str]
+) -> None:
+    paths = ("models/tens/unload", "models/adder/load", "models/evil/load", "index")
+    answers = [
+        httpx.post(f"{server.url}/v2/repository/{path}", json={}, headers=header) for path in paths
+    ]
+
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert server.infer(2.0, "tens") == 12.0
 
 
 @given(serving_specs(engines=specs.ONNX_ENGINES))

@@ -1,0 +1,80 @@
+"""Packed models on the form of a new deployment: as texts, as the request's body, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.specs import Packed
+from deployments.web import deploy_settings, request_body
+from deployments.web.deploy_form import Choices, DeployForm
+from deployments.web.request_body import Unreadable
+
+_DATA = {
+    **request_body.DEFAULTS,
+    "version": "1",
+    "name": "detector",
+    "share": "g5.xlarge|nvidia.com/gpu|1",
+}
+_CHOICES = Choices(
+    versions=[("1", "detector:3"), ("2", "detector:2"), ("7", "classifier:1")],
+    clusters=[],
+    shares=[],
+)
+
+
+def test_chosen_models_stand_in_the_body_and_come_back() -> None:
+    data = {**_DATA, "packed_1": "classifier:1", "packed_3": "embedder:4"}
+
+    body = request_body.body_of(data)
+    back = request_body.fields_of(body)
+
+    assert specs.from_json(body["spec"]).packed == (
+        Packed(model="classifier", version=1),
+        Packed(model="embedder", version=4),
+    )
+    assert (back["packed_1"], back["packed_2"]) == ("classifier:1", "embedder:4")
+    assert "packed" not in request_body.spec_of(_DATA)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        "classifier:1",
+        [{"model": "classifier", "version": 1, "warm_up": True}],
+        [{"model": f"m{n}", "version": 1} for n in range(4)],
+    ],
+)
+def test_what_the_form_cannot_show_is_told_and_not_dropped(packed: Any) -> None:
+    body = {"name": "detector", "spec": {"engine": "triton", "packed": packed}}
+
+    with pytest.raises(Unreadable):
+        request_body.fields_of(body)
+
+
+def test_versions_of_other_models_are_offered() -> None:
+    form = DeployForm(_DATA, choices=_CHOICES)
+    settings = deploy_settings.settings_of(form, _DATA, None)
+
+    assert [option.value for option in settings["packed_1"].options] == ["", "classifier:1"]
+    assert settings["packed_1"].reason == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"engine": "kserve-vllm"}, "vLLM takes the whole share"),
+        ({"scaling": "knative"}, "Knative"),
+    ],
+)
+def test_packing_is_off_with_its_reason_where_it_cannot_be(
+    changed: dict[str, str], words: str
+) -> None:
+    data = {**_DATA, **changed}
+
+    found = deploy_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
+
+    assert words in found["packed_1"].reason
+    assert found["packed_1"].is_off
