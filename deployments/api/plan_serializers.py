@@ -6,7 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from deployments.domain import query_guards
 from deployments.domain.guards import Metric
+from deployments.domain.percentile_guards import QUANTILES
 from deployments.domain.rollout_plans import PlanKind
 
 Shape = serializers.Serializer[Any]
@@ -27,13 +29,32 @@ class RolloutStepSerializer(Shape):
 
 
 class GuardLimitSerializer(Shape):
-    metric = serializers.ChoiceField(choices=[metric.value for metric in Metric])
+    metric = serializers.ChoiceField(
+        choices=[*(metric.value for metric in Metric), *QUANTILES, query_guards.METRIC]
+    )
     max = serializers.FloatField(required=False, allow_null=True, help_text="in the metric's unit")
     max_ratio = serializers.FloatField(
         required=False, allow_null=True, help_text="of the stable revision's"
     )
     ignore_below = serializers.FloatField(
         required=False, allow_null=True, help_text="below this max_ratio does not count"
+    )
+    name = serializers.CharField(
+        required=False, max_length=40, help_text="of a promql guard: each its own"
+    )
+    query = serializers.CharField(
+        required=False,
+        max_length=1000,
+        help_text="of a promql guard: gives one number; may hold "
+        f"{', '.join('$' + name for name in query_guards.PLACEHOLDERS)}",
+    )
+    min = serializers.FloatField(
+        required=False, allow_null=True, help_text="of a promql guard, beside max or instead of it"
+    )
+    breaches = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="of a promql guard: so many in a row fail it; left out: 3",
     )
 
 

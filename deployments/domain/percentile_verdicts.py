@@ -92,6 +92,11 @@ def _limits(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> lis
     return found
 
 
+def limit_words(guard: PercentileGuard) -> str:
+    """As it is asked for, before any histogram was seen."""
+    return _limit_words(guard, PercentileTests(), None)
+
+
 def _limit_words(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> str:
     """For example "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable (tested at 100 ms)"."""
     parts = []

@@ -81,6 +81,13 @@ def from_json(rows: Sequence[Mapping[str, Any]]) -> PlanGuards:
     )
 
 
+def names_of(found: PlanGuards) -> list[str]:
+    """As a line of words has them; a query keeps the name that people gave it."""
+    counted = [KINDS[limit.metric].label.lower() for limit in found.limits]
+    percentiles = [guard.label[0].lower() + guard.label[1:] for guard in found.percentiles]
+    return [*counted, *percentiles, *(guard.name for guard in found.queries)]
+
+
 def _sorted_out(rows: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for row in rows:

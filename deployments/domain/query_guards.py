@@ -186,7 +186,8 @@ def judge(guard: QueryGuard, seen: Watched, *, unknown: str = "") -> Guard:
     verdict, words = _verdict(guard, seen, unknown)
     return Guard(
         guard=guard.name,
-        stable="",
+        # There is one number, and none of stable beside it.
+        stable="\N{EN DASH}",
         candidate="" if seen.value is None or unknown else f"{seen.value:.6g}",
         limit=guard.limit_words,
         n=None,

@@ -13,7 +13,7 @@ from deployments.services import (
 )
 
 # As many as a sweep surely ends with in its time; the next one goes on.
-_MOST_BATCHES = 10
+_MOST_BATCHES = 4
 
 
 @shared_task(name="deployments.sweep_changes", time_limit=120)

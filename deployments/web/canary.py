@@ -136,6 +136,7 @@ def _show(
             is_shadow=form["kind"].value() == PlanKind.SHADOW.value,
         ),
         "address": deployments.url_of(deployment),
+        "has_prometheus": bool(deployment.cluster.prometheus_url),
     }
     parts = {_SIDE: "delivery/_plan_side.html"}
     return respond(request, "delivery/canary.html", context, parts=parts, status=status)

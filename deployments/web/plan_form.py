@@ -10,10 +10,12 @@ from django import forms
 from django.forms import BoundField
 
 from deployments.domain import guards as guard_limits
-from deployments.domain import quality
+from deployments.domain import percentile_guards, quality
 from deployments.domain.guards import KINDS, GuardLimit, Metric
 from deployments.domain.rollout_plans import DRAIN_SECONDS, PlanKind, PlanSettings
 from deployments.models import ModelVersion
+from deployments.web import prometheus_fields
+from deployments.web.prometheus_fields import PERCENTILE_SOURCE, PrometheusFields
 from deployments.web.service_forms import CommentForm
 
 MOST_ROWS: Final = 6
@@ -96,7 +98,7 @@ class QualityRow:
     limit: BoundField
 
 
-class PlanForm(CommentForm):
+class PlanForm(PrometheusFields, CommentForm):
     renamed: ClassVar[Mapping[str, str]] = {"version_id": "version", "name": "keep_as"}
 
     version = forms.ChoiceField(
@@ -151,6 +153,10 @@ class PlanForm(CommentForm):
             yield GuardRow(
                 kind.label, kind.source, unit, self[f"max_{metric}"], self[f"ratio_{metric}"]
             )
+        for metric, label in percentile_guards.LABELS.items():
+            yield GuardRow(
+                label, PERCENTILE_SOURCE, "ms", self[f"max_{metric}"], self[f"ratio_{metric}"]
+            )
 
     def quality_rows(self) -> Iterator[QualityRow]:
         for name, label, effect in _QUALITY:
@@ -173,7 +179,8 @@ class PlanForm(CommentForm):
         return {
             "kind": self.kind_value(),
             "guards": [
-                found for metric in Metric if (found := _guard_of(metric, data)) and len(found) > 1
+                *(found for metric in Metric if len(found := _guard_of(metric, data)) > 1),
+                *self.prometheus_guards(),
             ],
             "analysis": {"is_strict": data["is_strict"]},
             "quality": self._quality(),
@@ -247,7 +254,7 @@ def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[s
         shown[f"auto_{index}"] = step.get("auto_promote", False)
     for limit in plan.guards:
         shown |= _shown_guard(limit)
-    return shown
+    return shown | prometheus_fields.shown(plan)
 
 
 def _shown_guard(limit: GuardLimit) -> dict[str, Any]:

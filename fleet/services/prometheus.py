@@ -9,14 +9,15 @@ from fleet.domain.prometheus import Answer, Endpoint, PrometheusError
 from fleet.gateways import prometheus
 from fleet.models import Cluster
 
-NOT_REGISTERED = "No Prometheus is registered for this cluster"
+NOT_REGISTERED = "No Prometheus is registered for cluster"
 
 
 def ask(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | PrometheusError]:
     """One answer, or what is the matter, for each query. A network call: outside any transaction."""
-    endpoint = _endpoint(Cluster.objects.get(pk=cluster_id))
+    cluster = Cluster.objects.get(pk=cluster_id)
+    endpoint = _endpoint(cluster)
     if not endpoint.url:
-        return [PrometheusError(NOT_REGISTERED) for _ in queries]
+        return [PrometheusError(f"{NOT_REGISTERED} {cluster.name}") for _ in queries]
     return prometheus.ask(endpoint, queries)
 
 
@@ -24,7 +25,7 @@ def look(cluster: Cluster) -> Feature:
     """Whether it answers a query. One that does not is not known rather than missing."""
     endpoint = _endpoint(cluster)
     if not endpoint.url:
-        return Feature(is_there=False, why=NOT_REGISTERED)
+        return Feature(is_there=False, why=f"{NOT_REGISTERED} {cluster.name}")
     [found] = prometheus.ask(endpoint, ["vector(1)"])
     if isinstance(found, PrometheusError):
         return Feature(None, why=f"{found.message}.")

@@ -182,7 +182,7 @@ def test_connection_test_says_whether_it_answers(
 
     assert line() == (
         None,
-        "No Prometheus is registered for this cluster: no PromQL guard and no percentile of "
+        "No Prometheus is registered for cluster local: no PromQL guard and no percentile of "
         "latency in rollouts.",
         "Register the address of the cluster's Prometheus.",
     )

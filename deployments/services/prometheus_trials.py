@@ -1,0 +1,61 @@
+"""Before a rollout is asked for: can its guards be measured there, and does each query work."""
+
+from __future__ import annotations
+
+from deployments.domain import query_guards
+from deployments.domain.query_guards import Place, QueryGuard
+from deployments.domain.rollout_plans import PlanSettings
+from deployments.models import Deployment, ModelVersion, Revision
+from deployments.services import submitting
+from fleet.domain.prometheus import Answer, PrometheusError, QueryRefused
+from fleet.services import prometheus
+from portal.core.errors import Invalid
+
+# What $window is in a trial: no step has begun.
+_SECONDS = 300
+
+
+def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSettings) -> None:
+    """Raises Invalid where the cluster has no Prometheus, or a query is refused by it.
+
+    One that does not answer now refuses nothing: it may be back when the rollout runs, and until
+    then its guards are "not enough data". A network call: outside any transaction.
+    """
+    stable = submitting.stable_of(deployment)
+    if not plan.all_guards.is_prometheus_needed:
+        return
+    if not deployment.cluster.prometheus_url:
+        raise _bad(
+            f"{prometheus.NOT_REGISTERED} {deployment.cluster.name}. Leave out percentiles and "
+            "PromQL, or ask a platform admin to register it."
+        )
+    place = _place_of(deployment, version, stable)
+    filled = [query_guards.fill(guard.query, place) for guard in plan.queries]
+    if not filled:
+        return
+    answers = prometheus.ask(cluster_id=deployment.cluster_id, queries=filled)
+    for guard, found in zip(plan.queries, answers, strict=True):
+        _require_fit(guard, found)
+
+
+def _require_fit(guard: QueryGuard, found: Answer | PrometheusError) -> None:
+    if isinstance(found, QueryRefused):
+        raise _bad(f"{guard.name}: Prometheus refuses the query: {found.message}")
+    if isinstance(found, Answer) and len(found.samples) > 1:
+        words = f"{guard.name}: the query gives {len(found.samples)} series, not one number"
+        raise _bad(f"{words}; sum them up, as with sum(…).")
+
+
+def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -> Place:
+    return Place(
+        namespace=deployment.namespace,
+        deployment=deployment.name,
+        model=version.model.name,
+        workload=f"{deployment.name}-r{submitting.next_number(deployment)}",
+        stable_workload=stable.workload_name,
+        step_seconds=_SECONDS,
+    )
+
+
+def _bad(words: str) -> Invalid:
+    return Invalid(words, fields={"guards": words})

@@ -1,0 +1,289 @@
+"""Guards of a canary that a real Prometheus is asked for: pass, breach and abort, vanish, refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain.states import RolloutPhase
+from deployments.models import ChangeRequest, Deployment, PrometheusReading, Rollout, RolloutVerdict
+from deployments.services import changes, prometheus_readings, rollout_templates, rollouts
+from fleet.gateways import prometheus as gateway
+from fleet.models import Cluster
+from portal.core import leases
+from portal.core.errors import Conflict, Invalid
+from tests.deployments.delivery.canaries import send, view
+from tests.deployments.delivery.conftest import World
+from tests.fixtures.prometheus import RealPrometheus
+from tests.network_guard import refuse_inside_transaction
+
+STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 100}]
+ERRORS = {
+    "metric": "promql",
+    "name": "Checkout errors",
+    "query": 'sum(checkout_errors{pod=~"$workload-.*", namespace="$namespace"})',
+    "max": 2,
+}
+P95 = {"metric": "latency_p95", "max": 40}
+QUERY = 'sum(checkout_errors{pod=~"detector-r2-.*", namespace="vision"})'
+SERIES = 'checkout_errors{{pod="detector-r{}-abc-de",namespace="{}"}}'
+
+
+def errors(value: float) -> dict[str, float]:
+    """The candidate's, beside those of stable and of another team, which must not count."""
+    return {
+        SERIES.format(2, "vision"): value,
+        SERIES.format(1, "vision"): 900,
+        SERIES.format(2, "nlp"): 900,
+    }
+
+
+def histogram(revision: int, fast: int, slow: int) -> dict[str, float]:
+    name = f"vision_detector-r{revision}-predictor_80"
+    series = f'envoy_cluster_upstream_rq_time_bucket{{envoy_cluster_name="{name}",le="%s"}}'
+    total = fast + slow
+    return {series % "10": fast, series % "50": fast, series % "100": total, series % "+Inf": total}
+
+
+def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, Rollout]:
+    Cluster.objects.filter(pk=world.cluster_id).update(prometheus_url=url)
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+        plan={"guards": list(guards)},
+    )
+    world.approved(change)
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    world.look(deployment)
+    return world.look(deployment), Rollout.objects.get()
+
+
+def read(world: World, deployment: Deployment, times: int = 1) -> None:
+    """Enough requests of both sides each time, so that only Prometheus decides."""
+    for _ in range(times):
+        world.clock.move(10)
+        send(world, "detector-r1", 900)
+        send(world, "detector-r2", 100)
+        assert prometheus_readings.sweep() == 1
+        world.look(deployment)
+
+
+def line(world: World, rollout: Rollout, name: str) -> Any:
+    return next(guard for guard in view(world, rollout).guards if guard.guard == name)
+
+
+def test_a_value_within_its_limit_passes_and_is_promoted_on(
+    world: World, prometheus: RealPrometheus
+) -> None:
+    prometheus.show(errors(1))
+    deployment, rollout = begin(world, prometheus.url, ERRORS)
+
+    read(world, deployment, times=2)
+    waiting = view(world, rollout)
+    read(world, deployment)
+    passed = view(world, rollout)
+
+    assert not waiting.is_promotable
+    found = line(world, rollout, "Checkout errors")
+    assert (found.verdict, found.candidate, found.limit) == ("pass", "1", "≤ 2")
+    assert found.words == "within the limit in the last 3 readings"
+    assert found.query == QUERY
+    assert found.measured_at == f"{world.clock.at:%H:%M:%S} UTC"
+    assert passed.is_promotable, passed.promotable_reason
+    kept = RolloutVerdict.objects.get(evidence_hash=passed.evidence_hash).guards
+    assert [one["query"] for one in kept if one["guard"] == "Checkout errors"] == [QUERY]
+    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=passed.evidence_hash)
+
+
+def test_breaches_in_a_row_abort_the_rollout_with_the_reason(
+    world: World, prometheus: RealPrometheus
+) -> None:
+    prometheus.show(errors(7))
+    deployment, rollout = begin(world, prometheus.url, ERRORS)
+
+    read(world, deployment, times=2)
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.RUNNING
+    assert line(world, rollout, "Checkout errors").words == (
+        "outside ≤ 2: 2 of 3 breaches in a row"
+    )
+    read(world, deployment)
+
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.ABORTING
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+    assert rollout.events.get(kind="aborting").message == (
+        "aborted: checkout errors: outside ≤ 2 in 3 readings in a row or more; it is 7 now"
+    )
+
+
+def test_series_that_vanish_neither_promote_nor_abort(
+    world: World, prometheus: RealPrometheus
+) -> None:
+    prometheus.show(errors(1))
+    deployment, rollout = begin(world, prometheus.url, ERRORS)
+    read(world, deployment, times=3)
+    shown = view(world, rollout)
+    assert shown.is_promotable
+
+    prometheus.vanish(SERIES.format(2, "vision"))
+    read(world, deployment)
+
+    found = line(world, rollout, "Checkout errors")
+    assert (found.verdict, found.words) == (
+        "not enough data",
+        "Prometheus has no series for the query",
+    )
+    with pytest.raises(Conflict) as refusal:
+        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    assert refusal.value.code == "evidence_changed"
+    rollout.refresh_from_db()
+    assert (rollout.phase, rollout.step_index) == (RolloutPhase.RUNNING, 0)
+
+
+def test_a_prometheus_that_is_away_says_so_and_an_old_reading_is_no_reading(
+    world: World, prometheus: RealPrometheus
+) -> None:
+    prometheus.show(errors(1))
+    deployment, rollout = begin(world, prometheus.url, ERRORS)
+    read(world, deployment, times=3)
+    read_at = world.clock.at
+
+    world.clock.move(41)
+    send(world, "detector-r1", 900)
+    send(world, "detector-r2", 100)
+    world.look(deployment)
+    old = line(world, rollout, "Checkout errors")
+    Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
+    read(world, deployment)
+    away = line(world, rollout, "Checkout errors")
+
+    assert old.verdict == away.verdict == "not enough data"
+    assert old.words == f"no reading of Prometheus since {read_at:%H:%M:%S} UTC"
+    assert away.words.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.RUNNING
+
+
+def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
+    world: World, prometheus: RealPrometheus
+) -> None:
+    prometheus.show({**histogram(1, 5000, 0), **histogram(2, 50, 50)})
+    deployment, rollout = begin(world, prometheus.url, P95)
+    read(world, deployment)
+    assert line(world, rollout, "Latency p95").words == (
+        "no requests are in the candidate's histogram at this step yet"
+    ), "what was before the step does not count"
+
+    prometheus.show({**histogram(1, 6000, 0), **histogram(2, 250, 50)})
+    read(world, deployment)
+    good = line(world, rollout, "Latency p95")
+    prometheus.show({**histogram(1, 7000, 0), **histogram(2, 350, 150)})
+    read(world, deployment)
+
+    assert (good.verdict, good.n) == ("pass", 200)
+    assert good.source == "Envoy histogram at the gateway"
+    assert good.limit == "≤ 40 ms (tested at 50 ms)"
+    rollout.refresh_from_db()
+    assert rollout.phase == RolloutPhase.ABORTING
+    assert rollout.events.get(kind="aborting").message == (
+        "aborted: latency p95: slower than allowed: 100 of 400 requests took more than 50 ms, "
+        "and 5% may"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"query": "sum(x"}, "Checkout errors: Prometheus refuses the query: invalid parameter"),
+        ({"query": "checkout_errors[5m]"}, "the query gives a matrix, not one number"),
+        ({"query": "checkout_errors"}, "the query gives 3 series, not one number; sum them up"),
+    ],
+)
+def test_a_query_that_does_not_work_is_refused_when_it_is_asked_for(
+    world: World, prometheus: RealPrometheus, changed: dict[str, Any], words: str
+) -> None:
+    prometheus.show(errors(1))
+
+    with pytest.raises(Invalid) as refusal:
+        begin(world, prometheus.url, {**ERRORS, **changed})
+
+    assert words in refusal.value.fields["guards"]
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+def test_without_a_prometheus_such_guards_are_refused_and_others_are_not(world: World) -> None:
+    with pytest.raises(Invalid) as refusal:
+        begin(world, "", P95)
+
+    assert refusal.value.fields["guards"] == (
+        "No Prometheus is registered for cluster eks-test. Leave out percentiles and PromQL, or ask "
+        "a platform admin to register it."
+    )
+    kept = rollout_templates.save(
+        actor=world.member, team=world.team, name="p95", steps=STEPS, plan={"guards": [P95]}
+    )
+    assert kept.plan["guards"] == [{**P95, "max": 40.0, "max_ratio": None, "ignore_below": 2.0}]
+
+
+def test_one_that_does_not_answer_now_refuses_no_request(world: World) -> None:
+    _, rollout = begin(world, "http://127.0.0.1:1", ERRORS)
+
+    assert rollout.phase == RolloutPhase.RUNNING
+
+
+def test_a_rollout_without_such_guards_is_never_read(world: World) -> None:
+    begin(world, "http://127.0.0.1:1", {"metric": "error_rate", "max": 0.1})
+
+    assert not PrometheusReading.objects.exists()
+    assert prometheus_readings.sweep() == 0
+
+
+def test_reading_of_a_worker_that_lost_its_lease_is_thrown_away(
+    world: World, prometheus: RealPrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prometheus.show(errors(7))
+    begin(world, prometheus.url, ERRORS)
+    ask = gateway.ask
+
+    def lose(*args: Any) -> Any:
+        PrometheusReading.objects.update(lease_token="another")
+        return ask(*args)
+
+    monkeypatch.setattr(gateway, "ask", lose)
+    prometheus_readings.sweep()
+
+    assert PrometheusReading.objects.get().state == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_prometheus_is_asked_outside_any_transaction_and_not_after_the_end(
+    world: World, prometheus: RealPrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = gateway.ask
+
+    def outside(endpoint: Any, queries: Any) -> Any:
+        refuse_inside_transaction("Prometheus")
+        asked.extend(queries)
+        return ask(endpoint, queries)
+
+    monkeypatch.setattr(gateway, "ask", outside)
+    prometheus.show(errors(1))
+    _, rollout = begin(world, prometheus.url, ERRORS)
+    prometheus_readings.sweep()
+    assert asked == [QUERY, QUERY], "tried when it was asked for, then read"
+
+    Rollout.objects.update(phase=RolloutPhase.ABORTED)
+    reading = PrometheusReading.objects.get()
+    leases.nudge(PrometheusReading, reading.pk)
+    prometheus_readings.sweep()
+
+    assert len(asked) == 2
+    assert PrometheusReading.objects.get().next_check_at is None
+    assert rollout.steps[0]["weight"] == 10

@@ -1,0 +1,103 @@
+"""The form of a plan asks for percentiles and queries; whoever approves reads them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.test import Client
+
+from deployments.models import ChangeRequest, RolloutTemplate
+from fleet.models import Cluster
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+
+URL = "/deployments/vision/detector/canary"
+SignIn = Callable[[User], Client]
+QUERY = 'sum(rate(errors{pod=~"$workload-.*"}[$window]))'
+
+
+def typed(world: World, **changed: Any) -> dict[str, Any]:
+    return {
+        "version": str(world.version2.pk),
+        "has_plan": "1",
+        "kind": "canary",
+        "weight_0": "10",
+        "max_latency_p95": "40",
+        "ratio_latency_p95": "1.5",
+        "query_name_0": "Checkout errors",
+        "query_0": QUERY,
+        "query_max_0": "2.5",
+        "query_breaches_0": "4",
+        **changed,
+    }
+
+
+def test_percentiles_and_queries_are_asked_for_and_shown_to_who_approves(
+    world: World, signed_in: SignIn
+) -> None:
+    # Nobody listens there: what cannot be tried now is no reason to refuse.
+    Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
+    world.serving()
+
+    answer = signed_in(world.member).post(URL, typed(world))
+
+    change = ChangeRequest.objects.get(kind="canary")
+    assert change.plan["guards"] == [
+        {"metric": "latency_p95", "max": 40.0, "max_ratio": 1.5, "ignore_below": 2.0},
+        {
+            "metric": "promql",
+            "name": "Checkout errors",
+            "query": QUERY,
+            "max": 2.5,
+            "min": None,
+            "breaches": 4,
+        },
+    ]
+    page = signed_in(world.lead).get(answer["Location"]).content.decode()
+    assert "sum(rate(errors{pod=~&quot;$workload-.*&quot;}[$window]))" in page
+    assert "≤ 2.5, 4 breaches in a row" in page
+    assert "≤ 40 ms and ≤ 1.5 times stable" in page
+
+
+def test_what_is_wrong_with_a_query_stands_at_the_guards(world: World, signed_in: SignIn) -> None:
+    Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
+    world.serving()
+
+    answer = signed_in(world.member).post(URL, typed(world, query_0="x{a='$team'}"))
+
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Checkout errors: $team stands for nothing; known are $namespace" in page
+    assert "x{a=&#x27;$team&#x27;}" in page, "what was typed is still there"
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+def test_a_cluster_without_prometheus_says_so_before_and_after(
+    world: World, signed_in: SignIn
+) -> None:
+    world.serving()
+    client = signed_in(world.member)
+
+    page = client.get(URL).content.decode()
+    answer = client.post(URL, typed(world))
+
+    assert "Cluster eks-test has no Prometheus registered" in page
+    assert answer.status_code == 422
+    assert "No Prometheus is registered for cluster eks-test." in answer.content.decode()
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+def test_a_template_keeps_queries_and_begins_the_form_with_them(
+    world: World, signed_in: SignIn
+) -> None:
+    world.serving()
+    client = signed_in(world.member)
+
+    client.post(URL, typed(world, keep="1", keep_as="careful"))
+    kept = RolloutTemplate.objects.get()
+    page = client.get(f"{URL}?template={kept.pk}").content.decode()
+
+    assert [row["metric"] for row in kept.plan["guards"]] == ["latency_p95", "promql"]
+    assert 'value="Checkout errors"' in page
+    assert "1 query of your own" in page
