@@ -85,7 +85,7 @@ def name_delegate(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     try:
         made = delegations.name_delegate(actor=user, team=team, **form.values())
     except (Conflict, Invalid) as error:
-        add_to(form, error)
+        add_to(form, error, renamed=DelegateForm.RENAMED)
         return team_page(request, user, slug, delegate=form)
     messages.success(request, f"{made.delegate.username} may approve in your place.")
     return redirect("admin-team", slug=slug)

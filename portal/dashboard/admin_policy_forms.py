@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
-from typing import Any, TypedDict, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 from django import forms
 
@@ -115,6 +115,9 @@ class Delegate(TypedDict):
 
 
 class DelegateForm(forms.Form):
+    # Days here, times in the service.
+    RENAMED: ClassVar[dict[str, str]] = {"starts_at": "starts_on", "ends_at": "ends_on"}
+
     username = forms.CharField(
         label="Delegate", max_length=150, help_text="Someone of the team, by sign-in name."
     )

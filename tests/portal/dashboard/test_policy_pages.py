@@ -138,6 +138,22 @@ def test_a_lead_names_a_delegate_and_another_ends_it(world: World, signed_in: Si
     assert made.ended_at is not None
 
 
+def test_a_refused_delegate_stays_as_typed_beside_the_reason(
+    world: World, signed_in: SignIn
+) -> None:
+    until = (world.clock.at + timedelta(days=90)).date().isoformat()
+    data = {"username": "member", "ends_on": until, "reason": "a whole summer"}
+
+    answer = signed_in(world.lead).post("/admin/teams/vision/delegates", data)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "at most 60 days" in page
+    assert 'aria-invalid="true"' in page
+    assert "a whole summer" in page
+    assert not Delegation.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("person", "status"), [("member", 403), ("viewer", 403), ("admin", 403), ("stranger", 404)]
 )
