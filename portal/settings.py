@@ -12,7 +12,7 @@ from deployments.domain.evidence import Verdict
 from deployments.domain.quality import Kind as ObservationKind
 from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.sizing_needs import BITS
-from deployments.domain.spec_parts import SCALING_KINDS
+from deployments.domain.spec_parts import PRECISIONS, SCALING_KINDS
 from deployments.domain.states import (
     ChangeKind,
     ChangeState,
@@ -237,6 +237,7 @@ SPECTACULAR_SETTINGS = {
         "ObservationKind": [kind.value for kind in ObservationKind],
         "PlanKind": [kind.value for kind in PlanKind],
         "ScalingKind": list(SCALING_KINDS),
+        "ModelPrecision": list(PRECISIONS),
     },
 }
 
