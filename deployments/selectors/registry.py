@@ -110,7 +110,7 @@ def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployme
         served = {revision.version_id for revision in revisions}
         labels = {label for revision in revisions for label in _packed_in(revision)}
         served |= {ids[key] for label in labels if (key := (deployment.team_id, *label)) in ids}
-        for version_id in served:
+        for version_id in served.intersection(version_ids):
             found.setdefault(version_id, []).append(deployment)
     return found
 

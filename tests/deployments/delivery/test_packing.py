@@ -6,7 +6,7 @@ import pytest
 
 from deployments.domain.preflight import Check, Preflight
 from deployments.domain.specs import Packed, ServingSpec
-from deployments.domain.states import VersionState
+from deployments.domain.states import ChangeState, VersionState
 from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.selectors import plans, registry
 from deployments.services import changes, preflight, versions
@@ -102,10 +102,12 @@ def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
     change = changes.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
     ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.QUARANTINED)
 
-    with refused(world, Invalid) as raised:
+    with pytest.raises(Invalid, match=r"classifier:1 is quarantined\."):
         changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
-    assert "classifier:1 is quarantined." in raised[0].message
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert not change.approvals.exists()
 
 
 def test_a_version_that_is_packed_somewhere_counts_as_serving_and_is_not_archived(
