@@ -16,11 +16,19 @@ from portal.core import clock
 from tests.fleet.localcluster.conftest import start_api, stop_api
 
 
+def named_cluster() -> Path | None:
+    """The real one that was asked for."""
+    named = os.environ.get("SLIPWAY_TEST_KUBECONFIG", "")
+    if named and not Path(named).is_file():
+        raise pytest.UsageError(f"SLIPWAY_TEST_KUBECONFIG names {named}, where no file is.")
+    return Path(named) if named else None
+
+
 @pytest.fixture(scope="session")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    named = os.environ.get("SLIPWAY_TEST_KUBECONFIG", "")
-    if named:
-        yield Path(named)
+    named = named_cluster()
+    if named is not None:
+        yield named
         return
     process, api = start_api(tmp_path_factory.mktemp("contract-cluster"))
     yield api.kubeconfig
