@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 )
 
 from deployments.domain import rollouts
-from deployments.domain.rollout_steps import Step
 from deployments.domain.rollout_looks import NOTHING, Checks, RolloutObservation, RolloutPlan
+from deployments.domain.rollout_steps import Step
 from deployments.domain.rollouts import Effect
 from deployments.domain.states import ROLLOUT, RolloutPhase
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from django.db import transaction
@@ -28,10 +28,16 @@ from portal.core import leases
 from portal.core.errors import Conflict
 from tests.deployments.delivery.canaries import send
 from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.test_shadow import MIRRORING, let_mirror
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
     {"weight": 50, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
+]
+# The last step of a shadow is for people; the one before may go on by itself.
+MIRRORED = [
+    {"weight": 10, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
+    {"weight": 50, "soak_seconds": 5, "min_requests": 20},
 ]
 PROMOTED = ("rollout.promoted", "rollout.promoted_fully")
 
@@ -107,10 +113,11 @@ class Rows(RuleBasedStateMachine):
     @rule(failure=st.sampled_from([0, 0, 0, 40]))
     def requests_come(self, failure: int) -> None:
         self.world.clock.move(12)
-        weight = self.deployment_row.candidate_weight
-        send(self.world, "detector-r1", 9 * (100 - weight))
-        if weight:
-            send(self.world, "detector-r2", 9 * weight, failure=failure)
+        row = self.deployment_row
+        share = row.candidate_weight or row.candidate_mirror
+        send(self.world, "detector-r1", 9 * (100 - row.candidate_weight))
+        if share:
+            send(self.world, "detector-r2", 9 * share, failure=failure)
         self.look()
 
     @property
@@ -142,9 +149,10 @@ class Rows(RuleBasedStateMachine):
         if not ROLLOUT[phase]:
             return
         rollouts.abort(actor=self.world.member, rollout_id=self.rollout.pk, reason="enough")
+        deployment = self.deployment_row
         assert self.row.phase == RolloutPhase.ABORTING
-        assert self.deployment_row.candidate_weight == 0
-        assert self.deployment_row.stable_revision.number == 1
+        assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
+        assert deployment.stable_revision.number == 1
 
     # What must hold always.
 
@@ -159,10 +167,12 @@ class Rows(RuleBasedStateMachine):
     def traffic_is_where_the_phase_says(self) -> None:
         row, deployment = self.row, self.deployment_row
         if row.phase in (RolloutPhase.PREPARING, RolloutPhase.ABORTING, RolloutPhase.ABORTED):
-            assert deployment.candidate_weight == 0
+            assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
             assert deployment.stable_revision.number == 1
         if row.phase == RolloutPhase.RUNNING:
-            assert deployment.candidate_weight == row.steps[row.step_index]["weight"]
+            share = row.steps[row.step_index]["weight"]
+            asked = (0, share) if row.plan["kind"] == "shadow" else (share, 0)
+            assert (deployment.candidate_weight, deployment.candidate_mirror) == asked
         if row.phase == RolloutPhase.COMPLETED:
             assert deployment.stable_revision.number == 2
             assert deployment.candidate_revision is None
@@ -192,15 +202,24 @@ class Rows(RuleBasedStateMachine):
         left = "detector-r2" if is_done else "detector-r1"
         assert self.world.cluster.names("InferenceService") == [left]
         assert self.world.cluster.weights("vision", "detector") == {f"{left}-predictor": 100}
+        assert self.world.cluster.mirrors("vision", "detector") == {}
         state = ChangeRequest.objects.get(kind="canary").state
         assert state == (ChangeState.DONE if is_done else ChangeState.FAILED)
 
 
 @pytest.mark.django_db
-def test_every_path_on_real_rows_ends_well(world: World) -> None:
+@pytest.mark.parametrize(("kind", "steps"), [("canary", STEPS), ("shadow", MIRRORED)])
+def test_every_path_on_real_rows_ends_well(
+    world: World, kind: str, steps: list[dict[str, Any]]
+) -> None:
+    let_mirror(*MIRRORING)
     deployment = world.serving()
     change = changes.request_canary(
-        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=steps,
+        plan={"kind": kind},
     )
     world.approved(change)
     Rows.world, Rows.deployment = world, deployment
@@ -208,7 +227,7 @@ def test_every_path_on_real_rows_ends_well(world: World) -> None:
     run_state_machine_as_test(
         Rows,
         settings=settings(
-            max_examples=5,
+            max_examples=5 if kind == "canary" else 3,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),

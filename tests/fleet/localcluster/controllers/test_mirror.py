@@ -1,0 +1,132 @@
+"""Copies of requests by a real Envoy: the side that gets them fails, and callers notice nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fleet.localcluster import envoy
+from fleet.localcluster.controllers import http_routes, processes
+from fleet.localcluster.controllers.envoy_config import Endpoint
+from fleet.localcluster.controllers.envoy_files import EnvoyFiles
+from tests.fleet.localcluster.controllers import manifests
+from tests.fleet.localcluster.controllers.running import eventually
+
+pytestmark = pytest.mark.timeout(120)
+# More than Envoy buffers of a request by default.
+LARGE = b"x" * (3 << 20)
+
+
+class Side(ThreadingHTTPServer):
+    """Answers everything with one status, and remembers which paths and how many bytes came."""
+
+    daemon_threads = True
+
+    def __init__(self, status: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.status = status
+        self.seen: list[tuple[str, int]] = []
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint("127.0.0.1", self.server_port)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Side
+
+    def do_POST(self) -> None:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            body = self._chunks()
+        else:
+            body = len(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        self.server.seen.append((self.path, body))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _chunks(self) -> int:
+        total = 0
+        while size := int(self.rfile.readline(), 16):
+            total += len(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return total
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is to be told."""
+
+
+@contextmanager
+def _serving(status: int) -> Iterator[Side]:
+    side = Side(status)
+    thread = threading.Thread(target=side.serve_forever)
+    thread.start()
+    try:
+        yield side
+    finally:
+        side.shutdown()
+        side.server_close()
+        thread.join()
+
+
+@contextmanager
+def _envoy(folder: Path, port: int) -> Iterator[None]:
+    process = subprocess.Popen(envoy.command(folder), stderr=subprocess.DEVNULL)
+    try:
+        eventually(lambda: not processes.is_free(port), seconds=60, what="Envoy listens")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_share_is_copied_with_its_path_and_body_and_failures_of_copies_reach_nobody(
+    tmp_path: Path,
+) -> None:
+    port = processes.free_ports(1)[0]
+    route = manifests.route({"one": 100})
+    mirror = {"backendRef": {"name": "two-predictor", "port": 80}, "percent": 40}
+    filters = route["spec"]["rules"][0]["filters"]
+    filters.append({"type": "RequestMirror", "requestMirror": mirror})
+    files = EnvoyFiles(tmp_path / "envoy", port)
+
+    with _serving(200) as stable, _serving(500) as candidate:
+        named = {"vision_one-predictor_80": stable, "vision_two-predictor_80": candidate}
+        endpoints = {name: [side.endpoint] for name, side in named.items()}
+        files.update(http_routes.routes_of(route), endpoints)
+        url = f"http://127.0.0.1:{port}/vision/digits/v2/models/m/infer"
+        with _envoy(tmp_path, port), httpx.Client(timeout=20) as client:
+            eventually(lambda: client.post(url).status_code == 200, what="the route works")
+            stable.seen.clear()
+            candidate.seen.clear()
+            statuses = [client.post(url, content=b"hello").status_code for _ in range(300)]
+            copies = len(candidate.seen)
+            mirror["percent"] = 100
+            files.update(http_routes.routes_of(route), endpoints)
+            eventually(lambda: _is_copied(client, url, candidate), what="everything is copied")
+            candidate.seen.clear()
+            large = client.post(url, content=LARGE).status_code
+            eventually(lambda: candidate.seen, what="the copy of a large request")
+
+    assert set(statuses) == {200}
+    # Six standard deviations of a binomial distribution with n=300, p=0.4.
+    assert 120 - 51 <= copies <= 120 + 51
+    assert large == 200
+    assert {path for path, _ in stable.seen} == {"/v2/models/m/infer"}
+    assert candidate.seen == [("/v2/models/m/infer", len(LARGE))]
+
+
+def _is_copied(client: httpx.Client, url: str, candidate: Side) -> bool:
+    before = len(candidate.seen)
+    for _ in range(10):
+        client.post(url, content=b"hello")
+    return len(candidate.seen) >= before + 9
