@@ -84,6 +84,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "kind": "labels",
         "values": ["cat"],
     },
+    "post sizing": {"version_id": "version_id", "cluster_id": "cluster_id"},
+    "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
     "post changes/{change_id}/approve-in-emergency": {
         "evidence_hash": "0" * 64,
