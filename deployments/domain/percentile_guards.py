@@ -164,7 +164,8 @@ def p_of_ratio(guard: PercentileGuard, tests: PercentileTests) -> float:
         max(_p_under(tests, "stable", guard, base), _p_over(tests, "candidate", guard, limit))
         for base, limit in _pairs(guard, tests)
     ]
-    return min(1.0, len(tests.bounds) * min(found, default=1.0))
+    # Without a bound that both sides have nothing was tested, so nothing is refuted.
+    return min(1.0, len(tests.bounds) * min(found)) if found else 1.0
 
 
 def is_shown_within(guard: PercentileGuard, tests: PercentileTests, alpha: float) -> bool:

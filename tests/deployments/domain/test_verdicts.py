@@ -229,7 +229,7 @@ def test_what_turned_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("plan", "field"),
     [
-        ({"kind": "shadow"}, "kind"),
+        ({"kind": "twilight"}, "kind"),
         ({"guards": [{"metric": "p95", "max": 1}]}, "guards"),
         ({"guards": [{"metric": "error_rate"}]}, "guards"),
         ({"guards": [{"metric": "error_rate", "max": 1}]}, "guards"),
