@@ -51,8 +51,9 @@ class PlanGuards:
         return bool(self.percentiles or self.queries)
 
     def to_json(self) -> list[dict[str, Any]]:
-        rows = (*self.limits, *self.percentiles, *self.queries)
-        return [one.to_json() for one in rows]
+        limits = [limit.to_json() for limit in self.limits]
+        percentiles = [guard.to_json() for guard in self.percentiles]
+        return [*limits, *percentiles, *(guard.to_json() for guard in self.queries)]
 
 
 def check(rows: Any) -> PlanGuards:

@@ -153,9 +153,9 @@ class PlanForm(PrometheusFields, CommentForm):
             yield GuardRow(
                 kind.label, kind.source, unit, self[f"max_{metric}"], self[f"ratio_{metric}"]
             )
-        for metric, label in percentile_guards.LABELS.items():
+        for name, label in percentile_guards.LABELS.items():
             yield GuardRow(
-                label, PERCENTILE_SOURCE, "ms", self[f"max_{metric}"], self[f"ratio_{metric}"]
+                label, PERCENTILE_SOURCE, "ms", self[f"max_{name}"], self[f"ratio_{name}"]
             )
 
     def quality_rows(self) -> Iterator[QualityRow]:
@@ -246,8 +246,8 @@ def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[s
         "move_alias": plan.move_alias,
         "drain_seconds": plan.drain_seconds,
     }
-    for name, limit in {**quality.DEFAULT_LIMITS, **plan.quality}.items():
-        shown[f"quality_{name}"] = limit
+    for name, most in {**quality.DEFAULT_LIMITS, **plan.quality}.items():
+        shown[f"quality_{name}"] = most
     for index, step in enumerate(steps[:MOST_ROWS] if plan.kind != PlanKind.BLUE_GREEN else ()):
         for part, name, *_ in _COLUMNS:
             shown[f"{part}_{index}"] = step.get(name)
