@@ -131,6 +131,10 @@ class DelegateForm(forms.Form):
     )
     reason = forms.CharField(max_length=300, help_text="For the audit trail: holidays, sick leave.")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # The page has another form with a username.
+        super().__init__(*args, auto_id="delegate_%s", **kwargs)
+
     def values(self) -> Delegate:
         data, now = self.cleaned_data, clock.now()
         first = data["starts_on"]
