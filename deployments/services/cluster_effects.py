@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,11 +171,11 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
     )
 
 
-def settle(wanted: Mapping[int, tuple[Deployment, Sequence[Manifest]]]) -> None:
+def settle(wanted: Mapping[int, tuple[Deployment, Callable[[], Sequence[Manifest]]]]) -> None:
     """The cluster is as wanted; Git is to say the same where a team delivers through it."""
     doors = delivery_doors.doors_for([deployment for deployment, _ in wanted.values()])
     for pk, door in doors.items():
-        door.settle(wanted[pk][1])
+        door.settle(wanted[pk][1]())
 
 
 def forget_revision(deployment: Deployment, revision: Revision) -> None:

@@ -19,10 +19,10 @@ from deployments.services.observing import observe, observe_objects
 from deployments.services.recording import Look
 from fleet.domain.cluster_errors import (
     ClusterError,
+    NotAllowed,
     ObjectConflict,
     ObjectInvalid,
     ObjectNotFound,
-    Refused,
 )
 from portal.core import clock
 from portal.core.leases import Lease
@@ -37,7 +37,8 @@ _WATCH_IS_FRESH = timedelta(seconds=60)
 _MOVING_SECONDS = 3.0
 _HANDED_SECONDS = 10.0
 # Sending the same again cannot help soon; someone must change something first.
-_HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, Refused)
+# Credentials that expired between two calls (Refused) say nothing of the revision.
+_HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, NotAllowed)
 _PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
 _ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
 _RELATED = (
@@ -193,7 +194,7 @@ class Batch:
         return None
 
     def _settle(self, jobs: Sequence[Job]) -> None:
-        wanted = {job.deployment.pk: (job.deployment, job.wanted_manifests()) for job in jobs}
+        wanted = {job.deployment.pk: (job.deployment, job.wanted_manifests) for job in jobs}
         cluster_effects.settle(wanted)
         self._record(jobs)
 

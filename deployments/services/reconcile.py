@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
@@ -25,13 +26,23 @@ from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
 
-BATCH = 200
-# One part waits for the cluster while another writes rows.
+BATCH = 500
+# Deployments that are looked at together.
 _TOGETHER = 50
+# So many parts of one cluster at a time: some wait for it while others write rows.
+_LANES = 4
 _LEASE_SECONDS = 90
 _THREADS = 8
 _SILENT_SECONDS = 15.0
 _SOON_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """Parts of one cluster that are looked at one after another."""
+
+    cluster_id: int
+    parts: Sequence[Collection[int]]
 
 
 def sweep(*, limit: int = BATCH) -> int:
@@ -40,35 +51,42 @@ def sweep(*, limit: int = BATCH) -> int:
     A cluster that does not answer costs one timeout per sweep, and holds up no other cluster.
     """
     due = leases.due(Deployment, limit=limit)
-    rows = Deployment.objects.filter(pk__in=due).values_list("pk", "cluster_id")
-    by_cluster: dict[int, list[int]] = defaultdict(list)
-    for deployment_id, cluster_id in rows:
-        by_cluster[cluster_id].append(deployment_id)
-    parts = [
-        (cluster_id, ids[start : start + _TOGETHER])
-        for cluster_id, ids in by_cluster.items()
-        for start in range(0, len(ids), _TOGETHER)
-    ]
-    if len(parts) == 1:
-        _sweep_part(*parts[0])
-    elif parts:
-        with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
-            for done in [pool.submit(_in_thread, *part) for part in parts]:
+    lanes = _lanes_of(due)
+    if len(lanes) == 1:
+        _sweep_lane(lanes[0])
+    elif lanes:
+        with ThreadPoolExecutor(min(_THREADS, len(lanes))) as pool:
+            for done in [pool.submit(_in_thread, lane) for lane in lanes]:
                 done.result()
     return len(due)
 
 
-def _in_thread(cluster_id: int, ids: Collection[int]) -> None:
+def _lanes_of(due: Collection[int]) -> list[_Lane]:
+    """Neighbours of a namespace together: what all of them need is then written once."""
+    rows = Deployment.objects.filter(pk__in=due).order_by("namespace", "pk")
+    by_cluster: dict[int, list[int]] = defaultdict(list)
+    for deployment_id, cluster_id in rows.values_list("pk", "cluster_id"):
+        by_cluster[cluster_id].append(deployment_id)
+    lanes: list[_Lane] = []
+    for cluster_id, ids in by_cluster.items():
+        parts = [ids[start : start + _TOGETHER] for start in range(0, len(ids), _TOGETHER)]
+        lanes += [_Lane(cluster_id, parts[n::_LANES]) for n in range(min(_LANES, len(parts)))]
+    return lanes
+
+
+def _in_thread(lane: _Lane) -> None:
     try:
-        _sweep_part(cluster_id, ids)
+        _sweep_lane(lane)
     finally:
         connection.close()
 
 
-def _sweep_part(cluster_id: int, ids: Collection[int]) -> None:
-    error = _reconcile(ids)
-    if error is not None:
-        _postpone(cluster_id, error)
+def _sweep_lane(lane: _Lane) -> None:
+    for ids in lane.parts:
+        error = _reconcile(ids)
+        if error is not None:
+            _postpone(lane.cluster_id, error)
+            return
 
 
 def _postpone(cluster_id: int, error: ClusterError) -> None:

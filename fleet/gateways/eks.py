@@ -20,6 +20,8 @@ from portal.core import clock
 
 # EKS accepts a token for 15 minutes from its X-Amz-Date, whatever its own expiry says.
 TOKEN_LIFE = timedelta(minutes=14)
+# One that was refused sooner than this is not refused for its age.
+_FRESH = timedelta(seconds=10)
 _TIMEOUTS = Config(connect_timeout=3, read_timeout=10, retries={"max_attempts": 2})
 
 
@@ -77,15 +79,27 @@ class TokenCache:
         self._role_arn = role_arn
         self._lock = threading.Lock()
         self._token = ""
-        self._renew_at: datetime | None = None
+        self._made_at: datetime | None = None
 
     def get(self) -> str:
         with self._lock:
             at = clock.now()
-            if self._renew_at is None or at >= self._renew_at:
+            if self._made_at is None or at >= self._made_at + TOKEN_LIFE:
                 self._token = self._make()
-                self._renew_at = at + TOKEN_LIFE
+                self._made_at = at
             return self._token
+
+    def forget(self, refused: str) -> bool:
+        """The API server took the token for expired: it ends with the AWS credentials that signed
+        it, when those end first. Returns whether the next one may fare better.
+        """
+        with self._lock:
+            if refused != self._token:
+                return True
+            if self._made_at is not None and clock.now() - self._made_at < _FRESH:
+                return False
+            self._made_at = None
+            return True
 
     def _make(self) -> str:
         try:

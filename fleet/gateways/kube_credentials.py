@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -13,33 +15,51 @@ from fleet.domain.connections import Connection
 from fleet.gateways import eks
 
 _POOL_SIZE = 32
+_BEARER = "Bearer "
 
 
-def configuration_of(connection: Connection) -> Any:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`renew` is told the authorization that a server refused, and returns whether to try again
+    with another one.
+    """
+
+    configuration: Any
+    renew: Callable[[str], bool]
+
+
+def access_of(connection: Connection) -> Access:
     """Raises Refused with what to mend when the credentials cannot be read."""
     if connection.kind == "eks":
-        loaded = _eks(connection)
+        found = _eks(connection)
     else:
-        loaded = Configuration()
-        try:
-            if connection.kind == "in-cluster":
-                config.load_incluster_config(client_configuration=loaded)
-            else:
-                config.load_kube_config(
-                    config_file=connection.kubeconfig_path,
-                    client_configuration=loaded,
-                    persist_config=False,
-                )
-        except (config.ConfigException, OSError, yaml.YAMLError) as error:
-            where = connection.kubeconfig_path or "the pod's service account"
-            raise Refused(
-                f"Cluster {connection.name}: {where} cannot be used as credentials: {error}"
-            ) from error
-    loaded.connection_pool_maxsize = _POOL_SIZE
+        # Tokens of a pod and of a command are read anew by the client library, and a kubeconfig
+        # that was replaced makes a new client.
+        found = Access(_from_file(connection), lambda _refused: False)
+    found.configuration.connection_pool_maxsize = _POOL_SIZE
+    return found
+
+
+def _from_file(connection: Connection) -> Any:
+    loaded = Configuration()
+    try:
+        if connection.kind == "in-cluster":
+            config.load_incluster_config(client_configuration=loaded)
+        else:
+            config.load_kube_config(
+                config_file=connection.kubeconfig_path,
+                client_configuration=loaded,
+                persist_config=False,
+            )
+    except (config.ConfigException, OSError, yaml.YAMLError) as error:
+        where = connection.kubeconfig_path or "the pod's service account"
+        raise Refused(
+            f"Cluster {connection.name}: {where} cannot be used as credentials: {error}"
+        ) from error
     return loaded
 
 
-def _eks(connection: Connection) -> Any:
+def _eks(connection: Connection) -> Access:
     try:
         cluster = eks.describe(connection.eks_name, connection.region, connection.role_arn)
     except eks.EksUnavailable as error:
@@ -52,10 +72,10 @@ def _eks(connection: Connection) -> Any:
     def refresh(configuration: Any) -> None:
         """Runs before each request."""
         try:
-            configuration.api_key["authorization"] = f"Bearer {tokens.get()}"
+            configuration.api_key["authorization"] = _BEARER + tokens.get()
         except eks.EksUnavailable as error:
             raise Refused(f"Cluster {connection.name}: {error}") from error
 
     loaded.refresh_api_key_hook = refresh
     loaded.api_key["authorization"] = ""
-    return loaded
+    return Access(loaded, lambda refused: tokens.forget(refused.removeprefix(_BEARER)))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.config import ConfigException
+from urllib3.exceptions import ClosedPoolError, ProtocolError, ReadTimeoutError
 
 from fleet.domain import cluster_errors as errors
 from fleet.domain.connections import Connection
 from fleet.domain.pod_calls import MOST_ANSWER_BYTES, PodAnswer, PodCall
-from fleet.gateways.kube_credentials import configuration_of
+from fleet.gateways.kube_credentials import access_of
 from fleet.gateways.kube_reach import Reached, reach
 
 Query = Sequence[tuple[str, str]]
@@ -34,7 +35,8 @@ _BY_STATUS: dict[int, type[errors.ClusterError]] = {
 class Transport:
     def __init__(self, connection: Connection) -> None:
         self.name = connection.name
-        self._configuration = configuration_of(connection)
+        access = access_of(connection)
+        self._configuration, self._renew = access.configuration, access.renew
         self._pool: urllib3.PoolManager = ApiClient(self._configuration).rest_client.pool_manager
 
     def request(
@@ -49,11 +51,15 @@ class Transport:
         read_seconds: float = READ_SECONDS,
     ) -> bytes:
         """Everything sent here is idempotent, so a kept-alive connection that the server closed
-        meanwhile is tried once more on a new one.
+        meanwhile is tried once more on a new one, and expired credentials with new ones.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data else {})
-        response = self._exchange(method, path, query, data, headers, read_seconds)
+        for _ in range(2):
+            auth = self._auth()
+            response = self._exchange(method, path, query, data, headers | auth, read_seconds)
+            if response.status != 401 or not self._is_renewed(auth):
+                break
         if response.status >= 300:
             raise error_of(response.status, response.data, response.headers.get("Retry-After"))
         return response.data
@@ -64,6 +70,7 @@ class Transport:
         """
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         headers |= {"Content-Type": "application/json"} if call.body is not None else {}
+        headers |= self._auth()
         response = self._exchange(
             call.method, call.api_path, (), call.body, headers, call.seconds, preload_content=False
         )
@@ -101,7 +108,7 @@ class Transport:
                     read_seconds,
                     preload_content=preload_content,
                 )
-            except urllib3.exceptions.ProtocolError as error:
+            except (ProtocolError, ClosedPoolError) as error:
                 if is_last:
                     raise self._unreachable(error) from error
             except urllib3.exceptions.HTTPError as error:
@@ -120,7 +127,8 @@ class Transport:
 
     def lines(self, path: str, *, query: Query, silence_seconds: float) -> Iterator[bytes]:
         """Lines as they come, until the server ends the answer. Silence raises Unreachable."""
-        headers = {"Accept": "application/json"}
+        auth = self._auth()
+        headers = {"Accept": "application/json"} | auth
         try:
             response = self._send(
                 "GET", path, query, None, headers, silence_seconds, preload_content=False
@@ -128,10 +136,17 @@ class Transport:
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(error) from error
         try:
+            if response.status == 401:
+                # Who watches begins again by itself.
+                self._is_renewed(auth)
             if response.status >= 300:
                 content = response.read(decode_content=True)
                 raise error_of(response.status, content, response.headers.get("Retry-After"))
             yield from _split_lines(response)
+        except ReadTimeoutError as error:
+            # What fell silent without a word took the idle connections along, most likely.
+            self._pool.clear()
+            raise self._unreachable(error) from error
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(error) from error
         finally:
@@ -169,7 +184,7 @@ class Transport:
             method,
             url,
             body=data,
-            headers=headers | self._auth(),
+            headers=headers,
             timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             retries=False,
             redirect=False,
@@ -189,6 +204,9 @@ class Transport:
             for setting in settings.values()
             if setting["in"] == "header" and setting["value"]
         }
+
+    def _is_renewed(self, auth: Mapping[str, str]) -> bool:
+        return self._renew(auth.get("authorization", ""))
 
     def _unreachable(self, error: Exception) -> errors.Unreachable:
         return errors.Unreachable(

@@ -4,142 +4,26 @@ approved, and nothing else was written.
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-
 import pytest
 
 from deployments.models import ChangeRequest, Deployment
 from deployments.services import applying, changes, reconcile
 from fleet.gateways.kube import HttpKubeClient
 from fleet.gateways.kube_transport import Transport
-from fleet.models import Cluster
-from fleet.services import clients
 from portal.core import leases
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.live import ISVC, ROUTE, Live, module_api
-from tests.fleet.localcluster.conftest import LocalApi
+from tests.deployments.delivery.live import ISVC, Live, module_api
+from tests.deployments.delivery.misbehaving import (
+    Proxy,
+    approved,
+    assert_as_approved,
+    assert_only_approved,
+    is_there,
+    kubeconfig,
+    live,
+    proxy,
+)
 
-__all__ = ["module_api"]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """Sends what comes on to the API server, unless the proxy shall misbehave."""
-
-    protocol_version = "HTTP/1.1"
-    proxy: Proxy
-
-    def do_GET(self) -> None:
-        self._pass_on()
-
-    def do_PATCH(self) -> None:
-        self._pass_on()
-
-    def do_DELETE(self) -> None:
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(size) if size else None
-        if self.proxy.is_slow.is_set():
-            self.proxy.is_over.wait(5)
-            self.close_connection = True
-        elif self.proxy.fault is not None:
-            status, headers = self.proxy.fault
-            self._answer(status, b'{"message": "no"}', headers)
-        else:
-            self._send(body)
-
-    def _send(self, body: bytes | None) -> None:
-        if self.command != "GET" and "dryRun" not in self.path:
-            self.proxy.writes.append(f"{self.command} {self.path.split('?')[0]}")
-        kinds = {"Content-Type": self.headers.get("Content-Type") or "application/json"}
-        answer = self.proxy.client.request(self.command, self.path, content=body, headers=kinds)
-        self._answer(answer.status_code, answer.content, {})
-
-    def _answer(self, status: int, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        return
-
-
-class Proxy:
-    """`fault` is what is answered instead: status, headers. `writes` are those that went through."""
-
-    def __init__(self, api: LocalApi) -> None:
-        self.fault: tuple[int, dict[str, str]] | None = None
-        self.is_slow, self.is_over = threading.Event(), threading.Event()
-        self.writes: list[str] = []
-        self.client = api.client()
-        handler = type("Handler", (_Handler,), {"proxy": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.is_over.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.client.close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-
-@pytest.fixture
-def proxy(module_api: LocalApi) -> Iterator[Proxy]:
-    made = Proxy(module_api)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def live(
-    world: World,
-    module_api: LocalApi,
-    proxy: Proxy,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Live]:
-    path = tmp_path / "kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "clusters": [{"name": "c", "cluster": {"server": proxy.url}}],
-                "users": [{"name": "u", "user": {"token": "t"}}],
-                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                "current-context": "x",
-            }
-        )
-    )
-    monkeypatch.setattr(clients, "factory", HttpKubeClient)
-    clients.forget()
-    Cluster.objects.filter(pk=world.cluster_id).update(kind="kubeconfig", kubeconfig_path=str(path))
-    with module_api.client() as http:
-        yield Live(world, http)
-    clients.forget()
-
-
-def approved(live: Live, name: str) -> Deployment:
-    """Approved and begun; nothing is on the cluster yet."""
-    change = changes.request_deploy(actor=live.world.member, draft=live.world.draft(name))
-    changes.approve(actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    assert applying.apply_change(change_id=change.pk) == change.deployment_id
-    return Deployment.objects.get(pk=change.deployment_id)
-
-
-def is_there(live: Live, name: str) -> bool:
-    return live.get(f"{ISVC}/{name}-r1") is not None and live.get(f"{ROUTE}/{name}") is not None
+__all__ = ["kubeconfig", "live", "module_api", "proxy"]
 
 
 def test_ten_minutes_without_an_api_server_then_all_is_as_approved(
@@ -161,7 +45,7 @@ def test_ten_minutes_without_an_api_server_then_all_is_as_approved(
     reconcile.sweep()
 
     deployment.refresh_from_db()
-    assert is_there(live, "away")
+    assert_as_approved(live, proxy, "away")
     assert "does not answer" not in deployment.state_reason
     assert ChangeRequest.objects.get().state == "applying"
 
@@ -179,7 +63,7 @@ def test_a_throttling_server_is_left_alone_as_long_as_it_asks(live: Live, proxy:
     reconcile.sweep()
 
     deployment.refresh_from_db()
-    assert is_there(live, "throttled")
+    assert_as_approved(live, proxy, "throttled")
 
 
 @pytest.mark.parametrize("status", [500, 502, 401])
@@ -195,7 +79,7 @@ def test_errors_and_an_expired_token_heal_by_themselves(
     live.world.clock.move(61)
     reconcile.sweep()
 
-    assert is_there(live, deployment.name)
+    assert_as_approved(live, proxy, deployment.name)
 
 
 def test_a_server_that_answers_too_slowly_is_given_up_and_asked_again(
@@ -212,7 +96,7 @@ def test_a_server_that_answers_too_slowly_is_given_up_and_asked_again(
     live.world.clock.move(61)
     reconcile.sweep()
 
-    assert is_there(live, "slow")
+    assert_as_approved(live, proxy, "slow")
 
 
 def _short_timeouts() -> dict[str, object]:
@@ -231,7 +115,7 @@ def test_a_worker_killed_between_apply_and_record_costs_one_lease(
         patch.setattr("deployments.services.recording.record", die)
         with pytest.raises(KeyboardInterrupt):
             reconcile.reconcile(deployment_id=deployment.pk)
-    assert is_there(live, "killed")
+    assert_as_approved(live, proxy, "killed")
     before = len(proxy.writes)
 
     live.world.clock.move(91)
@@ -259,12 +143,14 @@ def test_one_object_that_always_fails_does_not_hold_up_the_others(
     reconcile.sweep()
 
     bad.refresh_from_db()
-    assert is_there(live, good.name)
+    assert_as_approved(live, proxy, good.name)
     assert not is_there(live, bad.name)
     assert "failed calling webhook" in bad.state_reason
 
 
-def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(live: Live) -> None:
+def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(
+    live: Live, proxy: Proxy
+) -> None:
     deployment = approved(live, "contested")
     reconcile.sweep()
     live.edit(f"{ISVC}/contested-r1", {"spec": {"predictor": {"maxReplicas": 9}}}, manager="argo")
@@ -274,19 +160,20 @@ def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(li
     found = live.get(f"{ISVC}/contested-r1")
     assert found is not None
     assert found["spec"]["predictor"]["maxReplicas"] == 1
+    assert_only_approved(proxy)
 
 
-def test_without_a_broker_the_sweeps_deliver_alone(live: Live) -> None:
+def test_without_a_broker_the_sweeps_deliver_alone(live: Live, proxy: Proxy) -> None:
     change = changes.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
     changes.approve(actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     applying.sweep()
     reconcile.sweep()
 
-    assert is_there(live, "flushed")
+    assert_as_approved(live, proxy, "flushed")
 
 
-def test_nothing_is_written_by_a_worker_whose_lease_was_lost(live: Live, proxy: Proxy) -> None:
+def test_nothing_is_written_while_another_worker_holds_it(live: Live, proxy: Proxy) -> None:
     deployment = approved(live, "fenced")
     held = leases.claim(Deployment, deployment.pk, seconds=60)
     assert held is not None

@@ -1,0 +1,179 @@
+"""What stands between the portal and a real API server in the tests of faults."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployments.domain.states import ChangeState
+from deployments.models import ChangeRequest, Deployment
+from deployments.selectors import plans
+from deployments.services import applying, changes
+from fleet.gateways.kube import HttpKubeClient
+from fleet.models import Cluster
+from fleet.services import clients
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.live import ISVC, ROUTE, Live
+from tests.fleet.localcluster.conftest import LocalApi
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Sends what comes on to the API server, unless the proxy shall misbehave."""
+
+    protocol_version = "HTTP/1.1"
+    proxy: Proxy
+
+    def do_GET(self) -> None:
+        self._pass_on()
+
+    def do_PATCH(self) -> None:
+        self._pass_on()
+
+    def do_DELETE(self) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size) if size else b""
+        if self.proxy.is_slow.is_set():
+            self.proxy.is_over.wait(5)
+            self.close_connection = True
+        elif self.proxy.fault is not None:
+            status, headers = self.proxy.fault
+            self._answer(status, b'{"message": "no"}', headers)
+        else:
+            self._send(body)
+
+    def _send(self, body: bytes) -> None:
+        if self.command != "GET" and "dryRun" not in self.path:
+            path = self.path.split("?")[0]
+            self.proxy.writes.append(Write(self.command, path, json.loads(body or "{}")))
+        names = ("Content-Type", "Authorization")
+        headers = {name: self.headers[name] for name in names if name in self.headers}
+        answer = self.proxy.client.request(self.command, self.path, content=body, headers=headers)
+        self._answer(answer.status_code, answer.content, {})
+
+    def _answer(self, status: int, content: bytes, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    method: str
+    path: str
+    body: Mapping[str, Any]
+
+
+class Proxy:
+    """`fault` is what is answered instead: status, headers. `writes` are those that went through."""
+
+    def __init__(self, api: LocalApi) -> None:
+        self.api = api
+        self.fault: tuple[int, dict[str, str]] | None = None
+        self.is_slow, self.is_over = threading.Event(), threading.Event()
+        self.writes: list[Write] = []
+        self.client = api.client()
+        handler = type("Handler", (_Handler,), {"proxy": self})
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.is_over.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.client.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def applied(self, plural: str) -> int:
+        """How often an object of this kind was written."""
+        return sum(f"/{plural}/" in one.path for one in self.writes if one.method == "PATCH")
+
+
+@pytest.fixture
+def proxy(module_api: LocalApi) -> Iterator[Proxy]:
+    made = Proxy(module_api)
+    yield made
+    made.close()
+
+
+def write_kubeconfig(path: Path, *, server: str, token: str) -> None:
+    path.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": server}}],
+                "users": [{"name": "u", "user": {"token": token}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, proxy: Proxy) -> Path:
+    path = tmp_path / "kubeconfig"
+    write_kubeconfig(path, server=proxy.url, token=proxy.api.token)
+    return path
+
+
+@pytest.fixture
+def live(
+    world: World, module_api: LocalApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Live]:
+    """Everything that the portal asks of the cluster goes through the proxy."""
+    monkeypatch.setattr(clients, "factory", HttpKubeClient)
+    clients.forget()
+    Cluster.objects.filter(pk=world.cluster_id).update(
+        kind="kubeconfig", kubeconfig_path=str(kubeconfig)
+    )
+    with module_api.client() as http:
+        yield Live(world, http)
+    clients.forget()
+
+
+def approved(live: Live, name: str) -> Deployment:
+    """Approved and begun; nothing is on the cluster yet."""
+    change = changes.request_deploy(actor=live.world.member, draft=live.world.draft(name))
+    changes.approve(actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    assert applying.apply_change(change_id=change.pk) == change.deployment_id
+    return Deployment.objects.get(pk=change.deployment_id)
+
+
+def is_there(live: Live, name: str) -> bool:
+    return live.get(f"{ISVC}/{name}-r1") is not None and live.get(f"{ROUTE}/{name}") is not None
+
+
+def assert_only_approved(proxy: Proxy) -> None:
+    """Whatever went through is, field by field, what an approved request is made of."""
+    begun = ChangeRequest.objects.filter(state__in=(ChangeState.APPLYING, ChangeState.DONE))
+    allowed: list[Mapping[str, Any]] = []
+    for change in begun:
+        assert change.revision is not None
+        allowed += [*plans.manifests_of(change.revision), plans.route_of(change.deployment)]
+    assert [one for one in proxy.writes if one.method != "PATCH"] == []
+    assert [one.path for one in proxy.writes if one.body not in allowed] == []
+
+
+def assert_as_approved(live: Live, proxy: Proxy, name: str) -> None:
+    """It converged: all is there, and nothing else was ever written."""
+    assert is_there(live, name)
+    assert_only_approved(proxy)

@@ -1,0 +1,131 @@
+"""Credentials that expire, a namespace that somebody deletes, workers that meet: on a real API server
+behind a proxy. Each time the cluster ends up as approved, and nothing else was written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deployments.models import ChangeRequest
+from deployments.services import looking, reconcile, stopping
+from fleet.domain.cluster_errors import Refused
+from fleet.gateways.kube import HttpKubeClient
+from tests.deployments.delivery.live import ISVC, PDB, ROUTE, Live, module_api
+from tests.deployments.delivery.misbehaving import (
+    Proxy,
+    approved,
+    assert_as_approved,
+    is_there,
+    kubeconfig,
+    live,
+    proxy,
+    write_kubeconfig,
+)
+from tests.deployments.delivery.test_races import at_once
+
+__all__ = ["kubeconfig", "live", "module_api", "proxy"]
+
+
+def test_an_expired_token_is_told_and_the_one_that_replaces_it_is_used(
+    live: Live, proxy: Proxy, kubeconfig: Path
+) -> None:
+    deployment = approved(live, "expired")
+    write_kubeconfig(kubeconfig, server=proxy.url, token="expired")
+
+    reconcile.sweep()
+
+    deployment.refresh_from_db()
+    assert "Unauthorized" in deployment.state_reason
+    assert ChangeRequest.objects.get().state == "applying"
+    assert proxy.writes == []
+
+    write_kubeconfig(kubeconfig, server=proxy.url, token=proxy.api.token)
+    live.world.clock.move(61)
+    reconcile.sweep()
+
+    assert_as_approved(live, proxy, "expired")
+
+
+def test_a_token_that_expires_between_two_objects_is_not_held_against_the_revision(
+    live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = approved(live, "expires")
+    apply = HttpKubeClient.apply
+
+    def expire(self, manifest, **options):
+        if manifest["kind"] == "InferenceService":
+            raise Refused("Unauthorized")
+        return apply(self, manifest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HttpKubeClient, "apply", expire)
+        reconcile.sweep()
+    deployment.refresh_from_db()
+    assert "refuses it" not in deployment.state_reason
+    assert not is_there(live, "expires")
+
+    live.world.clock.move(61)
+    reconcile.sweep()
+
+    assert_as_approved(live, proxy, "expires")
+
+
+def test_a_namespace_deleted_by_hand_comes_back_with_what_was_approved(
+    live: Live, proxy: Proxy
+) -> None:
+    deployment = approved(live, "bare")
+    reconcile.sweep()
+    live.http.delete("/api/v1/namespaces/vision")
+    for path in (f"{ISVC}/bare-r1", f"{PDB}/bare-r1", f"{ROUTE}/bare"):
+        live.http.delete(path)
+
+    live.look(deployment)
+
+    assert "being terminated" in deployment.state_reason
+    assert not is_there(live, "bare")
+
+    live.remove_namespace("vision")
+    live.look(deployment)
+
+    assert_as_approved(live, proxy, "bare")
+    assert "being terminated" not in deployment.state_reason
+
+
+def test_a_worker_that_wakes_up_after_its_lease_writes_nothing_over_what_came_since(
+    live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = approved(live, "stalled")
+    observe = looking.observe
+
+    def stall(deployments):
+        seen = observe(deployments)
+        monkeypatch.setattr(looking, "observe", observe)
+        # Meanwhile another worker delivers it, someone stops it, and it is taken away again.
+        live.world.clock.move(91)
+        reconcile.sweep()
+        assert is_there(live, "stalled")
+        stopping.stop(actor=live.world.member, deployment_id=deployment.pk, reason="stop")
+        reconcile.sweep()
+        assert not is_there(live, "stalled")
+        return seen
+
+    monkeypatch.setattr(looking, "observe", stall)
+    reconcile.reconcile(deployment_id=deployment.pk)
+
+    assert not is_there(live, "stalled")
+    assert proxy.applied("inferenceservices") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_workers_at_once_one_writes(
+    transactional_db: None, live: Live, proxy: Proxy
+) -> None:
+    deployment = approved(live, "contended")
+
+    at_once(*[lambda: reconcile.reconcile(deployment_id=deployment.pk)] * 2)
+
+    assert_as_approved(live, proxy, "contended")
+    assert proxy.applied("inferenceservices") == 1
+    assert proxy.applied("httproutes") == 1
