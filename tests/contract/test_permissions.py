@@ -122,6 +122,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         for _ in client.watch(of_kind, resource_version=version, seconds=1):
             break
     quietly(client.list_all, capabilities.NODE_POOL)
+    quietly(client.get, capabilities._GATEWAY_CLASS, None, "asked")
     for api_version, kind in NAMED:
         where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "asked"}
         quietly(objects.get, cluster_id=cluster_id, **where)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.models import ChangeRequest
+from deployments.models import ChangeRequest, ModelVersion
 from deployments.web import request_body
 from deployments.web.request_body import SETTINGS, Unreadable
 from portal.accounts import tokens
@@ -47,6 +47,8 @@ TYPED = {
 def test_the_copied_scripts_make_the_same_request_as_the_form(
     world: World, signed_in: Callable[[User], Client], live_server: LiveServer
 ) -> None:
+    # One that takes batches, so that it may be asked to wait for them.
+    ModelVersion.objects.update(signature={"max_batch_size": 8})
     client = signed_in(world.member)
     token = tokens.make(actor=world.member, name="notebook", days=1).plain
     env = {**os.environ, "SLIPWAY_TOKEN": token}
