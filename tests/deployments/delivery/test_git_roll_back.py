@@ -1,0 +1,70 @@
+"""Going back through Git: each effect is a commit, and what is so is read from the cluster."""
+
+from __future__ import annotations
+
+from deployments.models import Deployment, Rollout
+from deployments.services import changes, rollouts
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.test_git_delivery import (
+    deployed,
+    draft,
+    look_later,
+    operator,
+    route_weights,
+    server,
+    writes,
+)
+from tests.deployments.gitops.operator import FOLDER, Operator
+from tests.deployments.gitops.server import GitServer
+
+__all__ = ["draft", "operator", "server"]
+
+STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}]
+
+
+def follow(world: World, operator: Operator, deployment: Deployment, workload: str) -> None:
+    """The operator brings each commit to the cluster, where the workload comes up."""
+    for _ in range(5):
+        operator.sync()
+        if workload in world.cluster.names("InferenceService"):
+            world.cluster.make_ready(workload)
+        look_later(world, deployment)
+
+
+def test_rolling_back_is_commits_and_done_only_when_the_cluster_shows_it(
+    world: World, operator: Operator, server: GitServer
+) -> None:
+    deployment = deployed(world, operator)
+    canary = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+    )
+    world.approved(canary)
+    follow(world, operator, deployment, "detector-r2")
+    rollout = Rollout.objects.get()
+    rollouts.promote_fully(
+        actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
+    )
+    follow(world, operator, deployment, "detector-r2")
+    assert route_weights(server) == {"detector-r2-predictor": 100}
+
+    back = changes.request_roll_back(
+        actor=world.member, deployment_id=deployment.pk, revision_number=1
+    )
+    world.approved(back)
+
+    assert f"{FOLDER}/detector/inferenceservice-detector-r3.yaml" in server.files()
+    assert route_weights(server) == {"detector-r2-predictor": 100}, "r3 is not ready yet"
+    assert deployment.stable_revision.number == 2
+
+    follow(world, operator, deployment, "detector-r3")
+
+    back.refresh_from_db()
+    assert back.state == "done"
+    assert deployment.stable_revision.version == world.version1
+    assert route_weights(server) == {"detector-r3-predictor": 100}
+    assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" not in server.files()
+    assert f"Change-Request: {back.pk} " in server.git("log", "--format=%B", "main")
+    assert writes(world) == []
