@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from rest_framework.test import APIClient
 
 from deployments.models import Rollout, RolloutEvent
 from deployments.services import rollouts
+from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.api import streams
 from tests.deployments.delivery import canaries
@@ -150,11 +152,16 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
         for cell in notebook["cells"]
         if "def stream" in "".join(cell["source"])
     )
-    names: dict[str, Any] = {"json": json}
+    pauses: list[float] = []
+    clock = SimpleNamespace(sleep=pauses.append)
+    names: dict[str, Any] = {"json": json, "httpx": httpx, "time": clock}
     exec(source, names)
     portal = _client(world.viewer)
+    failures = [httpx.ConnectError("the portal restarts")]
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if len(pauses) == 1 and failures:
+            raise failures.pop()
         found = portal.get(request.url.path, {"wait": 0}, **_as_django(request.headers))
         return httpx.Response(found.status_code, content=found.getvalue())
 
@@ -175,6 +182,7 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
     kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
     assert [words for words in told if words not in ("state", "end")] == kept
     assert told[-1] == "end"
+    assert pauses[:3] == [1.0, 5.0, 1.0]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -196,3 +204,35 @@ def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout)
 
     assert [event["message"] for event in found["events"]] == ["paused: look"]
     assert found["rollout"]["phase"] == "paused"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
+    world: World, rollout: Rollout, live_server: Any
+) -> None:
+    """A socket, a token, an open stream: what happens while it is open comes through it."""
+    token = tokens.make(actor=world.viewer, name="notebook", days=1).plain
+    client = httpx.Client(
+        base_url=f"{live_server.url}/api/v1/",
+        headers={"Authorization": f"Bearer {token}", "Accept": "text/event-stream"},
+        timeout=30,
+    )
+    told: list[str] = []
+
+    with client, client.stream("GET", f"rollouts/{rollout.pk}/events?wait=20") as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if not line.startswith("data: "):
+                continue
+            data = json.loads(line.removeprefix("data: "))
+            if "guards" in data and not told:
+                # It has shown how things stand; now someone aborts.
+                told.append(data["phase"])
+                rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="by hand")
+            elif told and "message" in data:
+                told.append(data["message"])
+                break
+        refused = client.get("rollouts/0/events?wait=0")
+
+    assert told == ["running", "aborted: by hand"]
+    assert refused.status_code == 404
