@@ -1,0 +1,236 @@
+"""A worker dies once before and once after everything it does, in every phase and at every step.
+
+The walk is one whole rollout. At each function below the worker ends where it stands the first time
+it comes by in a phase: before the call, and at the next look right after it. What was committed
+stays, what was not is gone, the lease runs out, another worker looks. In the end the cluster, the
+rows, the alias, the histories and the messages must be those of a rollout in which nobody died.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.models import Alias, ChangeRequest, Deployment, Rollout, RolloutEvent
+from deployments.services import (
+    applying,
+    change_states,
+    changes,
+    cluster_effects,
+    desired,
+    evidence_rows,
+    promoting,
+    recording,
+    rollout_states,
+    rollout_steps,
+    rollout_telling,
+    rollouts,
+    timeline,
+)
+from portal.audit import trail
+from portal.audit.models import AuditEvent
+from portal.core import leases
+from portal.notifications import services as notifications
+from portal.notifications.models import Notice
+from tests.deployments.delivery.canaries import send
+from tests.deployments.delivery.conftest import World
+
+STEPS = [
+    {"weight": 10, "soak_seconds": 5, "min_requests": 20},
+    {"weight": 50, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
+]
+# All that a worker does between looking and being done; the effects on the cluster first.
+POINTS: tuple[tuple[ModuleType, str], ...] = (
+    (cluster_effects, "push_revisions"),
+    (cluster_effects, "push_routes"),
+    (cluster_effects, "delete_revision"),
+    (cluster_effects, "settle"),
+    (recording, "record"),
+    (rollout_steps, "observation_of"),
+    (evidence_rows, "store"),
+    (rollout_states, "move"),
+    (rollout_states, "mark"),
+    (rollout_states, "reload"),
+    (rollout_states, "finish"),
+    (rollout_states, "begin_abort"),
+    (desired, "add_candidate"),
+    (desired, "set_weight"),
+    (desired, "swap"),
+    (desired, "drop_candidate"),
+    (promoting, "one_step"),
+    (promoting, "to_all"),
+    (promoting, "move_alias"),
+    (change_states, "move"),
+    (trail, "record"),
+    (timeline, "note_rollout"),
+    (rollout_telling, "moved"),
+    (rollout_telling, "waits"),
+    (notifications, "tell"),
+    (leases, "release"),
+)
+_MOST_LOOKS = 800
+
+
+class _CrashError(Exception):
+    """A worker that ends where it stands."""
+
+
+class Deaths:
+    """`died` are the places where a worker has died already: function, side, phase, step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.died: set[tuple[str, str, str, int]] = set()
+        self.is_armed = True
+        for module, name in POINTS:
+            told = f"{module.__name__.rsplit('.', 1)[-1]}.{name}"
+            monkeypatch.setattr(module, name, self._deadly(told, getattr(module, name)))
+
+    def _deadly(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._die_once(name, "before")
+            result = original(*arguments, **named)
+            self._die_once(name, "after")
+            return result
+
+        return call
+
+    def _die_once(self, name: str, side: str) -> None:
+        row = Rollout.objects.values_list("phase", "step_index").first()
+        if not self.is_armed or row is None:
+            return
+        place = (name, side, *row)
+        if place not in self.died:
+            self.died.add(place)
+            raise _CrashError(place)
+
+
+class Walk:
+    """People and workers, one look at a time, until the rollout has ended."""
+
+    def __init__(self, world: World, deaths: Deaths) -> None:
+        self.world, self.deaths = world, deaths
+        self.deployment = ChangeRequest.objects.get(kind="canary").deployment
+
+    @property
+    def row(self) -> Rollout:
+        return Rollout.objects.get()
+
+    def to_the_end(self, act: Callable[[Walk], None]) -> None:
+        """`act` is what people and users do between two looks."""
+        for _ in range(_MOST_LOOKS):
+            if not ROLLOUT[RolloutPhase(self.row.phase)]:
+                break
+            self.survive(lambda: act(self))
+            self.survive(lambda: self.world.look(self.deployment))
+        # The row has ended; what it no longer wants is still to be removed from the cluster.
+        for _ in range(12):
+            self.survive(lambda: self.world.look(self.deployment))
+        self.deaths.is_armed = False
+        self.world.look(self.deployment)
+
+    def survive(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except _CrashError:
+            # Its leases run out; moving the clock that far each time would pass every deadline.
+            for model in (Rollout, Deployment):
+                model.objects.update(lease_until=self.world.clock.at)
+            self.world.clock.move(1)
+
+
+def _good(walk: Walk) -> None:
+    """The candidate comes up and does well; a lead promotes what waits for a person."""
+    world, row = walk.world, walk.row
+    if "detector-r2" in world.cluster.names("InferenceService"):
+        world.cluster.make_ready("detector-r2")
+    world.clock.move(6)
+    if row.phase != RolloutPhase.RUNNING:
+        return
+    weight = row.steps[row.step_index]["weight"]
+    send(world, "detector-r1", 9 * (100 - weight))
+    send(world, "detector-r2", 9 * weight)
+    if row.observed.get("is_promotable") and row.step_index == 0:
+        rollouts.promote(actor=world.lead, rollout_id=row.pk, evidence_hash=row.evidence_hash)
+
+
+def _bad(walk: Walk) -> None:
+    """As good, until the second step: there it fails, and nobody is at the desk."""
+    world, row = walk.world, walk.row
+    if row.step_index == 0:
+        _good(walk)
+        return
+    world.clock.move(6)
+    if row.phase == RolloutPhase.RUNNING:
+        send(world, "detector-r1", 450)
+        send(world, "detector-r2", 250, failure=200)
+
+
+@pytest.fixture
+def walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+        plan={"move_alias": "champion"},
+    )
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    applying.sweep()
+    return Walk(world, Deaths(monkeypatch))
+
+
+def _told(event: str) -> int:
+    return Notice.objects.filter(event=event).count()
+
+
+def _once(action: str) -> bool:
+    return AuditEvent.objects.filter(action=action).count() == 1
+
+
+def test_a_good_rollout_in_which_every_worker_died_once_ends_as_approved(
+    world: World, walk: Walk
+) -> None:
+    walk.to_the_end(_good)
+
+    assert walk.row.phase == RolloutPhase.COMPLETED
+    assert world.cluster.names("InferenceService") == ["detector-r2"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r2-predictor": 100}
+    assert ChangeRequest.objects.get(kind="canary").state == "done"
+    assert Alias.objects.get().version == world.version2
+    assert RolloutEvent.objects.filter(kind="alias").count() == 1
+    kinds = Counter(RolloutEvent.objects.values_list("kind", flat=True))
+    assert (kinds["promoting"], kinds["completed"], kinds["aborting"]) == (2, 1, 0)
+    promoted = AuditEvent.objects.filter(action="rollout.promoted").order_by("id")
+    assert [event.actor_name for event in promoted] == ["lead", "slipway"]
+    assert (_told("rollout.started"), _told("rollout.finished")) == (1, 1)
+    _assert_all_died(walk.deaths, but={"rollout_states.begin_abort"})
+
+
+def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
+    world: World, walk: Walk
+) -> None:
+    walk.to_the_end(_bad)
+
+    assert walk.row.phase == RolloutPhase.ABORTED
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+    assert ChangeRequest.objects.get(kind="canary").state == "failed"
+    assert not Alias.objects.exists()
+    assert _once("rollout.aborted")
+    assert (_told("rollout.aborted"), _told("rollout.finished")) == (1, 1)
+    places = {place for place, *_ in walk.deaths.died}
+    assert {"rollout_states.begin_abort", "desired.drop_candidate"} <= places
+
+
+def _assert_all_died(deaths: Deaths, *, but: set[str]) -> None:
+    """A point that nobody comes by any more would prove nothing."""
+    for side in ("before", "after"):
+        found = {name for name, its_side, *_ in deaths.died if its_side == side}
+        wanted = {f"{module.__name__.rsplit('.', 1)[-1]}.{name}" for module, name in POINTS}
+        assert wanted - found == but
