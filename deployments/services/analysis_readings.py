@@ -13,7 +13,6 @@ from deployments.domain.rollout_looks import RolloutPlan
 from deployments.models import Revision, Rollout
 from deployments.selectors import own_requests as own_rows
 from deployments.services import rollout_facts
-from fleet.domain.telemetry import FRESH
 from fleet.selectors import telemetry
 
 _JUST_AFTER: Final = timedelta(microseconds=1)
@@ -98,9 +97,6 @@ def _of_users(
     if seen.latest_at is None:
         return sums, owed
     begins_at = since if seen.begins_at is None else seen.begins_at
-    if begins_at >= since:
-        # No reading from before: a fresh pod's counts go back to its start.
-        begins_at = since - FRESH
     return own_requests.without(sums, owed + own_rows.count(revision, begins_at, seen.latest_at))
 
 

@@ -12,6 +12,7 @@ from django.db.models import Max, QuerySet, Sum
 from fleet.domain.metering import minute_of
 from fleet.domain.telemetry import (
     COUNTER_NAMES,
+    FRESH,
     LONGEST_GAP,
     Counters,
     Increase,
@@ -46,7 +47,7 @@ class RequestCounts:
     duration_us: int = 0
     queue_us: int = 0
     busy_ms: int = 0
-    # The oldest reading that anything is counted from; earlier than asked for by up to an interval.
+    # When counting begins: at an earlier reading than asked for, or at the start of a fresh pod.
     begins_at: datetime | None = None
 
 
@@ -234,7 +235,11 @@ def _increases_since(pod: PodReadings, since: datetime) -> list[Increase]:
 
 def _begins_at(pod: PodReadings, since: datetime) -> datetime:
     before = [reading.at for reading in pod.readings if reading.at < since]
-    return before[-1] if before else pod.readings[0].at
+    if before:
+        return before[-1]
+    first, ready_at = pod.readings[0].at, pod.ready_at
+    is_counted_in_full = ready_at is not None and ready_at <= first <= ready_at + FRESH
+    return ready_at if ready_at is not None and is_counted_in_full else first
 
 
 def _rate(seen: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
