@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
@@ -169,6 +171,16 @@ _PARTS: Final = {
     "llm": Llm,
     "components": Components,
 }
+
+
+def stored(data: Mapping[str, Any]) -> ServingSpec:
+    """As `from_json`, of what a row holds. A spec never changes, so each is read once."""
+    return _of_text(json.dumps(data))
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_text(text: str) -> ServingSpec:
+    return from_json(json.loads(text))
 
 
 def from_json(data: Mapping[str, Any]) -> ServingSpec:

@@ -107,7 +107,7 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
         version_label=revision.version.label,
         workload_name=f"{deployment.name}-r{revision.number}",
         spec=scales.scaled(
-            specs.from_json(revision.spec), number=revision.number, scale=deployment.scale
+            specs.stored(revision.spec), number=revision.number, scale=deployment.scale
         ),
         requested_weight=weight,
         observed_weight=seen.get("weight"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,11 @@ def usual_policy() -> ServingPolicy:
     )
 
 
+@functools.lru_cache(maxsize=256)
+def _filled(policy: ServingPolicy, usual: ServingPolicy) -> ServingPolicy:
+    return policy.over(usual)
+
+
 def policy_of(deployment: Deployment) -> ServingPolicy:
     return ServingPolicy.from_json(deployment.cluster.serving)
 
@@ -64,7 +70,7 @@ def place_for(
     """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
     read. What its policy leaves empty is as the portal's settings say.
     """
-    used = policy.over(usual_policy())
+    used = _filled(policy, usual_policy())
     return Place(
         team=team,
         namespace=team,
@@ -88,7 +94,7 @@ def place_for(
 def spec_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> ServingSpec:
     """With the replicas that were approved since the revision was made, or those of `scale`."""
     wanted = revision.deployment.scale if scale is None else scale
-    return scales.scaled(specs.from_json(revision.spec), number=revision.number, scale=wanted)
+    return scales.scaled(specs.stored(revision.spec), number=revision.number, scale=wanted)
 
 
 def spec_of_change(change: ChangeRequest) -> ServingSpec | None:
@@ -166,7 +172,7 @@ def _size_mib(version: ModelVersion) -> int:
 
 def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
     """The cluster's server image for the engine; empty where the cluster's own preset brings it."""
-    used = policy.over(usual_policy())
+    used = _filled(policy, usual_policy())
     if spec.engine in ONNX_ENGINES:
         return used.triton_image
     if spec.engine == TRITON_VLLM:
@@ -220,7 +226,7 @@ def backends_of(deployment: Deployment) -> list[routes.Backend]:
         (deployment.candidate_revision, weight, deployment.candidate_mirror),
     ]
     return [
-        routes.backend_for(revision.number, specs.from_json(revision.spec), share, mirror=mirror)
+        routes.backend_for(revision.number, specs.stored(revision.spec), share, mirror=mirror)
         for revision, share, mirror in wanted
         if revision is not None
     ]

@@ -72,4 +72,4 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
 
 
 def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, int]) -> ServingSpec:
-    return scales.scaled(specs.from_json(spec), number=number, scale=scale)
+    return scales.scaled(specs.stored(spec), number=number, scale=scale)

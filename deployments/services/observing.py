@@ -91,7 +91,7 @@ class Observation:
 
 
 def _service_of(deployment: Deployment, revision: Revision) -> str:
-    spec = specs.from_json(revision.spec)
+    spec = specs.stored(revision.spec)
     return routes.service_name(deployment.name, revision.number, spec)
 
 
