@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from deployments.domain import specs
@@ -11,7 +9,8 @@ from deployments.domain.manifests import revision, routes, team
 from deployments.domain.manifests.parts import DEPLOYMENT_ID_LABEL, Place
 from fleet.domain.cluster_errors import ObjectConflict, ObjectInvalid, ObjectNotFound
 from fleet.services import objects
-from tests.contract.conftest import served
+from tests.contract import schemas
+from tests.contract.conftest import named_cluster, served
 
 
 def _everything(place: Place, engine: str):
@@ -80,9 +79,9 @@ def _get(cluster_id: int, manifest):
 
 @pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
 def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engine: str) -> None:
-    is_real = "SLIPWAY_TEST_KUBECONFIG" in os.environ
-    if engine == specs.KSERVE_TRITON and not is_real and "SLIPWAY_CRD_DIR" not in os.environ:
-        pytest.skip("SLIPWAY_CRD_DIR is not set: the local cluster has no schema of custom kinds")
+    if engine == specs.KSERVE_TRITON and named_cluster() is None:
+        # The local cluster knows custom kinds by the same files.
+        schemas.require_custom()
     manifest = revision.own(place, served(engine))[0]
     wrong = {**manifest, "spec": {**manifest["spec"], "replicaz": 2}}
 
