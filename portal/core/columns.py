@@ -15,7 +15,7 @@ def write(rows: Sequence[models.Model], names: Sequence[str]) -> None:
     if not rows:
         return
     meta, quote = rows[0]._meta, connection.ops.quote_name
-    fields = [cast(models.Field[Any, Any], meta.get_field(name)) for name in names]
+    fields = [cast("models.Field[Any, Any]", meta.get_field(name)) for name in names]
     changes = ", ".join(f"{quote(str(field.column))} = %s" for field in fields)
     where = f"{quote(str(meta.pk.column))} = %s"
     values = [

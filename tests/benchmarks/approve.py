@@ -1,0 +1,150 @@
+"""How soon after a click on Approve the object is on the API server.
+
+The approval is made as the page makes it, with all its checks, the server's own dry-run included; one
+Celery worker, woken through the broker, does the rest. Timed from the click until a bare GET finds
+the InferenceService, one after another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.benchmarks.result import Result
+from tests.benchmarks.scene import Scene, scene
+
+if TYPE_CHECKING:
+    import httpx
+
+    from deployments.models import ChangeRequest, ModelVersion
+    from portal.accounts.models import Team, User
+
+COUNT = 40
+MOST_MS = 500
+_TEAM = "clicks"
+_BUCKET = "slipway-models"
+_CONTENT = b"model bytes"
+_ROOT = Path(__file__).parents[2]
+_QUEUES = "delivery,telemetry,artifacts"
+
+
+def main() -> Result:
+    print(__doc__)
+    with _object_store(), scene() as where, _worker(), where.api.client() as http:
+        asked = _ask(where)
+        first, *others = asked
+        # The worker connects to everything with the first.
+        _click(http, where.lead, first)
+        times = [_click(http, where.lead, change) for change in others]
+    p95 = statistics.quantiles(times, n=20)[-1] * 1000
+    print(
+        f"{len(times)} approvals: median {statistics.median(times) * 1000:.0f} ms, p95 {p95:.0f} ms"
+    )
+    return Result("approve", round(p95), MOST_MS, "ms at p95 from the click to the object")
+
+
+@contextlib.contextmanager
+def _object_store() -> Iterator[None]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    os.environ["SLIPWAY_S3_ENDPOINT_URL"] = f"http://{host}:{port}"
+    os.environ["SLIPWAY_S3_BUCKET"] = _BUCKET
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def _worker() -> Iterator[None]:
+    command = [sys.executable, "-m", "celery", "-A", "portal.celery", "worker", "--pool", "threads"]
+    process = subprocess.Popen(
+        [*command, "--concurrency", "8", "--queues", _QUEUES, "--loglevel", "WARNING"],
+        cwd=_ROOT,
+        env=dict(os.environ),
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _ask(where: Scene) -> list[ChangeRequest]:
+    """One request each for that many deployments, by somebody else than the lead."""
+    from deployments.domain.specs import ServingSpec
+    from deployments.services import changes
+    from deployments.services.preflight import DeployDraft
+    from portal.accounts.models import Role
+    from tests.factories import MembershipFactory, TeamFactory, UserFactory
+
+    team = TeamFactory(slug=_TEAM, quota_gpus=COUNT, monthly_budget_amount=Decimal(10**7))
+    member = UserFactory(username="member")
+    MembershipFactory(user=member, team=team, role=Role.MEMBER)
+    MembershipFactory(user=where.lead, team=team, role=Role.LEAD)
+    version = _lay_out(team, member)
+    spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
+    return [
+        changes.request_deploy(
+            actor=member, draft=DeployDraft(version.pk, where.cluster_id, f"click-{n:02}", spec)
+        )
+        for n in range(COUNT)
+    ]
+
+
+def _lay_out(team: Team, user: User) -> ModelVersion:
+    from deployments.domain import layout
+    from deployments.domain.states import VersionState
+    from deployments.gateways import artifacts
+    from deployments.models import Model, ModelVersion
+    from deployments.services import buckets
+    from portal.core import clock
+
+    at = clock.now()
+    buckets.ensure_bucket(origins=["http://127.0.0.1:8000"])
+    prefix = f"repositories/{team.slug}/detector/1/{'ab' * 6}/"
+    for key in (layout.model_file_key(prefix, "detector"), layout.config_key(prefix, "detector")):
+        artifacts.store().put(key, _CONTENT, content_type="application/octet-stream")
+    model = Model.objects.create(
+        team=team, name="detector", created_by=user, created_at=at, changed_at=at
+    )
+    return ModelVersion.objects.create(
+        model=model,
+        number=1,
+        state=VersionState.READY,
+        filename="detector.onnx",
+        declared_size_bytes=len(_CONTENT),
+        size_bytes=len(_CONTENT),
+        bucket=_BUCKET,
+        key="uploads/1",
+        s3_version_id="v1",
+        sha256="1" * 64,
+        repository_prefix=prefix,
+        created_by=user,
+        created_at=at,
+    )
+
+
+def _click(http: httpx.Client, lead: User, change: ChangeRequest) -> float:
+    """Seconds until the object is there."""
+    from deployments.services import changes
+
+    name = f"{change.deployment.name}-r1"
+    path = f"/apis/serving.kserve.io/v1beta1/namespaces/{_TEAM}/inferenceservices/{name}"
+    began = time.monotonic()
+    changes.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    while http.get(path).status_code != 200:
+        assert time.monotonic() - began < 60, f"{name} never came"
+        time.sleep(0.005)
+    return time.monotonic() - began
