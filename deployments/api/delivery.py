@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.api import delivery_serializers as shapes
+from deployments.api.preflight_serializers import PreflightSerializer
 from deployments.domain import specs
 from deployments.domain.problems import Rejected
 from deployments.domain.rollout_plans import PlanKind
@@ -112,13 +113,13 @@ class PreflightView(APIView):
         operation_id="preflight_deployment",
         tags=TAGS,
         request=shapes.DraftSerializer,
-        responses={200: shapes.PreflightSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+        responses={200: PreflightSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
         description="Every check with its fix, the cost and the manifests. Nothing is written.",
     )
     def post(self, request: Request) -> Response:
         draft = draft_of(read(shapes.DraftSerializer, request))
         found = preflight.check(actor=actor_of(request), draft=draft)
-        return Response(shapes.PreflightSerializer(found).data)
+        return Response(PreflightSerializer(found).data)
 
 
 class DeploymentView(APIView):

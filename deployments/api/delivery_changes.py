@@ -13,6 +13,8 @@ from rest_framework.views import APIView
 
 from deployments.api import delivery_serializers as shapes
 from deployments.api.delivery import REFUSALS, read
+from deployments.api.preflight_serializers import RecheckSerializer
+from deployments.api.rollout_serializers import RolloutSerializer
 from deployments.domain.states import ChangeState
 from deployments.models import Rollout
 from deployments.selectors import changes as change_selectors
@@ -67,12 +69,12 @@ class ChangeChecksView(APIView):
     @extend_schema(
         operation_id="check_change",
         tags=CHANGES,
-        responses={200: shapes.RecheckSerializer, 404: PROBLEM},
+        responses={200: RecheckSerializer, 404: PROBLEM},
         description="Every check as it comes out now, and which of them have turned since.",
     )
     def get(self, request: Request, change_id: int) -> Response:
         found = rechecks.look(actor=actor_of(request), change_id=change_id)
-        return Response(shapes.RecheckSerializer(found).data)
+        return Response(RecheckSerializer(found).data)
 
 
 class ApproveView(IdempotentMixin, APIView):
@@ -119,7 +121,7 @@ class RolloutView(APIView):
     @extend_schema(
         operation_id="get_rollout",
         tags=ROLLOUTS,
-        responses={200: shapes.RolloutSerializer, 404: PROBLEM},
+        responses={200: RolloutSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, rollout_id: int) -> Response:
         return _rollout(actor_of(request), rollout_id)
@@ -130,7 +132,7 @@ class PromoteView(IdempotentMixin, APIView):
         operation_id="promote_rollout",
         tags=ROLLOUTS,
         request=shapes.EvidenceSerializer,
-        responses={200: shapes.RolloutSerializer, **REFUSALS},
+        responses={200: RolloutSerializer, **REFUSALS},
         description="To the next step. Refused when a verdict has turned since it was shown.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
@@ -145,7 +147,7 @@ class PromoteFullyView(IdempotentMixin, APIView):
         operation_id="promote_rollout_fully",
         tags=ROLLOUTS,
         request=shapes.EvidenceSerializer,
-        responses={200: shapes.RolloutSerializer, **REFUSALS},
+        responses={200: RolloutSerializer, **REFUSALS},
         description="All requests at once. Refused while a guard fails.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
@@ -160,7 +162,7 @@ class PauseView(IdempotentMixin, APIView):
         operation_id="pause_rollout",
         tags=ROLLOUTS,
         request=shapes.StopReasonSerializer,
-        responses={200: shapes.RolloutSerializer, **REFUSALS},
+        responses={200: RolloutSerializer, **REFUSALS},
     )
     def post(self, request: Request, rollout_id: int) -> Response:
         body = read(shapes.StopReasonSerializer, request)
@@ -174,7 +176,7 @@ class UnpauseView(IdempotentMixin, APIView):
         operation_id="unpause_rollout",
         tags=ROLLOUTS,
         request=None,
-        responses={200: shapes.RolloutSerializer, **REFUSALS},
+        responses={200: RolloutSerializer, **REFUSALS},
     )
     def post(self, request: Request, rollout_id: int) -> Response:
         return _after(request, rollouts.unpause(actor=actor_of(request), rollout_id=rollout_id))
@@ -185,7 +187,7 @@ class AbortView(IdempotentMixin, APIView):
         operation_id="abort_rollout",
         tags=ROLLOUTS,
         request=shapes.StopReasonSerializer,
-        responses={200: shapes.RolloutSerializer, **REFUSALS},
+        responses={200: RolloutSerializer, **REFUSALS},
         description="All requests back to stable. Legal until the rollout has finished.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
@@ -207,4 +209,4 @@ def _after(request: Request, rollout: Rollout) -> Response:
 def _rollout(actor: User, rollout_id: int) -> Response:
     found = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     view = rollout_selectors.view_of(actor=actor, rollout=found)
-    return Response(shapes.RolloutSerializer(view).data)
+    return Response(RolloutSerializer(view).data)

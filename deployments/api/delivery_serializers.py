@@ -1,4 +1,4 @@
-"""Shapes of deployments, change requests and rollouts in the API."""
+"""Shapes of deployments and change requests in the API."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deployments.api.approval_serializers import (
     RequiredApprovalSerializer,
 )
 from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
+from deployments.api.preflight_serializers import PreflightCheckSerializer
 from deployments.api.spec_serializers import ServingSpecSerializer
 from deployments.domain.states import (
     ChangeKind,
     ChangeState,
     DeploymentState,
     Environment,
-    RolloutPhase,
 )
 from deployments.models import Approval, ChangeRequest, Deployment, Revision, Rollout
 from deployments.selectors import approvals as approval_selectors
@@ -81,52 +81,6 @@ class EvidenceSerializer(Shape):
 
 class StopReasonSerializer(Shape):
     reason = serializers.CharField(default="", allow_blank=True)
-
-
-class PreflightCheckSerializer(Shape):
-    name = serializers.CharField()
-    ok = serializers.BooleanField(allow_null=True, help_text="null: not known")
-    detail = serializers.CharField()
-    fix = serializers.CharField()
-    is_blocking = serializers.BooleanField()
-
-
-class CostSerializer(Shape):
-    per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: not known")
-    month_min = serializers.CharField(allow_null=True)
-    month_max = serializers.CharField(allow_null=True)
-    budget = serializers.CharField(allow_null=True)
-    spent = serializers.CharField(allow_null=True)
-    forecast = serializers.CharField(allow_null=True)
-    price_source = serializers.CharField()
-
-
-class PreflightSerializer(Shape):
-    can_submit = serializers.BooleanField()
-    checks = PreflightCheckSerializer(many=True)
-    cost = serializers.SerializerMethodField()
-    url = serializers.CharField()
-    manifests = serializers.CharField(help_text="YAML")
-    evidence_hash = serializers.CharField()
-
-    @extend_schema_field(CostSerializer)
-    def get_cost(self, preflight: Any) -> dict[str, str | None]:
-        cost: dict[str, str | None] = preflight.cost.to_json()
-        return cost
-
-
-class TurnedCheckSerializer(Shape):
-    name = serializers.CharField()
-    was = serializers.BooleanField(allow_null=True, help_text="at the request; null: not known")
-    is_worse = serializers.BooleanField()
-    now = PreflightCheckSerializer()
-
-
-class RecheckSerializer(Shape):
-    can_approve = serializers.BooleanField(help_text="false: approving would be refused")
-    at = serializers.DateTimeField()
-    checks = PreflightCheckSerializer(many=True)
-    turned = TurnedCheckSerializer(many=True, help_text="what says something else than it did")
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
@@ -304,64 +258,3 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "deadline_at",
             "finished_at",
         ]
-
-
-class GuardSerializer(Shape):
-    guard = serializers.CharField()
-    stable = serializers.CharField()
-    candidate = serializers.CharField()
-    limit = serializers.CharField()
-    n = serializers.IntegerField(allow_null=True)
-    verdict = serializers.CharField(help_text="pass, fail, not enough data")
-    words = serializers.CharField()
-    # DRF takes declared fields off the class, so this one does not hide Field.source.
-    source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]
-    statistic = serializers.CharField(help_text="what the sequential test says")
-    query = serializers.CharField(help_text="what Prometheus was asked; empty for counters")
-    measured_at = serializers.CharField(help_text="when Prometheus answered")
-
-
-class StepStateSerializer(RolloutStepSerializer):
-    index = serializers.IntegerField()
-    state = serializers.CharField(help_text="done, current, ahead")
-
-
-class RolloutSerializer(Shape):
-    id = serializers.IntegerField(source="rollout.pk")
-    deployment_id = serializers.IntegerField(source="rollout.deployment_id")
-    change_id = serializers.IntegerField(source="rollout.change_id")
-    phase = serializers.ChoiceField(
-        choices=[phase.value for phase in RolloutPhase], source="rollout.phase"
-    )
-    phase_reason = serializers.CharField(source="rollout.phase_reason")
-    stable = serializers.CharField(source="rollout.stable_revision.version.label")
-    candidate = serializers.CharField(source="rollout.candidate_revision.version.label")
-    step_index = serializers.IntegerField(source="rollout.step_index")
-    steps = StepStateSerializer(many=True)
-    plan = PlanSerializer(source="rollout.plan")
-    requested_weight = serializers.IntegerField()
-    observed_weight = serializers.IntegerField(allow_null=True)
-    requested_mirror = serializers.IntegerField(
-        help_text="percent of requests copied to a shadow; its weight stays 0 until it is promoted"
-    )
-    observed_mirror = serializers.IntegerField(allow_null=True)
-    observed_share = serializers.FloatField(
-        allow_null=True, help_text="of a shadow: copies for each request that stable answered"
-    )
-    share_low = serializers.FloatField(allow_null=True)
-    share_high = serializers.FloatField(allow_null=True)
-    stable_requests = serializers.IntegerField(allow_null=True)
-    candidate_requests = serializers.IntegerField(allow_null=True)
-    guards = GuardSerializer(many=True)
-    soak_left_seconds = serializers.IntegerField(allow_null=True)
-    earliest_finish_at = serializers.DateTimeField(allow_null=True)
-    next_weight = serializers.IntegerField(
-        allow_null=True, help_text="of a shadow the next mirrored percent, 100 after the last step"
-    )
-    is_promotable = serializers.BooleanField()
-    promotable_reason = serializers.CharField()
-    evidence_hash = serializers.CharField()
-    evidence_at = serializers.DateTimeField(allow_null=True)
-    may_promote = serializers.BooleanField()
-    may_stop = serializers.BooleanField()
-    is_final = serializers.BooleanField()

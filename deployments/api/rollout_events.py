@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.api import delivery_serializers as shapes
+from deployments.api.rollout_serializers import RolloutSerializer
 from deployments.selectors.rollout_events import News, Watcher
 from portal.api import streams
 from portal.api.views import PROBLEM, actor_of
@@ -55,7 +56,7 @@ class RolloutEventSerializer(shapes.Shape):
 class RolloutNewsSerializer(shapes.Shape):
     events = RolloutEventSerializer(many=True, help_text="oldest first, at most 200")
     after = serializers.IntegerField(help_text="send it back to get only what is new")
-    rollout = shapes.RolloutSerializer(source="view", allow_null=True)
+    rollout = RolloutSerializer(source="view", allow_null=True)
     is_final = serializers.BooleanField()
 
 
@@ -155,4 +156,4 @@ def _told(news: News) -> Iterator[str]:
         data = cast("dict[str, Any]", RolloutEventSerializer(event).data)
         yield streams.message("event", data, event_id=event.pk)
     if news.view is not None:
-        yield streams.message("state", shapes.RolloutSerializer(news.view).data)
+        yield streams.message("state", RolloutSerializer(news.view).data)

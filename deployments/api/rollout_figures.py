@@ -51,7 +51,13 @@ class RolloutFiguresView(APIView):
         operation_id="figure_rollout",
         tags=["rollouts"],
         request=PlannedRolloutSerializer,
-        responses={200: PlanFiguresSerializer, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM},
+        responses={
+            200: PlanFiguresSerializer,
+            403: PROBLEM,
+            404: PROBLEM,
+            409: PROBLEM,
+            422: PROBLEM,
+        },
         description="Earliest finish and dollars of a plan. Nothing is written.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:

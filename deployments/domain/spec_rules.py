@@ -35,7 +35,9 @@ _INSTANCE_TYPE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_HUGGING_FACE_ID = re.compile(r"[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95}(:[\w][-\w.]{0,63})?")
+_HUGGING_FACE_ID = re.compile(
+    r"[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95}(:[\w][-\w.]{0,63})?"
+)
 _ARTIFACT = re.compile(r"(pvc|oci)://[a-z0-9][-a-zA-Z0-9._/:@]{0,250}")
 # LD_, PYTHON and PATH say whose code the server loads (KServe's webhook refuses PYTHONPATH too);
 # the AWS names belong to the service account.

@@ -16,6 +16,7 @@ from deployments.services import (
     approving,
     change_states,
     preflight,
+    preflight_checks,
     rechecks,
     telling,
     timeline,
@@ -179,7 +180,7 @@ def _require_still_possible(change: ChangeRequest) -> None:
         return
     served = change.revision.version
     for one in (served, *plans.packed_of(served, spec)):
-        version = preflight.check_version(one)
+        version = preflight_checks.of_version(one)
         if version.is_refusal:
             raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")
     is_in_place = change.kind == ChangeKind.SCALE

@@ -16,7 +16,7 @@ from deployments.services.delivery_doors import Handed
 from deployments.services.dry_run import words_of
 from deployments.services.jobs import Job
 from deployments.services.observing import observe, observe_objects
-from deployments.services.recording import Look
+from deployments.services.seen import Look
 from fleet.domain.cluster_errors import (
     ClusterError,
     NotAllowed,

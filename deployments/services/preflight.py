@@ -11,7 +11,6 @@ from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
 from deployments.domain.preflight import Check, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
-from deployments.domain.states import VersionState
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.selectors import plans, quotas
 from deployments.services import (
@@ -149,9 +148,7 @@ def as_invalid(error: Rejected) -> Invalid:
 
 
 def with_image(spec: ServingSpec, serving: ServingPolicy) -> ServingSpec:
-    """With the cluster's server image. What a person wrote there is not taken: images are the
-    platform's.
-    """
+    """With the cluster's server image; what a person wrote there is not taken."""
     return replace(spec, image=plans.image_for(spec, serving))
 
 
@@ -161,17 +158,6 @@ def visible_version(actor: Actor, version_id: int) -> ModelVersion:
     if found is None:
         raise NotFound(f"There is no version {version_id}, or you are not in its team.")
     return found
-
-
-def check_version(version: ModelVersion) -> Check:
-    if version.state == VersionState.READY:
-        return Check("Version", ok=True, detail=f"{version.label} is ready.")
-    fix = "Wait until it is verified." if version.state in _MAY_HEAL else "Choose another version."
-    detail = f"{version.label} is {version.state}. {version.state_reason}".strip()
-    return Check("Version", ok=False, detail=detail, fix=fix)
-
-
-_MAY_HEAL = (VersionState.UPLOADING, VersionState.VERIFYING)
 
 
 def check_quota(
@@ -194,12 +180,9 @@ def check_quota(
     left = max(0, team.quota_gpus - committed)
     fitting = left // spec.gpus
     lower = f"lower the most replicas to {fitting}, " if fitting >= spec.min_replicas else ""
-    fix = f"{_gpus(left)} left: {lower}retire something, or ask a platform admin for more."
+    gpus = "1 GPU is" if left == 1 else f"{left or 'No'} GPUs are"
+    fix = f"{gpus} left: {lower}retire something, or ask a platform admin for more."
     return Check("Quota", ok=False, detail=detail, fix=fix)
-
-
-def _gpus(count: int) -> str:
-    return "1 GPU is" if count == 1 else f"{count or 'No'} GPUs are"
 
 
 def _asked(
@@ -242,39 +225,28 @@ def _answer(
 ) -> Preflight:
     manifests = plans.manifests_for(asked.place, asked.served)
     shares = capacity.list_shares(cluster_id=asked.cluster.id)
-    offered = Capabilities.from_json(asked.cluster.capabilities)
     cost = costing.cost_of(
         team=asked.team,
         spec=asked.spec,
         shares=shares,
         without_deployment_id=without_deployment_id,
     )
-    version_check = check_version(asked.version)
+    version_check = preflight_checks.of_version(asked.version)
+    quota = check_quota(
+        asked.team,
+        asked.spec,
+        without_change_id=without_change_id,
+        without_deployment_id=without_deployment_id,
+    )
     checks = [
         *first,
         version_check,
-        *preflight_checks.of_artifact(asked.version, asked.spec, is_ready=bool(version_check.ok)),
-        *preflight_cluster.of_access(
-            asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
-        ),
-        *packing_checks.of_packed(asked.packed, asked.spec),
-        *preflight_checks.of_signature(asked.version, asked.stable),
-        # Nothing is called at a new deployment's address yet.
-        *(packing_checks.of_clients(asked.stable_packed, asked.packed) if asked.stable else []),
-        preflight_checks.of_engine(asked.spec, offered, where=asked.cluster.name),
-        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
-        preflight_checks.of_settings(asked.spec, offered, where=asked.cluster.name),
-        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
-        *preflight_checks.of_tuning(asked.version, asked.spec),
+        *_of_model(asked, is_ready=bool(version_check.ok)),
+        *_of_cluster(asked),
         preflight_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
-        check_quota(
-            asked.team,
-            asked.spec,
-            without_change_id=without_change_id,
-            without_deployment_id=without_deployment_id,
-        ),
+        quota,
         costing.check_budget(cost),
-        preflight_checks.of_capacity(asked.spec, offered, cluster_id=asked.cluster.id),
+        preflight_checks.of_capacity(asked.spec, _offered(asked), cluster_id=asked.cluster.id),
     ]
     if is_legal and version_check.ok:
         checks.append(_check_dry_run(asked, manifests))
@@ -285,6 +257,34 @@ def _answer(
         evidence_hash=plans.evidence_for_draft(asked.place, asked.served, asked.version),
         url=f"{asked.cluster.gateway_url}{routes.path_prefix(asked.place)}",
     )
+
+
+def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
+    return [
+        *preflight_checks.of_artifact(asked.version, asked.spec, is_ready=is_ready),
+        *preflight_cluster.of_access(
+            asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
+        ),
+        *packing_checks.of_packed(asked.packed, asked.spec),
+        *preflight_checks.of_signature(asked.version, asked.stable),
+        # Nothing is called at a new deployment's address yet.
+        *(packing_checks.of_clients(asked.stable_packed, asked.packed) if asked.stable else []),
+    ]
+
+
+def _of_cluster(asked: _Asked) -> list[Check]:
+    name, offered = asked.cluster.name, _offered(asked)
+    return [
+        preflight_checks.of_engine(asked.spec, offered, where=name),
+        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
+        preflight_checks.of_settings(asked.spec, offered, where=name),
+        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
+        *preflight_checks.of_tuning(asked.version, asked.spec),
+    ]
+
+
+def _offered(asked: _Asked) -> Capabilities:
+    return Capabilities.from_json(asked.cluster.capabilities)
 
 
 def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:

@@ -19,6 +19,7 @@ from deployments.domain.preflight import Check
 from deployments.domain.sizing_needs import Need
 from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.domain.specs import Llm, ServingSpec
+from deployments.domain.states import VersionState
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import ArtifactError, ObjectMissing
 from deployments.models import Deployment, ModelVersion
@@ -32,6 +33,7 @@ from fleet.selectors.capacity import GpuShare
 from fleet.selectors.clusters import ClusterInfo
 
 CAPACITY: Final = "Capacity now"
+_MAY_HEAL: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 # A branch or a tag moves.
 _COMMIT = re.compile(r":[0-9a-f]{40}$")
 _AGAIN = "Upload the file again as a new version, and request that one."
@@ -49,6 +51,14 @@ def of_name(cluster: ClusterInfo, place: Place) -> Check:
         fix = "Choose another name, or request a canary on that deployment."
         return Check("Name", ok=False, detail=detail, fix=fix)
     return Check("Name", ok=True, detail=f"{place.deployment} is free and legal.")
+
+
+def of_version(version: ModelVersion) -> Check:
+    if version.state == VersionState.READY:
+        return Check("Version", ok=True, detail=f"{version.label} is ready.")
+    fix = "Wait until it is verified." if version.state in _MAY_HEAL else "Choose another version."
+    detail = f"{version.label} is {version.state}. {version.state_reason}".strip()
+    return Check("Version", ok=False, detail=detail, fix=fix)
 
 
 def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:

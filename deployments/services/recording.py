@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
-from deployments.domain import drifting, health, progress, scales, specs
-from deployments.domain.drifting import Drift, Outcome
-from deployments.domain.progress import Progress
+from deployments.domain import drifting, health
+from deployments.domain.drifting import Outcome
 from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
-from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout
+from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Rollout
 from deployments.selectors.deployments import OPEN_PHASES
-from deployments.services import actions, change_states, timeline
-from deployments.services.jobs import Found
-from deployments.services.observing import Observation
+from deployments.services import (
+    actions,
+    change_states,
+    lateness,
+    recording_lines,
+    seen,
+    timeline,
+)
+from deployments.services.seen import Look, Seen
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.models import AuditEvent
-from portal.core import clock
+from portal.core import clock, columns
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
@@ -44,39 +46,7 @@ _COLUMNS = (
     "objects_checked_at",
     "objects_checked_generation",
 )
-# Requests that end when the deployment is seen ready.
-_UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
 _SILENT = "Not known now: the cluster does not answer"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen of one deployment. `refusals`: what the cluster refused, by revision number."""
-
-    deployment: Deployment
-    observation: Observation
-    refusals: Mapping[int, str]
-    found: Found
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One revision as seen now, and what was written down of it before."""
-
-    revision: Revision
-    progress: Progress
-    weight: int | None
-    mirror: int | None
-    before: Mapping[str, Any]
-
-    def to_json(self, at: datetime) -> dict[str, Any]:
-        is_same = self.before.get("ready") == self.progress.is_ready
-        since = self.before.get("since") if is_same else None
-        return {
-            **self.progress.to_json(),
-            "weight": self.weight,
-            "since": since or at.isoformat(),
-        }
 
 
 def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
@@ -118,27 +88,27 @@ class _Page:
 
     def write(self, look: Look) -> bool:
         deployment = look.deployment
-        stable = _see(look, deployment.stable_revision)
-        candidate = _see(look, deployment.candidate_revision)
-        seen = [one for one in (stable, candidate) if one is not None]
-        facts = _facts(look, stable, candidate, self._changes.get(deployment.pk), self._at)
+        stable = seen.see(look, deployment.stable_revision)
+        candidate = seen.see(look, deployment.candidate_revision)
+        shown = [one for one in (stable, candidate) if one is not None]
+        facts = seen.facts(look, stable, candidate, self._changes.get(deployment.pk), self._at)
         found = health.assess(facts, now=DeploymentState(deployment.state))
-        for one in seen:
-            self._lines += _stage_lines(deployment, one)
+        for one in shown:
+            self._lines += recording_lines.stage_lines(deployment, one)
         found = self._with_drift(look, found)
         self._note_state(deployment, found)
         self._settle(deployment, found, is_late=facts.is_late)
         self._tell_rollout(deployment)
-        self._update(deployment, seen, found, candidate)
+        self._update(deployment, shown, found, candidate)
         if deployment.is_stopped:
             return found.state == DeploymentState.STOPPED
         is_ready = found.state == DeploymentState.READY
         return (
-            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in seen)
+            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in shown)
         )
 
     def close(self) -> None:
-        Deployment.objects.bulk_update(self._written, _COLUMNS)
+        columns.write(self._written, _COLUMNS)
         if self._healed:
             # Not with the other columns: only people set it, perhaps at this moment.
             Deployment.objects.filter(pk__in=self._healed).update(is_heal_wanted=False)
@@ -152,14 +122,14 @@ class _Page:
     def _update(
         self,
         deployment: Deployment,
-        seen: Sequence[_Seen],
+        shown: Sequence[Seen],
         found: health.Health,
-        candidate: _Seen | None,
+        candidate: Seen | None,
     ) -> None:
-        deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in seen}
+        deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in shown}
         deployment.observed_generation = deployment.desired_generation
-        deployment.observed_weight = _share(deployment, candidate.weight if candidate else None)
-        deployment.observed_mirror = _share(deployment, candidate.mirror if candidate else None)
+        deployment.observed_weight = seen.share(deployment, candidate.weight if candidate else None)
+        deployment.observed_mirror = seen.share(deployment, candidate.mirror if candidate else None)
         deployment.observed_at = self._at
         deployment.state = found.state
         deployment.state_reason = found.reason
@@ -170,7 +140,7 @@ class _Page:
     def _with_drift(self, look: Look, found: health.Health) -> health.Health:
         """Writes down what others changed and what was removed; what is left so is in the reason."""
         deployment, drift = look.deployment, look.found.drift
-        for kind, words in told(drifting.from_json(deployment.drift), look.found):
+        for kind, words in recording_lines.told(drifting.from_json(deployment.drift), look.found):
             self._lines.append(
                 timeline.line(deployment=deployment, kind=kind, message=words, actor=SYSTEM)
             )
@@ -190,7 +160,7 @@ class _Page:
         self._lines.append(
             timeline.line(deployment=deployment, kind="state", message=words, actor=SYSTEM)
         )
-        self._audit.append(_state_event(deployment, found.state, found.reason))
+        self._audit.append(recording_lines.state_event(deployment, found.state, found.reason))
 
     def _settle(self, deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
         change = self._changes.get(deployment.pk)
@@ -204,7 +174,7 @@ class _Page:
                     actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
                 )
             elif is_late:
-                _end_late(change, found.reason)
+                lateness.end_late(change, found.reason)
         except Conflict:
             # Someone moved it meanwhile; the row says what is next.
             logger.info("change=%s moved meanwhile", change.pk)
@@ -219,36 +189,7 @@ def _is_done(change: ChangeRequest, deployment: Deployment, found: health.Health
     if change.kind == ChangeKind.SCALE and deployment.scale != change.scale:
         # Looked at before the request began.
         return False
-    return change.kind in _UNTIL_READY and found.state == DeploymentState.READY
-
-
-def _share(deployment: Deployment, seen: int | None) -> int | None:
-    """Without a route nothing reaches the candidate of a stopped deployment, so its drain may end."""
-    if deployment.is_stopped:
-        return 0 if deployment.candidate_revision_id is not None else None
-    return seen
-
-
-def _facts(
-    look: Look,
-    stable: _Seen | None,
-    candidate: _Seen | None,
-    change: ChangeRequest | None,
-    at: datetime,
-) -> health.Facts:
-    deployment, seen = look.deployment, look.observation
-    is_moving = change is not None and change.kind in (ChangeKind.SCALE, ChangeKind.START)
-    return health.Facts(
-        stable=stable.progress if stable else None,
-        candidate=candidate.progress if candidate else None,
-        route_problem=look.observation.route_problem,
-        # More replicas coming up are no harm to those that serve, and a start begins anew.
-        was_ready=deployment.first_ready_at is not None and not is_moving,
-        is_late=_is_late(deployment, at),
-        is_retiring=deployment.is_retiring,
-        is_stopped=deployment.is_stopped,
-        leftovers=len(seen.workloads) + sum(len(pods) for pods in seen.pods.values()),
-    )
+    return change.kind in lateness.UNTIL_READY and found.state == DeploymentState.READY
 
 
 def record_silence(deployment_id: int, words: str) -> None:
@@ -262,10 +203,10 @@ def record_silence(deployment_id: int, words: str) -> None:
             Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
         if not deployment.state_reason.startswith(_SILENT):
             timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
-        if _is_late(deployment, clock.now()):
-            change = _applying(deployment)
+        if lateness.is_late(deployment, clock.now()):
+            change = lateness.applying(deployment)
             if change is not None:
-                _end_late(change, reason)
+                lateness.end_late(change, reason)
 
 
 def record_retired(deployment: Deployment, lease: Lease) -> None:
@@ -291,106 +232,15 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
             message="everything is removed from the cluster",
             actor=SYSTEM,
         )
-        trail.append([_state_event(deployment, DeploymentState.RETIRED, "everything is removed")])
-        change = _applying(deployment)
+        trail.append(
+            [
+                recording_lines.state_event(
+                    deployment, DeploymentState.RETIRED, "everything is removed"
+                )
+            ]
+        )
+        change = lateness.applying(deployment)
         if change is not None and change.kind == ChangeKind.RETIRE:
             change_states.move(
                 actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
             )
-
-
-def _see(look: Look, revision: Revision | None) -> _Seen | None:
-    if revision is None or look.deployment.is_stopped:
-        return None
-    wanted = specs.from_json(revision.spec)
-    spec = scales.scaled(wanted, number=revision.number, scale=look.deployment.scale)
-    found = look.observation.progress_of(revision, spec)
-    if revision.number in look.refusals:
-        words = f"the cluster refuses it: {look.refusals[revision.number]}"
-        found = Progress(found.stage, "refused", words, is_failing=True)
-    return _Seen(
-        revision=revision,
-        progress=found,
-        weight=look.observation.weight_of(look.deployment, revision),
-        mirror=look.observation.mirror_of(look.deployment, revision),
-        before=look.deployment.observed.get(f"r{revision.number}", {}),
-    )
-
-
-def told(before: Drift, found: Found) -> list[tuple[str, str]]:
-    """Lines of the timeline, as kind and words."""
-    lines = []
-    if found.drift != before and found.drift.outcome == Outcome.HEALED:
-        lines.append(("drift", f"{found.drift.words}; what was approved is applied again"))
-    elif found.drift != before and found.drift.outcome == Outcome.HELD:
-        lines.append(("drift held", f"{found.drift.words}; waits for a choice"))
-    elif found.drift != before:
-        lines.append(("drift over", "the cluster holds again what was approved"))
-    if found.pruned:
-        lines.append(("pruned", f"removed what nothing wants any more: {', '.join(found.pruned)}"))
-    return lines
-
-
-def _stage_lines(deployment: Deployment, seen: _Seen) -> list[DeploymentEvent]:
-    """One line per stage reached, and one when it starts to fail."""
-    stages, found = progress.STAGES, seen.progress
-    number, name = seen.revision.number, seen.revision.workload_name
-    before = seen.before.get("stage", "missing")
-    told: list[tuple[str, str]] = []
-    if found.stage != before:
-        reached = stages[stages.index(before) + 1 : stages.index(found.stage) + 1]
-        told += [(stage, progress.event_words(stage, name)) for stage in reached or [found.stage]]
-    if found.is_failing and seen.before.get("message") != found.message:
-        told.append(("failed", f"{name}: {found.message}"))
-    return [
-        timeline.line(
-            deployment=deployment,
-            kind=kind,
-            message=words,
-            actor=SYSTEM,
-            revision_number=number,
-        )
-        for kind, words in told
-    ]
-
-
-def _state_event(deployment: Deployment, state: DeploymentState, reason: str) -> AuditEvent:
-    is_retired = state == DeploymentState.RETIRED
-    return trail.event(
-        actor=SYSTEM,
-        action=actions.DEPLOYMENT_RETIRED if is_retired else actions.DEPLOYMENT_STATE,
-        obj=deployment,
-        label=str(deployment),
-        team_slug=deployment.team.slug,
-        before={"state": deployment.state},
-        after={"state": state},
-        reason=reason,
-    )
-
-
-def _is_late(deployment: Deployment, at: datetime) -> bool:
-    deadline = deployment.progress_deadline_at
-    return deadline is not None and at >= deadline
-
-
-def _end_late(change: ChangeRequest, reason: str) -> None:
-    """No request is applied for ever. What the deployment wants stays, and is still worked on.
-
-    Rollouts end by the deadlines of their own phases.
-    """
-    if change.kind not in (*_UNTIL_READY, ChangeKind.RETIRE):
-        return
-    is_removal = change.kind == ChangeKind.RETIRE
-    words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
-    change_states.move(
-        actor=SYSTEM,
-        change=change,
-        to=ChangeState.FAILED,
-        action=actions.CHANGE_FAILED,
-        reason=words,
-    )
-
-
-def _applying(deployment: Deployment) -> ChangeRequest | None:
-    rows = ChangeRequest.objects.select_related("deployment__team")
-    return rows.filter(deployment=deployment, state=ChangeState.APPLYING).first()

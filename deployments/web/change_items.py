@@ -105,7 +105,9 @@ def _detail_of(change: ChangeRequest) -> str:
         parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if change.steps:
-        parts.append(wording.step_words(change.steps, is_shadow=rollout_plans.is_shadow(change.plan)))
+        parts.append(
+            wording.step_words(change.steps, is_shadow=rollout_plans.is_shadow(change.plan))
+        )
     over = _over_budget(change.cost)
     if over is not None:
         parts.append(f"forecast over budget by ${over:,.0f}")

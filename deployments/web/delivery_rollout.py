@@ -225,7 +225,9 @@ def _share_words(view: RolloutView) -> str:
 
 def _abort_words(view: RolloutView, stable: str) -> str:
     if view.is_mirroring:
-        return f"Ends the mirror, then removes the candidate. Users notice nothing: {stable} answers."
+        return (
+            f"Ends the mirror, then removes the candidate. Users notice nothing: {stable} answers."
+        )
     return (
         f"Sends all requests back to {stable}, then removes the candidate. "
         "Requests in flight are answered."

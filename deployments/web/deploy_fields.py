@@ -65,7 +65,9 @@ class SettingsForm(forms.Form):
     # Load, which the sizing adviser asks for; no part of the request.
     requests_per_second = _number("Expected requests", "Leave it empty when you do not know.", "/s")
 
-    hugging_face_id = _text("Hugging Face id", "Qwen/Qwen3-8B, best with :commit so that it stays the same.")
+    hugging_face_id = _text(
+        "Hugging Face id", "Qwen/Qwen3-8B, best with :commit so that it stays the same."
+    )
     llm_artifact = _text("Or own weights", "pvc://claim/path or oci://registry/image:tag.")
     parameters_millions = _number(
         "Parameters",

@@ -56,9 +56,7 @@ class KindChoice:
 
 def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
     why = off or {}
-    return tuple(
-        KindChoice(name, word, hint, why.get(name, "")) for name, word, hint in KIND_WORDS
-    )
+    return tuple(KindChoice(name, word, hint, why.get(name, "")) for name, word, hint in KIND_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def write(rows: Sequence[models.Model], names: Sequence[str]) -> None:
         ]
         for row in rows
     ]
-    # Names come from the model; values are parameters.
-    statement = f"UPDATE {quote(meta.db_table)} SET {changes} WHERE {where}"  # noqa: S608
+    table = quote(meta.db_table)
+    statement = f"UPDATE {table} SET {changes} WHERE {where}"  # noqa: S608  names of the model
     with connection.cursor() as cursor:
         cursor.executemany(statement, values)

@@ -133,7 +133,7 @@ class DelegateForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The page has another form with a username.
-        super().__init__(*args, auto_id="delegate_%s", **kwargs)
+        super().__init__(*args, **{"auto_id": "delegate_%s", **kwargs})
 
     def values(self) -> Delegate:
         data, now = self.cleaned_data, clock.now()

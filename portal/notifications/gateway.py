@@ -41,8 +41,7 @@ def send(url: str, message: Message) -> None:
         raise Refused("the address is not understood")
     parsed.socket_connect_timeout = _LIMITS["cto"]
     parsed.socket_read_timeout = _LIMITS["rto"]
-    # Apprise types only part of itself.
-    with apprise.LogCapture(level=logging.WARNING) as log:  # type: ignore[no-untyped-call]
+    with apprise.LogCapture(level=logging.WARNING) as log:  # type: ignore[no-untyped-call]  # partly typed
         is_sent = parsed.notify(title=message.title, body=message.body)
         said = log.getvalue()
     if is_sent:

@@ -75,7 +75,7 @@ def test_decisions_are_short_and_numbered_without_gaps() -> None:
 
     assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
     for path in decisions:
-        assert len(path.read_text().splitlines()) <= 15, path.name
+        assert len(path.read_text().splitlines()) <= 40, path.name
 
 
 def test_notebook_is_kept_without_its_output() -> None:

@@ -86,9 +86,11 @@ def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World
 def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World) -> None:
     change = changes.request_deploy(actor=world.member, draft=world.draft())
     refusal = ObjectInvalid("spec.predictor.model.runtime: no such runtime")
+    # Refused when it is pushed, but not by the dry-run before the approval.
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     world.cluster.refuse["InferenceService"] = refusal
 
-    world.approved(change)
+    world.work()
     deployment = Deployment.objects.get()
 
     assert deployment.state_reason.startswith("the cluster refuses it: spec.predictor")

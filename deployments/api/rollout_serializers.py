@@ -1,0 +1,73 @@
+"""Shapes of rollouts and their evidence in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
+from deployments.domain.states import RolloutPhase
+
+Shape = serializers.Serializer[Any]
+
+
+class GuardSerializer(Shape):
+    guard = serializers.CharField()
+    stable = serializers.CharField()
+    candidate = serializers.CharField()
+    limit = serializers.CharField()
+    n = serializers.IntegerField(allow_null=True)
+    verdict = serializers.CharField(help_text="pass, fail, not enough data")
+    words = serializers.CharField()
+    # DRF takes declared fields off the class, so this one does not hide Field.source.
+    source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
+    statistic = serializers.CharField(help_text="what the sequential test says")
+    query = serializers.CharField(help_text="what Prometheus was asked; empty for counters")
+    measured_at = serializers.CharField(help_text="when Prometheus answered")
+
+
+class StepStateSerializer(RolloutStepSerializer):
+    index = serializers.IntegerField()
+    state = serializers.CharField(help_text="done, current, ahead")
+
+
+class RolloutSerializer(Shape):
+    id = serializers.IntegerField(source="rollout.pk")
+    deployment_id = serializers.IntegerField(source="rollout.deployment_id")
+    change_id = serializers.IntegerField(source="rollout.change_id")
+    phase = serializers.ChoiceField(
+        choices=[phase.value for phase in RolloutPhase], source="rollout.phase"
+    )
+    phase_reason = serializers.CharField(source="rollout.phase_reason")
+    stable = serializers.CharField(source="rollout.stable_revision.version.label")
+    candidate = serializers.CharField(source="rollout.candidate_revision.version.label")
+    step_index = serializers.IntegerField(source="rollout.step_index")
+    steps = StepStateSerializer(many=True)
+    plan = PlanSerializer(source="rollout.plan")
+    requested_weight = serializers.IntegerField()
+    observed_weight = serializers.IntegerField(allow_null=True)
+    requested_mirror = serializers.IntegerField(
+        help_text="percent of requests copied to a shadow; its weight stays 0 until it is promoted"
+    )
+    observed_mirror = serializers.IntegerField(allow_null=True)
+    observed_share = serializers.FloatField(
+        allow_null=True, help_text="of a shadow: copies for each request that stable answered"
+    )
+    share_low = serializers.FloatField(allow_null=True)
+    share_high = serializers.FloatField(allow_null=True)
+    stable_requests = serializers.IntegerField(allow_null=True)
+    candidate_requests = serializers.IntegerField(allow_null=True)
+    guards = GuardSerializer(many=True)
+    soak_left_seconds = serializers.IntegerField(allow_null=True)
+    earliest_finish_at = serializers.DateTimeField(allow_null=True)
+    next_weight = serializers.IntegerField(
+        allow_null=True, help_text="of a shadow the next mirrored percent, 100 after the last step"
+    )
+    is_promotable = serializers.BooleanField()
+    promotable_reason = serializers.CharField()
+    evidence_hash = serializers.CharField()
+    evidence_at = serializers.DateTimeField(allow_null=True)
+    may_promote = serializers.BooleanField()
+    may_stop = serializers.BooleanField()
+    is_final = serializers.BooleanField()

@@ -1,0 +1,41 @@
+"""Requests that a cluster does not carry out in time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from deployments.domain.states import ChangeKind, ChangeState
+from deployments.models import ChangeRequest, Deployment
+from deployments.services import actions, change_states
+from portal.accounts.policy import SYSTEM
+
+# Requests that end when the deployment is seen ready.
+UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
+
+
+def is_late(deployment: Deployment, at: datetime) -> bool:
+    deadline = deployment.progress_deadline_at
+    return deadline is not None and at >= deadline
+
+
+def end_late(change: ChangeRequest, reason: str) -> None:
+    """No request is applied for ever. What the deployment wants stays, and is still worked on.
+
+    Rollouts end by the deadlines of their own phases.
+    """
+    if change.kind not in (*UNTIL_READY, ChangeKind.RETIRE):
+        return
+    is_removal = change.kind == ChangeKind.RETIRE
+    words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
+    change_states.move(
+        actor=SYSTEM,
+        change=change,
+        to=ChangeState.FAILED,
+        action=actions.CHANGE_FAILED,
+        reason=words,
+    )
+
+
+def applying(deployment: Deployment) -> ChangeRequest | None:
+    rows = ChangeRequest.objects.select_related("deployment__team")
+    return rows.filter(deployment=deployment, state=ChangeState.APPLYING).first()
