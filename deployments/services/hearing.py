@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from deployments.domain.manifests.parts import DEPLOYMENT_ID_LABEL
 from deployments.domain.states import RolloutPhase
 from deployments.models import Deployment, Rollout
 from portal.core import clock, leases
 from portal.core.wakeups import wake
 
+# More are looked at together by one sweep.
+_FEW = 20
 
-def on_change(cluster_id: int, labels: Mapping[str, str]) -> None:
-    """A hint: labels can be written by anyone, so only a live deployment of that cluster counts."""
-    label = labels.get(DEPLOYMENT_ID_LABEL, "")
-    if not label.isdecimal() or len(label) > 18:
+
+def on_change(cluster_id: int, labels: Collection[str]) -> None:
+    """Hints: labels can be written by anyone, so only live deployments of that cluster count."""
+    named = {int(label) for label in labels if label.isdecimal() and len(label) <= 18}
+    rows = Deployment.objects.filter(pk__in=named, cluster_id=cluster_id, is_retired=False)
+    found = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
+    if not found:
         return
-    rows = Deployment.objects.filter(pk=int(label), cluster_id=cluster_id, is_retired=False)
-    if rows.exclude(stable_revision=None).update(next_check_at=clock.now()):
-        wake("deployments.reconcile_deployment", int(label))
+    Deployment.objects.filter(pk__in=found).update(next_check_at=clock.now())
+    if len(found) > _FEW:
+        wake("deployments.sweep_deployments")
+        return
+    for pk in found:
+        wake("deployments.reconcile_deployment", pk)
 
 
 def on_readings(cluster_ids: Collection[int]) -> None:

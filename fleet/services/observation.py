@@ -6,7 +6,7 @@ and what is gone stays gone. One transaction per call, one writer per cluster at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -51,7 +51,7 @@ def record(*, cluster_id: int, seen: Seen, at: datetime) -> None:
         changed |= pod_rows.end(cluster, {pod.uid: pod.ended_at or at for pod in gone_pods})
         leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
         leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
-    _tell(cluster_id, pod_rows.labels_of(changed))
+    observers.notify(cluster_id, pod_rows.labels_of(changed))
 
 
 def replace_all(
@@ -81,15 +81,8 @@ def replace_all(
             Cluster.objects.filter(pk=cluster_id).update(
                 last_seen_at=max(at, unseen_since), is_reachable=True, last_error=""
             )
-    _tell(cluster_id, pod_rows.labels_of(changed))
+    observers.notify(cluster_id, pod_rows.labels_of(changed))
 
 
 def _lock(cluster_id: int) -> Cluster:
     return Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
-
-
-def _tell(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:
-    """Once per deployment, however many of its pods changed."""
-    by_deployment = {labels.get(observers.DEPLOYMENT_LABEL, ""): labels for labels in changed}
-    for labels in by_deployment.values():
-        observers.notify(cluster_id, labels)

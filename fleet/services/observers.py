@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from django.db import DatabaseError
 
 logger = logging.getLogger(__name__)
 
 DEPLOYMENT_LABEL = "slipway.dev/deployment-id"
-Observer = Callable[[int, Mapping[str, str]], None]
+Observer = Callable[[int, Collection[str]], None]
 Reader = Callable[[Collection[int]], None]
 
 _observers: list[Observer] = []
@@ -18,22 +18,26 @@ _readers: list[Reader] = []
 
 
 def register(callback: Observer) -> None:
-    """`callback(cluster_id, labels)` runs for every changed object of a deployment, in the watcher
-    or the worker that saw it; it must be quick. Registering twice is harmless.
+    """`callback(cluster_id, deployments)` runs with the labels of those of which something changed,
+    in the watcher or the worker that saw it; it must be quick. Registering twice is harmless.
     """
     if callback not in _observers:
         _observers.append(callback)
 
 
-def notify(cluster_id: int, labels: Mapping[str, str]) -> None:
-    if DEPLOYMENT_LABEL not in labels:
+def notify(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:
+    """`changed` are the labels of objects. All at once: a listing has thousands, and the watcher
+    writes nothing meanwhile.
+    """
+    deployments = {labels[DEPLOYMENT_LABEL] for labels in changed if DEPLOYMENT_LABEL in labels}
+    if not deployments:
         return
     for observer in _observers:
         try:
-            observer(cluster_id, labels)
+            observer(cluster_id, deployments)
         except DatabaseError as error:
             # The sweep of the observer's owner finds the change without the hint.
-            logger.warning("an observer failed for %s: %s", labels[DEPLOYMENT_LABEL], error)
+            logger.warning("an observer failed for %s deployments: %s", len(deployments), error)
 
 
 def register_reader(callback: Reader) -> None:

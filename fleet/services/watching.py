@@ -10,7 +10,7 @@ import logging
 import queue
 import random
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -210,12 +210,9 @@ class ClusterWatch:
         self._hint(c.event.object for c in last.values() if c.kind not in _ESSENTIAL)
 
     def _hint(self, objects: Iterable[Manifest]) -> None:
-        by_deployment: dict[str, Mapping[str, str]] = {}
-        for item in objects:
-            labels = item["metadata"].get("labels") or {}
-            by_deployment[labels.get(observers.DEPLOYMENT_LABEL, "")] = labels
-        for labels in by_deployment.values():
-            observers.notify(self.cluster_id, labels)
+        observers.notify(
+            self.cluster_id, (item["metadata"].get("labels") or {} for item in objects)
+        )
 
     def _beat(self) -> None:
         """Says that pods and nodes are followed now; the sweep then looks less often."""

@@ -159,7 +159,7 @@ def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
 ) -> None:
     heard: list[tuple[int, str]] = []
     monkeypatch.setattr(observers, "_observers", [])
-    observers.register(lambda pk, labels: heard.append((pk, labels["slipway.dev/deployment-id"])))
+    observers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
     seen = Seen(nodes=[node()], pods=[pod("a"), pod("b")])
 
     for _ in range(2):

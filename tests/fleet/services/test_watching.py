@@ -96,7 +96,7 @@ def test_change_is_a_row_within_a_second_and_a_lease_follows_the_pod(
 ) -> None:
     heard: list[str] = []
     monkeypatch.setattr(observers, "_observers", [])
-    observers.register(lambda _pk, labels: heard.append(labels["slipway.dev/deployment-id"]))
+    observers.register(lambda _pk, labels: heard.extend(labels))
     namespace, node_name = unique("vision"), unique("node")
     workloads.register(
         cluster_id=cluster.pk,
