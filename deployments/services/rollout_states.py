@@ -82,6 +82,8 @@ def move(
             "Someone else moved the rollout a moment ago. Look again.", code="rollout_moved"
         )
     before = {"phase": old, "step": rollout.step_index}
+    if index != rollout.step_index:
+        rollout.observed = {}
     rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or words, index
     _tell(actor, rollout, action, before=before, words=words, reason=reason)
     if ROLLOUT[to]:
@@ -93,7 +95,10 @@ def _columns(rollout: Rollout, to: RolloutPhase, index: int, words: str) -> dict
     at = clock.now()
     is_first = (rollout.phase, to) == (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
     is_restart = is_first or index != rollout.step_index
+    # What was observed at the last step says nothing of this one.
+    cleared: dict[str, Any] = {"observed": {}} if is_restart else {}
     return {
+        **cleared,
         "phase": to,
         "phase_reason": words,
         "step_index": index,

@@ -53,6 +53,12 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert [guard.verdict for guard in shown.guards] == ["pass", "pass", "pass"]
 
     rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    moved = view(world, rollout)
+    assert (moved.is_promotable, moved.candidate_requests, moved.observed_share) == (
+        False,
+        None,
+        None,
+    ), "what the last step showed says nothing of this one"
     world.look(deployment)
     world.look(deployment)
     assert world.cluster.weights("vision", "detector") == {
