@@ -130,8 +130,7 @@ def require_ok(preflight: Preflight) -> None:
 
 def require_all(checks: Iterable[Check]) -> None:
     """Raise Invalid or QuotaExceeded with every refusal and its fix."""
-    refusals = [check for check in checks if check.is_refusal]
-    if not refusals:
+    if not (refusals := [check for check in checks if check.is_refusal]):
         return
     fields = {
         _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
@@ -139,8 +138,10 @@ def require_all(checks: Iterable[Check]) -> None:
         if check.name in _FIELDS
     }
     words = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
-    kind = QuotaExceeded if refusals[0].name == "Quota" else Invalid
-    raise kind(words, fields=fields)
+    if refusals[0].name == "Quota":
+        raise QuotaExceeded(words, fields=fields)
+    code = "version_not_ready" if refusals[0].name == "Version" else Invalid.code
+    raise Invalid(words, fields=fields, code=code)
 
 
 def as_invalid(error: Rejected) -> Invalid:

@@ -74,8 +74,8 @@ def require_ok(change: ChangeRequest) -> None:
     if _is_fresh(change):
         return
     found = _made(change)
-    _remember(change, found)
     preflight.require_all(found.checks)
+    _remember(change, found)
 
 
 def _made(change: ChangeRequest) -> Recheck:

@@ -12,7 +12,7 @@ from tests.deployments.delivery.conftest import World
 from tests.deployments.web.conftest import HTMX
 
 SignIn = Callable[[User], Client]
-QUERIES = 12
+QUERIES = 13
 
 
 def more(world: World, count: int, start: int = 0) -> None:
