@@ -7,7 +7,12 @@ from typing import Any, Final, cast
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    inline_serializer,
+)
 from rest_framework import serializers
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -60,6 +65,16 @@ class RolloutNewsSerializer(shapes.Shape):
     is_final = serializers.BooleanField()
 
 
+# A class could not declare a field named data.
+_STREAMED = inline_serializer(
+    "ServerSentEvent",
+    {
+        "id": serializers.CharField(required=False),
+        "event": serializers.CharField(help_text="event, state, end"),
+        "data": serializers.CharField(help_text="JSON"),
+        "retry": serializers.IntegerField(required=False, help_text="milliseconds"),
+    },
+)
 _DESCRIPTION = """What happened, oldest first, and the rollout as it is now.
 
 With `Accept: text/event-stream` the answer is a stream: `event` for each thing that happened (its
@@ -81,7 +96,7 @@ class RolloutEventsView(APIView):
         ],
         responses={
             (200, "application/json"): RolloutNewsSerializer,
-            (200, streams.MEDIA_TYPE): OpenApiResponse(str, "Server-Sent Events"),
+            (200, streams.MEDIA_TYPE): OpenApiResponse(_STREAMED, "Server-Sent Events"),
             204: OpenApiResponse(None, "Stream only: it has ended and you have seen all of it"),
             404: PROBLEM,
             422: PROBLEM,

@@ -10,6 +10,7 @@ from fleet.domain.cluster_errors import ClusterError, ObjectNotFound, Unreachabl
 from fleet.domain.kinds import ResourceType, find
 from fleet.domain.pod_calls import PodAnswer, PodCall
 from fleet.gateways.kube import Listing
+from fleet.gateways.kube_reach import Reached
 
 
 class RecordingCluster:
@@ -109,6 +110,13 @@ class RecordingCluster:
         if found is None:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
         return found
+
+    def reach(self) -> list[Reached]:
+        return [Reached("Connection", ok=True, detail="answers")]
+
+    def may(self, attributes: Mapping[str, str]) -> bool:
+        self._answer()
+        return True
 
     def _answer(self) -> None:
         if self.fail_with is not None:

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from deployments.gateways import artifacts
+from deployments.gateways.artifacts import S3Store, StoredObject
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
 from deployments.services import changes, golden_requests, policies, rollout_templates
 from deployments.services.policies import RuleDraft
 from portal.accounts import delegations, tokens
 from portal.core import clock
 from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
+from tests.deployments.delivery.store import MemoryStore
 
 __all__ = ["World", "cluster_calls", "moving_clock", "world"]
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
@@ -28,8 +31,27 @@ class FullWorld:
     names: dict[str, Any]
 
 
+class LaidOut:
+    """The real store, in which the versions of the world seem to lie as well."""
+
+    def __init__(self, real: S3Store, seeming: MemoryStore) -> None:
+        self._real, self._seeming = real, seeming
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def head(self, key: str, version_id: str = "") -> StoredObject:
+        seems = key in self._seeming.sizes
+        return self._seeming.head(key) if seems else self._real.head(key, version_id)
+
+    def list_keys(self, prefix: str) -> list[str]:
+        return self._seeming.list_keys(prefix) or self._real.list_keys(prefix)
+
+
 @pytest.fixture
-def full_world(world: World, s3_store: object) -> FullWorld:
+def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> FullWorld:
+    store = LaidOut(s3_store, world.store)
+    monkeypatch.setattr(artifacts, "store", lambda: store)
     deployment = world.serving()
     rule = policies.make(
         actor=world.admin,
