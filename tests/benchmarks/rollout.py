@@ -136,6 +136,7 @@ def _run(scene_named: Callable[[str], Scene]) -> float:
     keep_a_starved_one(scene)
     value = seconds_of_failures(scene)
     stop_before_traffic(scene)
+    scene.retire()
     slow = scene_named("slow")
     slow.begin(Kind(rounds=_SLOW_ROUNDS))
     kind = Kind(rounds=int(_SLOW_ROUNDS * 1.4) + 10, note="v4")

@@ -16,6 +16,8 @@ from tests.fixtures.load import Load, body_of
 from tests.fixtures.onnx_models import Kind
 
 MODEL = "canary"
+# Two nodes of one GPU each; the four of the other tests would not do for all at once.
+INSTANCE_TYPE = "g5.xlarge"
 
 
 @dataclass(slots=True)
@@ -31,7 +33,9 @@ class Scene:
 
     def begin(self, kind: Kind) -> None:
         """The stable revision, ready."""
-        change = self.member.request_deployment(self.upload("stable", kind), self.name)
+        change = self.member.request_deployment(
+            self.upload("stable", kind), self.name, instance_type=INSTANCE_TYPE
+        )
         self.lead.approve(change)
         self.deployment = self.member.wait_until_ready(change["deployment_id"])
 

@@ -85,13 +85,18 @@ class Person:
         return wait_for("ready version", ended, seconds=90)
 
     def request_deployment(
-        self, version: dict[str, Any], name: str, *, engine: str = "kserve-triton"
+        self,
+        version: dict[str, Any],
+        name: str,
+        *,
+        engine: str = "kserve-triton",
+        instance_type: str = INSTANCE_TYPE,
     ) -> dict[str, Any]:
         body = {
             "version_id": version["id"],
             "cluster_id": 1,
             "name": name,
-            "spec": {"engine": engine, "instance_type": INSTANCE_TYPE, "memory": "2Gi"},
+            "spec": {"engine": engine, "instance_type": instance_type, "memory": "2Gi"},
             "comment": "end-to-end test",
         }
         return dict(self.post("deployments", body))
