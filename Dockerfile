@@ -1,7 +1,7 @@
 # One image for every role of the portal; docker-compose.yml says which command makes which role.
 FROM python:3.11-slim
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 \
     DJANGO_SETTINGS_MODULE=portal.settings SLIPWAY_STATIC_ROOT=/srv/slipway/staticfiles
 WORKDIR /srv/slipway
 
@@ -16,8 +16,10 @@ COPY fleet fleet
 COPY templates templates
 COPY static static
 
-# Static files need settings but none of what they point to.
-RUN SLIPWAY_SECRET_KEY=only-while-the-image-is-built-0123456789 \
+# Compiled here, because whoever runs the parts may not write. Static files need settings but none of
+# what they point to.
+RUN python -m compileall -q portal deployments fleet \
+ && SLIPWAY_SECRET_KEY=only-while-the-image-is-built-0123456789 \
     SLIPWAY_DATABASE_URL=sqlite:////tmp/none.sqlite3 SLIPWAY_REDIS_URL=redis://127.0.0.1:1/0 \
     python manage.py collectstatic --noinput \
  && useradd --system --uid 10001 slipway

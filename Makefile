@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Every part is a process of its own: without compiled files each would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-reset test check bench install openapi
 .DEFAULT_GOAL := demo

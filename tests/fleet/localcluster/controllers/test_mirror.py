@@ -113,16 +113,17 @@ def test_a_share_is_copied_with_its_path_and_body_and_failures_of_copies_reach_n
             mirror["percent"] = 100
             files.update(http_routes.routes_of(route), endpoints)
             eventually(lambda: _is_copied(client, url, candidate), what="everything is copied")
-            candidate.seen.clear()
             large = client.post(url, content=LARGE).status_code
-            eventually(lambda: candidate.seen, what="the copy of a large request")
+            # Envoy does not wait for copies, so those of earlier requests may still come in between.
+            copy = ("/v2/models/m/infer", len(LARGE))
+            eventually(lambda: copy in candidate.seen, what="the copy of a large request")
 
     assert set(statuses) == {200}
     # Six standard deviations of a binomial distribution with n=300, p=0.4.
     assert 120 - 51 <= copies <= 120 + 51
     assert large == 200
     assert {path for path, _ in stable.seen} == {"/v2/models/m/infer"}
-    assert candidate.seen == [("/v2/models/m/infer", len(LARGE))]
+    assert {path for path, _ in candidate.seen} == {"/v2/models/m/infer"}
 
 
 def _is_copied(client: httpx.Client, url: str, candidate: Side) -> bool:
