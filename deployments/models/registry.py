@@ -36,6 +36,9 @@ class ModelVersion(Leased):
     what the client promised; the worker's own digest over the stored object decides.
     `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
+
+    A version by reference has a `source_uri` (domain/references.py) in place of bytes: it is ready
+    from its registration, and everything of the file, the bucket and the upload stays empty.
     """
 
     model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="versions")
@@ -44,6 +47,8 @@ class ModelVersion(Leased):
     # Why it is quarantined or failed, in words, with the fix.
     state_reason = models.TextField(blank=True, default="")
     deadline_at = models.DateTimeField(null=True, blank=True)
+
+    source_uri = models.CharField(max_length=300, blank=True, default="")
 
     filename = models.CharField(max_length=200)
     format = models.CharField(max_length=20, blank=True, default="")
@@ -78,7 +83,12 @@ class ModelVersion(Leased):
     class Meta:
         ordering = ["-number"]
         constraints = [
-            models.UniqueConstraint(fields=["model", "number"], name="one_version_per_number")
+            models.UniqueConstraint(fields=["model", "number"], name="one_version_per_number"),
+            models.UniqueConstraint(
+                fields=["model", "source_uri"],
+                condition=~models.Q(source_uri=""),
+                name="one_version_per_reference",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -94,8 +104,10 @@ class ModelVersion(Leased):
 
     @property
     def storage_uri(self) -> str:
-        """What serving reads: the parent of the Triton model directory, ending with "/"."""
-        return f"s3://{self.bucket}/{self.repository_prefix}"
+        """What serving reads: the parent of the Triton model directory, ending with "/"; of a version
+        by reference, where its weights lie.
+        """
+        return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
 
 
 class Alias(models.Model):

@@ -1,0 +1,134 @@
+"""Weights that stay where they are: what a reference names, whether that may move, who can load it.
+
+    hf://organisation/model[:commit]      pvc://claim[/path]      oci://registry/image[:tag][@digest]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.domain.problems import Rejected
+from deployments.domain.spec_engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
+
+FIELD: Final = "source_uri"
+LONGEST: Final = 250
+HUGGING_FACE: Final = "hf"
+CLAIM: Final = "pvc"
+IMAGE: Final = "oci"
+_SHAPES: Final = {
+    HUGGING_FACE: re.compile(
+        r"hf://(?P<name>[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95})(:(?P<pin>\w[-\w.]{0,63}))?",
+        re.ASCII,
+    ),
+    CLAIM: re.compile(
+        r"pvc://(?P<name>[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)(/[-\w.]+)*/?(?P<pin>)", re.ASCII
+    ),
+    IMAGE: re.compile(
+        r"oci://(?P<name>[a-z0-9][-a-z0-9.]*(:[0-9]{1,5})?(/[a-z0-9][-a-z0-9._]*)+)"
+        r"(:\w[-\w.]{0,127})?(@(?P<pin>sha256:[0-9a-f]{64}))?",
+        re.ASCII,
+    ),
+}
+_FORMS: Final = {
+    HUGGING_FACE: "hf://organisation/model:commit",
+    CLAIM: "pvc://claim/path",
+    IMAGE: "oci://registry/image:tag@sha256:digest",
+}
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+# Tokens of Hugging Face, AWS, GitHub and GitLab, as they look.
+_TOKEN: Final = re.compile(
+    r"hf_[A-Za-z0-9]{20}|(AKIA|ASIA)[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{20}|glpat-[-\w]{10}"
+)
+_ADVICE: Final = {
+    HUGGING_FACE: "A branch or tag moves: add the commit, 40 hexadecimal digits after ':'.",
+    CLAIM: "Files on a volume can be replaced: write each version to a path of its own.",
+    IMAGE: "A tag moves: add the digest, '@sha256:' and 64 hexadecimal digits.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`name` is the model, the claim or the image; `pin` the commit or digest, empty without one."""
+
+    uri: str
+    scheme: str
+    name: str
+    pin: str
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the same reference can only ever stand for the same bytes."""
+        return bool(self.pin)
+
+    @property
+    def advice(self) -> str:
+        """How to pin it; empty where it is."""
+        return "" if self.is_pinned else _ADVICE[self.scheme]
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Triton's vLLM backend loads by Hugging Face id alone."""
+        return LLM_ENGINES if self.scheme == HUGGING_FACE else (KSERVE_VLLM, LLM_SERVICE)
+
+    @property
+    def hugging_face_id(self) -> str:
+        return self.uri.removeprefix("hf://") if self.scheme == HUGGING_FACE else ""
+
+    @property
+    def artifact(self) -> str:
+        return "" if self.scheme == HUGGING_FACE else self.uri
+
+
+def parse(text: str) -> Reference:
+    """Raises Rejected with the fix. What looks like a secret is not repeated in its words."""
+    uri = text.strip()
+    problem = _problem_with(uri)
+    if problem:
+        raise Rejected(problem, {FIELD: problem})
+    scheme = uri.partition("://")[0]
+    found = _SHAPES[scheme].fullmatch(uri)
+    if found is None:
+        words = f"Write it as {_FORMS[scheme]}."
+        raise Rejected(words, {FIELD: words})
+    pin = found["pin"] or ""
+    if scheme == HUGGING_FACE and not _COMMIT.fullmatch(pin):
+        pin = ""
+    return Reference(uri=uri, scheme=scheme, name=found["name"], pin=pin)
+
+
+def of_spec(*, hugging_face_id: str, artifact: str) -> Reference | None:
+    """What a serving spec names itself; None where that is nothing, or no reference."""
+    uri = f"hf://{hugging_face_id}" if hugging_face_id else artifact
+    try:
+        return parse(uri)
+    except Rejected:
+        return None
+
+
+def _problem_with(uri: str) -> str:
+    if not uri:
+        return f"Say where the weights lie: {', '.join(_FORMS.values())}."
+    if _has_secret(uri):
+        return (
+            "It holds what looks like a password or token. Leave that out: pods read with the "
+            "credentials of the team's namespace."
+        )
+    if len(uri) > LONGEST:
+        return f"It has {len(uri)} characters; {LONGEST} is the most."
+    if uri.partition("://")[0] not in _SHAPES or "://" not in uri:
+        return (
+            f"Slipway takes {', '.join(_FORMS.values())}. A file from elsewhere is uploaded instead."
+        )
+    if ".." in uri:
+        return "It holds '..': name the place itself."
+    return ""
+
+
+def _has_secret(uri: str) -> bool:
+    """user:password@host, ?key=value, or a token of a well-known kind anywhere in it."""
+    _, _, rest = uri.partition("://")
+    before_at, at, after_at = rest.partition("@")
+    is_digest = after_at.startswith("sha256:") and "/" in before_at
+    return bool((at and not is_digest) or set("?#&=") & set(rest) or _TOKEN.search(uri))
