@@ -3,10 +3,12 @@ from deployments.models.delivery import (
     ChangeRequest,
     Deployment,
     DeploymentEvent,
+    GivenApproval,
     Revision,
 )
 from deployments.models.git_delivery import GitDelivery, GitExport
 from deployments.models.own_requests import OwnRequest
+from deployments.models.pipelines import Pipeline, PipelineApproval, PipelineChange
 from deployments.models.policies import ApprovalRule, EmergencyReview
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
@@ -32,12 +34,16 @@ __all__ = [
     "EmergencyReview",
     "GitDelivery",
     "GitExport",
+    "GivenApproval",
     "GoldenRequest",
     "GoldenResult",
     "GoldenRun",
     "Model",
     "ModelVersion",
     "OwnRequest",
+    "Pipeline",
+    "PipelineApproval",
+    "PipelineChange",
     "PrometheusReading",
     "QualityObservation",
     "Revision",

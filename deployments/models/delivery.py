@@ -185,8 +185,9 @@ class ChangeRequest(Leased):
         return self.deployment.team
 
 
-class Approval(models.Model):
-    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
+class GivenApproval(models.Model):
+    """What one person decided, in which capacity, and on which evidence."""
+
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     is_approved = models.BooleanField()
     # In which capacity: lead, admin, delegate, or named by a rule.
@@ -205,7 +206,17 @@ class Approval(models.Model):
     void_reason = models.TextField(blank=True, default="")
 
     class Meta:
+        abstract = True
         ordering = ["at"]
+
+    def __str__(self) -> str:
+        return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
+
+
+class Approval(GivenApproval):
+    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
+
+    class Meta(GivenApproval.Meta):
         constraints = [
             models.UniqueConstraint(
                 fields=["change", "user"],
@@ -213,9 +224,6 @@ class Approval(models.Model):
                 name="one_live_approval_per_person",
             )
         ]
-
-    def __str__(self) -> str:
-        return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
 
 
 class DeploymentEvent(models.Model):

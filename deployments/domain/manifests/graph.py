@@ -1,0 +1,124 @@
+"""A pipeline on the cluster: KServe's InferenceGraph, and the route that is its stable address.
+
+Steps ask the stable address of a deployment, not a Service behind it: whatever serves there, a canary
+included, answers the pipeline too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from deployments.domain.manifests import parts, routes
+from deployments.domain.manifests.parts import MANAGED_BY, Manifest
+from deployments.domain.pipelines import ANYTHING, Node, NodeKind, PipelineSpec, Step
+
+API_VERSION: Final = "serving.kserve.io/v1alpha1"
+KIND: Final = "InferenceGraph"
+PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
+_PIPELINE_LABEL: Final = "slipway.dev/pipeline"
+# The router is a small Go program: it holds bodies, and waits for the steps.
+_RESOURCES: Final = {"cpu": "500m", "memory": "256Mi"}
+_TIMEOUT_SECONDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPlace:
+    """`gateway_url` is where a deployment's address begins; pods of the cluster must reach it."""
+
+    team: str
+    namespace: str
+    name: str
+    pipeline_id: int
+    gateway_url: str
+    gateway_namespace: str
+    gateway_name: str
+
+
+def manifests(
+    place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]
+) -> tuple[Manifest, Manifest]:
+    """The graph, then its route. `paths`: what follows the address of each deployment."""
+    return inference_graph(place, spec, paths), http_route(place)
+
+
+def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]) -> Manifest:
+    made = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            **_metadata(place),
+            "annotations": {"serving.kserve.io/deploymentMode": "Standard"},
+        },
+        "spec": {
+            "minReplicas": spec.min_replicas,
+            "maxReplicas": spec.max_replicas,
+            "timeout": _TIMEOUT_SECONDS,
+            "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
+            "nodes": {
+                node.name: {
+                    "routerType": node.kind.value.capitalize(),
+                    "steps": [_step(place, node, index, paths) for index in range(len(node.steps))],
+                }
+                for node in spec.nodes
+            },
+        },
+    }
+    return parts.with_digest(made, made["spec"])
+
+
+def http_route(place: GraphPlace) -> Manifest:
+    """As a deployment's: the portal's own, because KServe makes no way in from outside."""
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    rule = {
+        "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(place)}}],
+        "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+        "backendRefs": [{"name": place.name, "port": 80, "weight": 1}],
+    }
+    parent = {"name": place.gateway_name, "namespace": place.gateway_namespace}
+    return {
+        "apiVersion": routes.API_VERSION,
+        "kind": routes.KIND,
+        "metadata": _metadata(place),
+        "spec": {"parentRefs": [parent], "rules": [rule]},
+    }
+
+
+def path_prefix(place: GraphPlace) -> str:
+    return f"/{place.namespace}/{place.name}"
+
+
+def _metadata(place: GraphPlace) -> dict[str, Any]:
+    return {
+        "name": place.name,
+        "namespace": place.namespace,
+        "labels": {
+            **MANAGED_BY,
+            "slipway.dev/team": place.team,
+            _PIPELINE_LABEL: place.name,
+            PIPELINE_ID_LABEL: str(place.pipeline_id),
+        },
+    }
+
+
+def _step(place: GraphPlace, node: Node, index: int, paths: Mapping[str, str]) -> dict[str, Any]:
+    step = node.steps[index]
+    made: dict[str, Any] = {
+        "name": step.label,
+        "dependency": "Hard" if step.is_required else "Soft",
+        **_target(place, step, paths),
+    }
+    if node.kind == NodeKind.SPLITTER:
+        made["weight"] = step.weight
+    elif node.kind == NodeKind.SEQUENCE:
+        made["data"] = "$request"
+    condition = step.condition or (ANYTHING if node.kind == NodeKind.SWITCH else "")
+    return {**made, "condition": condition} if condition else made
+
+
+def _target(place: GraphPlace, step: Step, paths: Mapping[str, str]) -> dict[str, str]:
+    if step.node:
+        return {"nodeName": step.node}
+    address = f"{place.gateway_url}/{place.namespace}/{step.deployment}"
+    return {"serviceUrl": f"{address}/{paths[step.deployment]}"}

@@ -1,0 +1,236 @@
+"""Which pipelines can answer: rules of form, and of the deployments that the steps name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.domain.pipelines import ANYTHING, ROOT, Node, NodeKind, PipelineSpec, Step
+from deployments.domain.problems import Rejected
+
+MOST_NODES: Final = 10
+MOST_STEPS: Final = 10
+MOST_REPLICAS: Final = 20
+_FEWEST_STEPS: Final = 2
+_LONGEST_CONDITION: Final = 500
+_LONGEST_NAME: Final = 30
+_ALL: Final = 100
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_CLOSES: Final = {")": "(", "]": "[", "}": "{"}
+
+Faults = Iterator[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A deployment that a step may ask. `inputs` describes what it takes; None is not known.
+
+    `path` is what follows its address; `model` is what a chat request must name.
+    """
+
+    name: str
+    path: str
+    model: str = ""
+    is_chat: bool = False
+    inputs: tuple[tuple[str, str, tuple[int, ...]], ...] | None = None
+    # Why it cannot be asked: empty when it can.
+    why_not: str = ""
+
+
+def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:
+    """Raises Rejected with every fault by path: nodes.0.steps.1.weight."""
+    found = dict(_form_faults(spec))
+    if not found:
+        found = dict(_graph_faults(spec))
+    if not found:
+        found = dict(_member_faults(spec, members))
+    if not found:
+        found = dict(_request_faults(spec, members))
+    if found:
+        raise Rejected(" ".join(dict.fromkeys(found.values())), found)
+
+
+def _form_faults(spec: PipelineSpec) -> Faults:
+    if not 1 <= spec.min_replicas <= MOST_REPLICAS:
+        yield "min_replicas", f"The router runs 1 to {MOST_REPLICAS} times."
+    if not spec.min_replicas <= spec.max_replicas <= MOST_REPLICAS:
+        yield "max_replicas", f"At least as many as the fewest, at most {MOST_REPLICAS}."
+    if not 1 <= len(spec.nodes) <= MOST_NODES:
+        yield "nodes", f"A pipeline has 1 to {MOST_NODES} nodes."
+    names = [node.name for node in spec.nodes]
+    if ROOT not in names:
+        yield "nodes", f"Requests enter at the node {ROOT!r}: name one so."
+    for place, node in enumerate(spec.nodes):
+        path = f"nodes.{place}"
+        if names.index(node.name) != place:
+            yield f"{path}.name", f"Two nodes are named {node.name!r}."
+        if (problem := _name_problem(node.name)) is not None:
+            yield f"{path}.name", problem
+        yield from _node_faults(node, path)
+
+
+def _node_faults(node: Node, path: str) -> Faults:
+    if not _FEWEST_STEPS <= len(node.steps) <= MOST_STEPS:
+        yield f"{path}.steps", f"{node.name} needs {_FEWEST_STEPS} to {MOST_STEPS} steps."
+    labels = [step.label for step in node.steps]
+    for index, step in enumerate(node.steps):
+        place = f"{path}.steps.{index}"
+        if bool(step.deployment) == bool(step.node):
+            yield f"{place}.deployment", "Name a deployment or a node, and not both."
+            continue
+        if (problem := _name_problem(step.label)) is not None:
+            yield f"{place}.name", problem
+        if labels.index(step.label) != index:
+            words = f"Two steps of {node.name} are named {step.label!r}: name one differently."
+            yield f"{place}.name", words
+        yield from _weight_faults(node, step, place)
+        yield from _condition_faults(node, index, place)
+    if node.kind == NodeKind.SPLITTER and all(step.weight for step in node.steps):
+        total = sum(step.weight or 0 for step in node.steps)
+        if total != _ALL:
+            yield f"{path}.steps", f"The weights of {node.name} are {total} in all; make them 100."
+
+
+def _weight_faults(node: Node, step: Step, path: str) -> Faults:
+    if node.kind != NodeKind.SPLITTER:
+        if step.weight is not None:
+            yield f"{path}.weight", "Only a splitter has weights."
+    elif step.weight is None or not 1 <= step.weight <= _ALL:
+        yield f"{path}.weight", "Give a weight from 1 to 100 percent."
+
+
+def _condition_faults(node: Node, index: int, path: str) -> Faults:
+    condition = node.steps[index].condition
+    is_last = index == len(node.steps) - 1
+    if node.kind == NodeKind.SWITCH:
+        if not condition and not is_last:
+            yield f"{path}.condition", "Say which requests go here; only the last step takes all."
+        elif condition == ANYTHING and not is_last:
+            yield f"{path}.condition", "It takes every request, so the steps after it get none."
+    elif condition and node.kind != NodeKind.SEQUENCE:
+        yield f"{path}.condition", "Only a switch and a sequence have conditions."
+    elif condition and index == 0:
+        yield f"{path}.condition", "The first step has no answer before it."
+    if (problem := condition_problem(condition)) is not None:
+        yield f"{path}.condition", problem
+
+
+def condition_problem(condition: str) -> str | None:
+    """GJSON takes any text and finds nothing where it is wrong, so what is surely wrong is told."""
+    if len(condition) > _LONGEST_CONDITION:
+        return f"At most {_LONGEST_CONDITION} characters."
+    if not condition.isprintable():
+        return "Write it on one line."
+    opened: list[str] = []
+    is_quoted = False
+    for place, sign in enumerate(condition):
+        if sign == '"' and (place == 0 or condition[place - 1] != "\\"):
+            is_quoted = not is_quoted
+        elif is_quoted:
+            continue
+        elif sign in _CLOSES.values():
+            opened.append(sign)
+        elif sign in _CLOSES and (not opened or opened.pop() != _CLOSES[sign]):
+            return f"A {sign!r} closes nothing."
+    if is_quoted:
+        return "A quotation mark is not closed."
+    return f"A {opened[-1]!r} is not closed." if opened else None
+
+
+def _name_problem(name: str) -> str | None:
+    if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name):
+        return None
+    return f"{name!r}: use lower-case letters, digits and '-', at most {_LONGEST_NAME}."
+
+
+def _graph_faults(spec: PipelineSpec) -> Faults:
+    names = {node.name for node in spec.nodes}
+    for place, node in enumerate(spec.nodes):
+        for index, step in enumerate(node.steps):
+            if step.node and step.node not in names:
+                words = f"There is no node {step.node!r}."
+                yield f"nodes.{place}.steps.{index}.node", words
+            elif step.node == ROOT:
+                yield f"nodes.{place}.steps.{index}.node", "No step leads back to the root."
+            elif step.node and _reaches(spec, step.node, node.name, set()):
+                words = f"{node.name} leads to itself; a request would go round for ever."
+                yield f"nodes.{place}.steps.{index}.node", words
+        if node.name != ROOT and not _reaches(spec, ROOT, node.name, set()):
+            yield f"nodes.{place}.name", f"No step leads to the node {node.name}."
+
+
+def _reaches(spec: PipelineSpec, start: str, goal: str, seen: set[str]) -> bool:
+    if start == goal:
+        return True
+    if start in seen:
+        return False
+    seen.add(start)
+    found = (node for node in spec.nodes if node.name == start)
+    return any(
+        _reaches(spec, step.node, goal, seen) for node in found for step in node.steps if step.node
+    )
+
+
+def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
+    for place, node in enumerate(spec.nodes):
+        for index, step in enumerate(node.steps):
+            if not step.deployment:
+                continue
+            member = members.get(step.deployment)
+            path = f"nodes.{place}.steps.{index}.deployment"
+            if member is None:
+                words = f"{step.deployment!r} is no live deployment of this team there."
+                yield path, words
+            elif member.why_not:
+                yield path, member.why_not
+
+
+def _request_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
+    """One body reaches all steps of a node, so all must take it; a switch sends it to one only."""
+    for place, node in enumerate(spec.nodes):
+        if node.kind == NodeKind.SWITCH:
+            continue
+        asked = sorted(set(_below(spec, node)))
+        first = members[asked[0]]
+        for name in asked[1:]:
+            words = _differs(first, members[name])
+            if words:
+                yield f"nodes.{place}.steps", f"{words} Every step of a {node.kind} gets one body."
+
+
+def _below(spec: PipelineSpec, node: Node) -> Iterator[str]:
+    for step in node.steps:
+        if step.deployment:
+            yield step.deployment
+        else:
+            yield from _below(spec, spec.node(step.node))
+
+
+def _differs(one: Member, other: Member) -> str:
+    """Why no single request suits both; empty when one does, or when it is not known."""
+    if _protocol(one) != _protocol(other):
+        return (
+            f"{one.name} is asked at {one.path} and {other.name} at {other.path}: these are "
+            "different kinds of request."
+        )
+    if one.is_chat and one.model != other.model:
+        return (
+            f"A chat request names its model, and {one.name} serves {one.model} while "
+            f"{other.name} serves {other.model}."
+        )
+    if one.inputs is None or other.inputs is None or one.inputs == other.inputs:
+        return ""
+    return f"{one.name} takes {_words(one)}; {other.name} takes {_words(other)}."
+
+
+def _protocol(member: Member) -> str:
+    return "chat" if member.is_chat else member.path.rpartition("/")[2]
+
+
+def _words(member: Member) -> str:
+    return ", ".join(
+        f"{name} {dtype}[{', '.join('any' if dim < 0 else str(dim) for dim in dims)}]"
+        for name, dtype, dims in member.inputs or ()
+    )
