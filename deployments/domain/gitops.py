@@ -72,15 +72,6 @@ def remove_route(deployment: str) -> Change:
     return change
 
 
-def remove_one(deployment: str, kind: str, name: str) -> Change:
-    gone = f"{deployment}/{kind.lower()}-{name}.yaml"
-
-    def change(files: Files) -> Files:
-        return _complete({path: text for path, text in files.items() if path != gone})
-
-    return change
-
-
 def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
     """These and nothing else in the deployment's folder; without any, the folder goes."""
     new = _files(deployment, manifests)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db.models import Prefetch, Q, QuerySet
 
@@ -148,11 +147,6 @@ def is_mirrored(deployment: Deployment) -> bool:
         for rollout in opened
     )
     return deployment.candidate_mirror > 0 or (is_shadow and not deployment.candidate_weight)
-
-
-def waits_until(deployment: Deployment) -> datetime | None:
-    """The deadline after which waiting counts as failed; None when nothing is awaited."""
-    return None if is_current(deployment) else deployment.progress_deadline_at
 
 
 def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deployments.domain import drift
-from deployments.domain.drift import DiffLine
+from deployments.domain import text_diff
 from deployments.domain.manifests.parts import Manifest, to_yaml
+from deployments.domain.text_diff import DiffLine
 from deployments.models import Deployment
 from deployments.selectors import deployments, plans
 from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
@@ -117,8 +117,8 @@ def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
     wanted = to_yaml([manifest])
     if live is None:
         return ObjectView(manifest["kind"], meta["name"], wanted, is_live=False)
-    seen = to_yaml([drift.project(live, manifest)])
-    diff = drift.diff_lines(wanted, seen)
+    seen = to_yaml([text_diff.project(live, manifest)])
+    diff = text_diff.diff_lines(wanted, seen)
     return ObjectView(manifest["kind"], meta["name"], wanted, is_live=True, diff=diff)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 
-from deployments.domain import drift
+from deployments.domain import text_diff
 from deployments.domain.manifests.parts import to_yaml
 from deployments.models import Deployment, DeploymentEvent, Revision, RolloutEvent
 from deployments.selectors import deployments
@@ -53,7 +53,7 @@ def revisions_context(deployment: Deployment, *, before: str, after: str) -> dic
     left = by_number.get(before) or (history[1] if len(history) > 1 else None)
     if left is None or right is None:
         return {"history": history, "before": None, "after": None}
-    diff = drift.diff_lines(text_of(left), text_of(right))
+    diff = text_diff.diff_lines(text_of(left), text_of(right))
     changed = sum(line.kind in ("added", "removed") for line in diff)
     return {
         "history": history,

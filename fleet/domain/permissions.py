@@ -50,10 +50,6 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
     return Permission(group, resource, verbs, why, is_per_team=False)
 
 
-def label_of(permission: Permission, verbs: Iterable[str]) -> str:
-    return f"{', '.join(verbs)} {permission}"
-
-
 _KSERVE, _APPS = "serving.kserve.io", "apps"
 _GATEWAY = "gateway.networking.k8s.io"
 

@@ -230,10 +230,6 @@ class Store:
         with self._lock:
             self._listeners.append(listener)
 
-    def remove_listener(self, listener: Callable[[int], None]) -> None:
-        with self._lock:
-            self._listeners.remove(listener)
-
     def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:
         place = (namespace or "") if kind.namespaced else ""
         with self._lock:

@@ -1,7 +1,7 @@
 """How views tell a fragment request from a page request.
 
 A polled fragment carries `hx-get`, `hx-trigger="every 3s"` and `hx-swap="outerHTML"`; answer
-`stop_polling(response)` when the state is final and htmx asks no more.
+it with the status `STOP_POLLING` when the state is final, and htmx asks no more.
 """
 
 from __future__ import annotations
@@ -28,11 +28,6 @@ def is_partial(request: HttpRequest) -> bool:
 
 def template_for(request: HttpRequest, *, page: str, fragment: str) -> str:
     return fragment if is_partial(request) else page
-
-
-def stop_polling(response: HttpResponse) -> HttpResponse:
-    response.status_code = STOP_POLLING
-    return response
 
 
 def redirect(request: HttpRequest, url: str) -> HttpResponse:

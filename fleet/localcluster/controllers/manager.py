@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from fleet.localcluster import envoy
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 # Time passes without writes: deadlines, and clusters that Envoy still has to load.
 _CONTROLLER_SECONDS = 0.5
 _KUBELET_SECONDS = 0.2
-_FOLLOW_SECONDS = 0.3
 _FAULTS = (ApiError, LookupError, TypeError, ValueError, AttributeError, OSError)
 
 
@@ -131,29 +130,6 @@ class ControllerManager:
         if tail_lines is None:
             return "".join(lines)
         return "".join(lines[-tail_lines:] if tail_lines else [])
-
-    def follow_pod_log(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        container: str | None = None,
-        tail_lines: int | None = None,
-    ) -> Iterator[str]:
-        """The log so far, then what is added, until the pod goes or the cluster stops."""
-        pod = self._store.get(POD, namespace, name)
-        uid = pod["metadata"]["uid"]
-        path = self._kubelet.log_path(pod, _container_name(pod, container))
-        yield self.pod_log(namespace, name, container=container, tail_lines=tail_lines)
-        with path.open(errors="replace") as log:
-            log.seek(0, os.SEEK_END)
-            while not self._stopping.wait(_FOLLOW_SECONDS):
-                added = log.read()
-                if added:
-                    yield added
-                current = self._store.find(POD, namespace, name)
-                if current is None or current["metadata"]["uid"] != uid:
-                    return
 
 
 def _container_name(pod: JsonObject, wanted: str | None) -> str:

@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from deployments.domain.states import ChangeState, Environment
-from deployments.models import Approval, ApprovalRule, ChangeRequest, EmergencyReview
+from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.selectors import approvals, plans
 from deployments.selectors import changes as change_selectors
-from deployments.selectors import emergencies as review_selectors
-from deployments.services import approving, changes, emergencies, policies
+from deployments.services import approving, changes, policies
 from deployments.services.policies import RuleDraft
-from portal.accounts import delegations, teams
-from portal.accounts.models import Membership, User
+from portal.accounts import teams
+from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
-from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.core.errors import Conflict, Forbidden, Invalid
 from portal.notifications.models import Notice
 from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.decided import approve, ask, rule, words
 from tests.deployments.delivery.refusals import refused
-
-REASON = "Checkout is down and this brings back the version that worked."
-
-
-def rule(world: World, name: str = "two leads", **changed: object) -> ApprovalRule:
-    values = {"needed": 2, **changed}
-    return policies.make(actor=world.admin, draft=RuleDraft(name=name, **values))
-
-
-def ask(world: World, by: User | None = None, **changed: object) -> ChangeRequest:
-    return changes.request_deploy(actor=by or world.member, draft=world.draft(**changed))
-
-
-def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeRequest:
-    change.refresh_from_db()
-    return changes.approve(
-        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
-    )
-
-
-def words(change: ChangeRequest) -> str:
-    return approvals.standing_of(ChangeRequest.objects.get(pk=change.pk)).words
 
 
 def test_two_approvals_are_two_people(world: World) -> None:
@@ -295,182 +272,6 @@ def test_changing_a_rule_is_audited_with_before_and_after(world: World) -> None:
     event = AuditEvent.objects.get(action="approval_rule.changed")
     assert (event.before["needed"], event.after["needed"]) == (2, 3)
     assert (event.before["is_enabled"], event.after["is_enabled"]) == (True, False)
-
-
-def delegate(world: World, days: int = 7, username: str = "member") -> object:
-    at = world.clock.at
-    return delegations.name_delegate(
-        actor=world.lead,
-        team=world.team,
-        username=username,
-        starts_at=at,
-        ends_at=at + timedelta(days=days),
-        reason="holidays",
-    )
-
-
-def test_a_delegate_approves_in_the_leads_place_while_it_lasts(world: World) -> None:
-    delegate(world)
-    change = ask(world, by=world.lead2)
-    assert [one.pk for one in change_selectors.inbox(world.member)] == [change.pk]
-
-    approve(world.member, change)
-
-    approval = Approval.objects.get()
-    assert (approval.as_role, approval.stands_for) == ("delegate", world.lead)
-    change.refresh_from_db()
-    assert change.state == ChangeState.APPROVED
-
-
-@pytest.mark.parametrize("asker", ["member", "lead"])
-def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
-    world: World, asker: str
-) -> None:
-    delegate(world)
-    change = ask(world, by=getattr(world, asker))
-
-    with refused(world, Forbidden):
-        approve(world.member, change)
-
-
-def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> None:
-    made = delegate(world)
-    change = ask(world, by=world.lead2)
-    other = changes.request_deploy(actor=world.lead2, draft=world.draft("other"))
-    world.clock.move(7 * 24 * 3600 + 1)
-    with refused(world, Forbidden, "role_required"):
-        approve(world.member, change)
-
-    made = delegate(world)
-    delegations.end(actor=world.lead2, team=world.team, delegation_id=made.pk)
-    with refused(world, Forbidden, "role_required"):
-        approve(world.member, change)
-
-    delegate(world)
-    Membership.objects.filter(user=world.lead).update(role="member")
-    with refused(world, Forbidden, "role_required"):
-        approve(world.member, other)
-
-
-def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
-    delegate(world)
-    change = ask(world, by=world.lead2)
-
-    with refused(world, Forbidden, "role_required"):
-        emergencies.approve(
-            actor=world.member,
-            change_id=change.pk,
-            evidence_hash=change.evidence_hash,
-            reason=REASON,
-        )
-
-
-@pytest.mark.parametrize(
-    ("username", "days", "field"),
-    [
-        ("lead", 7, "username"),
-        ("lead2", 7, "username"),
-        ("stranger", 7, "username"),
-        ("member", 0, "ends_at"),
-        ("member", 61, "ends_at"),
-    ],
-)
-def test_a_delegation_that_cannot_be_is_refused(
-    world: World, username: str, days: int, field: str
-) -> None:
-    with refused(world, Invalid) as raised:
-        delegate(world, days=days, username=username)
-    assert field in raised[0].fields
-
-
-def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON):
-    return emergencies.approve(
-        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
-    )
-
-
-def test_a_lead_breaks_the_glass_for_their_own_change_and_it_runs_at_once(world: World) -> None:
-    rule(world, "three", needed=3)
-    change = ask(world, by=world.lead)
-
-    emergency(world, world.lead, change)
-    world.work()
-
-    change.refresh_from_db()
-    review = EmergencyReview.objects.get()
-    assert change.state == ChangeState.APPLYING
-    assert approvals.standing_of(change).is_emergency
-    assert (review.opened_by, review.closed_at) == (world.lead, None)
-    event = AuditEvent.objects.get(action="change.approved_in_emergency")
-    assert (event.actor_name, event.reason) == ("lead", REASON)
-    assert world.cluster.names("InferenceService") == ["detector-r1"]
-    assert [one.pk for one in review_selectors.waiting_for(world.lead2)] == [review.pk]
-    assert [one.pk for one in review_selectors.waiting_for(world.admin)] == [review.pk]
-    assert list(review_selectors.waiting_for(world.lead)) == []
-    assert list(review_selectors.waiting_for(world.member)) == []
-
-
-@pytest.mark.parametrize(
-    ("who", "error"), [("member", Forbidden), ("viewer", Forbidden), ("stranger", NotFound)]
-)
-def test_who_may_not_break_the_glass(world: World, who: str, error: type[Exception]) -> None:
-    change = ask(world)
-
-    with refused(world, error):
-        emergency(world, getattr(world, who), change)
-    assert not EmergencyReview.objects.exists()
-
-
-@pytest.mark.parametrize("reason", ["", "  urgent ", "x" * 2001])
-def test_an_emergency_needs_a_reason_that_says_something(world: World, reason: str) -> None:
-    change = ask(world)
-
-    with refused(world, Invalid) as raised:
-        emergency(world, world.lead, change, reason)
-    assert "reason" in raised[0].fields
-
-
-def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
-    change = ask(world)
-    change.evidence_hash = "0" * 64
-
-    with refused(world, Conflict, "evidence_changed"):
-        emergency(world, world.lead, change)
-
-
-@pytest.mark.parametrize(
-    ("who", "error"),
-    [("lead", Forbidden), ("lead2", Forbidden), ("member", Forbidden), ("stranger", NotFound)],
-)
-def test_who_approved_or_asked_does_not_close_the_review(
-    world: World, who: str, error: type[Exception]
-) -> None:
-    change = ask(world, by=world.lead2)
-    emergency(world, world.lead, change)
-    review = EmergencyReview.objects.get()
-
-    with refused(world, error):
-        emergencies.close_review(
-            actor=getattr(world, who), review_id=review.pk, finding="It was right."
-        )
-    review.refresh_from_db()
-    assert review.closed_at is None
-
-
-def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
-    change = ask(world, by=world.lead)
-    emergency(world, world.lead, change)
-    pk = EmergencyReview.objects.get().pk
-    with refused(world, Invalid):
-        emergencies.close_review(actor=world.lead2, review_id=pk, finding="  ")
-
-    emergencies.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
-
-    review = EmergencyReview.objects.get()
-    assert (review.closed_by, review.finding) == (world.lead2, "It was right.")
-    assert list(review_selectors.waiting_for(world.admin)) == []
-    with refused(world, Conflict, "review_closed"):
-        emergencies.close_review(actor=world.admin, review_id=pk, finding="Again.")
 
 
 @pytest.mark.parametrize("door", ["approve", "reject", "withdraw"])

@@ -1,0 +1,109 @@
+"""Break-glass: who may, for what reason, and the review that must follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.states import ChangeState
+from deployments.models import ChangeRequest, EmergencyReview
+from deployments.selectors import approvals
+from deployments.selectors import emergencies as review_selectors
+from deployments.services import emergencies
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.decided import ask, rule
+from tests.deployments.delivery.refusals import refused
+
+REASON = "Checkout is down and this brings back the version that worked."
+
+
+def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON):
+    return emergencies.approve(
+        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
+    )
+
+
+def test_a_lead_breaks_the_glass_for_their_own_change_and_it_runs_at_once(world: World) -> None:
+    rule(world, "three", needed=3)
+    change = ask(world, by=world.lead)
+
+    emergency(world, world.lead, change)
+    world.work()
+
+    change.refresh_from_db()
+    review = EmergencyReview.objects.get()
+    assert change.state == ChangeState.APPLYING
+    assert approvals.standing_of(change).is_emergency
+    assert (review.opened_by, review.closed_at) == (world.lead, None)
+    event = AuditEvent.objects.get(action="change.approved_in_emergency")
+    assert (event.actor_name, event.reason) == ("lead", REASON)
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert [one.pk for one in review_selectors.waiting_for(world.lead2)] == [review.pk]
+    assert [one.pk for one in review_selectors.waiting_for(world.admin)] == [review.pk]
+    assert list(review_selectors.waiting_for(world.lead)) == []
+    assert list(review_selectors.waiting_for(world.member)) == []
+
+
+@pytest.mark.parametrize(
+    ("who", "error"), [("member", Forbidden), ("viewer", Forbidden), ("stranger", NotFound)]
+)
+def test_who_may_not_break_the_glass(world: World, who: str, error: type[Exception]) -> None:
+    change = ask(world)
+
+    with refused(world, error):
+        emergency(world, getattr(world, who), change)
+    assert not EmergencyReview.objects.exists()
+
+
+@pytest.mark.parametrize("reason", ["", "  urgent ", "x" * 2001])
+def test_an_emergency_needs_a_reason_that_says_something(world: World, reason: str) -> None:
+    change = ask(world)
+
+    with refused(world, Invalid) as raised:
+        emergency(world, world.lead, change, reason)
+    assert "reason" in raised[0].fields
+
+
+def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
+    change = ask(world)
+    change.evidence_hash = "0" * 64
+
+    with refused(world, Conflict, "evidence_changed"):
+        emergency(world, world.lead, change)
+
+
+@pytest.mark.parametrize(
+    ("who", "error"),
+    [("lead", Forbidden), ("lead2", Forbidden), ("member", Forbidden), ("stranger", NotFound)],
+)
+def test_who_approved_or_asked_does_not_close_the_review(
+    world: World, who: str, error: type[Exception]
+) -> None:
+    change = ask(world, by=world.lead2)
+    emergency(world, world.lead, change)
+    review = EmergencyReview.objects.get()
+
+    with refused(world, error):
+        emergencies.close_review(
+            actor=getattr(world, who), review_id=review.pk, finding="It was right."
+        )
+    review.refresh_from_db()
+    assert review.closed_at is None
+
+
+def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
+    change = ask(world, by=world.lead)
+    emergency(world, world.lead, change)
+    pk = EmergencyReview.objects.get().pk
+    with refused(world, Invalid):
+        emergencies.close_review(actor=world.lead2, review_id=pk, finding="  ")
+
+    emergencies.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
+
+    review = EmergencyReview.objects.get()
+    assert (review.closed_by, review.finding) == (world.lead2, "It was right.")
+    assert list(review_selectors.waiting_for(world.admin)) == []
+    with refused(world, Conflict, "review_closed"):
+        emergencies.close_review(actor=world.admin, review_id=pk, finding="Again.")

@@ -1,0 +1,144 @@
+"""Blue/green, steps that cannot be kept, and the checks before any traffic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain.golden import ProbePurpose, ProbeVerdict
+from deployments.domain.states import RolloutPhase
+from deployments.models import (
+    ChangeRequest,
+    GoldenRun,
+    Rollout,
+)
+from deployments.services import changes, rollouts
+from portal.core.errors import Invalid
+from tests.deployments.delivery.canaries import STEPS, soak, view
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.guarded import begin, weights
+
+
+def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> None:
+    deployment, rollout = begin(world, steps=[], kind="blue-green", drain_seconds=60)
+    assert rollout.phase == RolloutPhase.RUNNING
+    assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"]
+    assert weights(world) == {"detector-r1-predictor": 100}
+    world.clock.move(5)
+    world.look(deployment)
+    shown = view(world, rollout)
+    assert shown.is_promotable
+    assert shown.promotable_reason == "soak done, checked, without traffic so far"
+    assert [guard.guard for guard in shown.guards] == ["Answers before traffic"]
+
+    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    world.look(deployment)
+    world.look(deployment)
+    assert weights(world) == {"detector-r2-predictor": 100}
+    soak(world, deployment, 30)
+    assert "detector-r1" in world.cluster.names("InferenceService"), "kept for a minute"
+    soak(world, deployment, 31)
+    world.look(deployment)
+
+    assert Rollout.objects.get().phase == RolloutPhase.COMPLETED
+    assert world.cluster.names("InferenceService") == ["detector-r2"]
+
+
+def test_blue_green_that_was_paused_in_the_dark_begins_its_check_anew(world: World) -> None:
+    deployment, rollout = begin(world, steps=[], kind="blue-green")
+    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    world.look(deployment)
+    rollouts.unpause(actor=world.member, rollout_id=rollout.pk)
+
+    world.look(deployment)
+    world.look(deployment)
+
+    assert Rollout.objects.get().phase == RolloutPhase.RUNNING
+    assert weights(world) == {"detector-r1-predictor": 100}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"weight": 10, "soak_seconds": 0, "min_requests": 0}],
+        [{"weight": 0, "soak_seconds": 0, "min_requests": 5}],
+        [{"weight": 0, "soak_seconds": 0, "min_requests": 0}] * 2,
+        ["dark"],
+    ],
+)
+def test_blue_green_takes_no_steps_with_traffic(world: World, steps: list[Any]) -> None:
+    deployment = world.serving()
+
+    with pytest.raises(Invalid) as refusal:
+        changes.request_canary(
+            actor=world.member,
+            deployment_id=deployment.pk,
+            version_id=world.version2.pk,
+            steps=steps,
+            plan={"kind": "blue-green"},
+        )
+
+    assert "steps" in refusal.value.fields
+    assert not ChangeRequest.objects.filter(kind="canary").exists()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"auto_promote": 1},
+        {"auto_promote": True, "min_requests": 5},
+        {"deadline_seconds": 60},
+        {"deadline_seconds": "soon"},
+        {"weight": 0},
+        {"speed": 1},
+    ],
+)
+def test_steps_that_cannot_be_kept_are_refused(world: World, changed: dict[str, Any]) -> None:
+    deployment = world.serving()
+
+    with pytest.raises(Invalid) as refusal:
+        changes.request_canary(
+            actor=world.member,
+            deployment_id=deployment.pk,
+            version_id=world.version2.pk,
+            steps=[{**STEPS[0], **changed}],
+        )
+
+    assert "steps" in refusal.value.fields
+
+
+@pytest.mark.parametrize(
+    ("verdict", "phase", "words"),
+    [
+        (ProbeVerdict.WAITING, RolloutPhase.PREPARING, "before traffic: 1 of 3 answered"),
+        (ProbeVerdict.FAILED, RolloutPhase.ABORTED, "aborted: before traffic: 1 of 3 answered"),
+        (ProbeVerdict.PASSED, RolloutPhase.RUNNING, None),
+    ],
+)
+def test_no_traffic_before_the_answers_were_checked(
+    world: World, verdict: ProbeVerdict, phase: RolloutPhase, words: str | None
+) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.approved(change)
+    rollout = Rollout.objects.get()
+    GoldenRun.objects.create(
+        rollout=rollout,
+        purpose=ProbePurpose.BEFORE_TRAFFIC,
+        verdict=verdict,
+        words="1 of 3 answered",
+        created_at=world.clock.at,
+    )
+    world.look(deployment)
+    world.cluster.make_ready("detector-r2")
+    for _ in range(3):
+        soak(world, deployment, 16)
+
+    rollout.refresh_from_db()
+    assert rollout.phase == phase
+    assert words is None or rollout.phase_reason == words
+    has_traffic = weights(world).get("detector-r2-predictor", 0) > 0
+    assert has_traffic == (verdict == ProbeVerdict.PASSED)

@@ -1,0 +1,103 @@
+"""What goes on or stops by itself, beside people who click too late or have paused it."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.states import ChangeState, RolloutPhase
+from deployments.models import (
+    ChangeRequest,
+    Rollout,
+    RolloutEvent,
+)
+from deployments.services import changes, rollouts
+from portal.core.errors import Conflict
+from tests.deployments.delivery.canaries import STEPS, send, start, view
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.guarded import begin, fill, weights
+
+AUTO = [
+    {"weight": 10, "soak_seconds": 60, "min_requests": 100, "auto_promote": True},
+    {"weight": 50, "soak_seconds": 60, "min_requests": 100, "deadline_seconds": 600},
+]
+
+
+def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> None:
+    deployment, rollout = start(world)
+    fill(world, deployment)
+    shown = view(world, rollout)
+    world.clock.move(5)
+    send(world, "detector-r1", 900)
+    send(world, "detector-r2", 5, failure=100)
+    world.look(deployment)
+
+    for act in (rollouts.promote, rollouts.promote_fully):
+        with pytest.raises(Conflict) as refusal:
+            act(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+        assert refusal.value.code == "rollout_phase"
+
+    assert weights(world) == {"detector-r1-predictor": 100}
+
+
+def test_an_approval_that_comes_too_late_starts_nothing(world: World) -> None:
+    deployment = world.serving()
+    change = changes.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+    world.clock.move(15 * 24 * 3600)
+
+    world.work()
+    with pytest.raises(Conflict):
+        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+    assert ChangeRequest.objects.get(pk=change.pk).state == ChangeState.EXPIRED
+    assert not Rollout.objects.exists()
+
+
+def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
+    world: World,
+) -> None:
+    deployment, _rollout = begin(world, steps=AUTO)
+    world.clock.move(70)
+    send(world, "detector-r1", 90)
+    send(world, "detector-r2", 10)
+    world.look(deployment)
+    assert weights(world)["detector-r2-predictor"] == 10, "too few requests"
+    world.clock.move(5)
+    send(world, "detector-r1", 900)
+    send(world, "detector-r2", 100)
+
+    world.look(deployment)
+
+    assert weights(world)["detector-r2-predictor"] == 50
+    promoted = RolloutEvent.objects.filter(step_index=1).order_by("id").first()
+    assert promoted is not None
+    assert (promoted.message, promoted.actor_name) == (
+        "promoted by itself, as approved with the plan 10 → 50 %",
+        "",
+    )
+    world.look(deployment)
+    assert Rollout.objects.get().step_index == 1, "the second step is left to a person"
+
+
+def test_what_is_paused_does_not_go_on_by_itself(world: World) -> None:
+    deployment, rollout = begin(world, steps=AUTO)
+    rollouts.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
+
+    fill(world, deployment)
+
+    assert Rollout.objects.get().phase == RolloutPhase.PAUSED
+    assert weights(world)["detector-r2-predictor"] == 10
+
+
+def test_a_paused_candidate_that_turns_bad_is_sent_home_all_the_same(world: World) -> None:
+    deployment, rollout = start(world)
+    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    world.clock.move(20)
+    send(world, "detector-r1", 900)
+    send(world, "detector-r2", 50, failure=50)
+
+    world.look(deployment)
+
+    assert Rollout.objects.get().phase == RolloutPhase.ABORTING
+    assert weights(world) == {"detector-r1-predictor": 100}
