@@ -80,13 +80,13 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class GuardRow:
-    """`unit` is of `most`; a ratio is typed in per cent."""
+    """`unit` is of `most`; a ratio is so many times the stable revision's. None: no such limit."""
 
     label: str
     source: str
     unit: str
-    most: BoundField
-    ratio: BoundField
+    most: BoundField | None
+    ratio: BoundField | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,11 @@ class PlanForm(PrometheusFields, CommentForm):
             for part, _, _, _, least in _COLUMNS:
                 self.fields[f"{part}_{index}"] = forms.IntegerField(required=False, min_value=least)
             self.fields[f"auto_{index}"] = forms.BooleanField(required=False)
-        for metric in Metric:
-            self.fields[f"max_{metric}"] = forms.FloatField(required=False, min_value=0)
-            self.fields[f"ratio_{metric}"] = forms.FloatField(required=False, min_value=1)
+        for metric, limits in KINDS.items():
+            if limits.has_max:
+                self.fields[f"max_{metric}"] = forms.FloatField(required=False, min_value=0)
+            if limits.has_ratio:
+                self.fields[f"ratio_{metric}"] = forms.FloatField(required=False, min_value=1)
         for name, *_ in _QUALITY:
             self.fields[f"quality_{name}"] = forms.FloatField(
                 required=False, min_value=0, max_value=1
@@ -149,7 +151,11 @@ class PlanForm(PrometheusFields, CommentForm):
         for metric, kind in KINDS.items():
             unit = "%" if kind.unit == "ratio" else kind.unit
             yield GuardRow(
-                kind.label, kind.source, unit, self[f"max_{metric}"], self[f"ratio_{metric}"]
+                kind.label,
+                kind.source,
+                unit,
+                self[f"max_{metric}"] if kind.has_max else None,
+                self[f"ratio_{metric}"] if kind.has_ratio else None,
             )
         for name, label in percentile_guards.LABELS.items():
             yield GuardRow(
