@@ -17,6 +17,11 @@ def poll_metrics() -> None:
     telemetry.poll()
 
 
+@shared_task(name="fleet.poll_workloads", time_limit=60)
+def poll_workloads(*workload_ids: int) -> None:
+    telemetry.poll(workload_ids=workload_ids)
+
+
 @shared_task(name="fleet.meter", time_limit=300)
 def meter() -> None:
     ledger.seal_due()

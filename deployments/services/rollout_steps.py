@@ -30,6 +30,7 @@ from deployments.services import (
     promoting,
     rollout_states,
 )
+from fleet.services import telemetry
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
 from portal.core.errors import Conflict
@@ -168,7 +169,17 @@ def _share(rollout: Rollout, found: Decision) -> None:
 
 
 def _start_soak(rollout: Rollout, found: Decision) -> None:
+    """Its first reading is asked for at once: a candidate that fails everything should be gone before
+    the next usual one.
+    """
     rollout_states.mark(rollout, {"step_started_at": clock.now(), "phase_reason": found.words})
+    deployment = rollout.deployment
+    revisions = (rollout.stable_revision, rollout.candidate_revision)
+    telemetry.poll_soon(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        names=[f"{deployment.name}-r{revision.number}" for revision in revisions],
+    )
 
 
 def _switch(rollout: Rollout, found: Decision) -> None:

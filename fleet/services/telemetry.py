@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
@@ -16,6 +17,7 @@ from fleet.gateways.kube import KubeClient
 from fleet.models import MetricSample, Pod, Workload
 from fleet.services import clients, observers, rollups
 from portal.core import clock
+from portal.core.wakeups import wake
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +38,20 @@ class _Target:
     client: KubeClient
 
 
-def poll() -> int:
+def poll_soon(*, cluster_id: int, namespace: str, names: Collection[str]) -> None:
+    """Read the pods of these workloads without waiting for everyone's turn."""
+    rows = Workload.objects.filter(cluster_id=cluster_id, namespace=namespace, name__in=names)
+    found = list(rows.values_list("pk", flat=True))
+    if found:
+        wake("fleet.poll_workloads", *found)
+
+
+def poll(*, workload_ids: Collection[int] | None = None) -> int:
     """Read every running pod of a workload once; returns how many answered.
 
     A pod that does not answer leaves a gap, which later means "not known".
     """
-    targets = _targets()
+    targets = _targets(workload_ids)
     if not targets:
         return 0
     with ThreadPoolExecutor(min(_THREADS, len(targets))) as pool:
@@ -58,10 +68,12 @@ def poll() -> int:
     return len(answered)
 
 
-def _targets() -> list[_Target]:
+def _targets(workload_ids: Collection[int] | None) -> list[_Target]:
     pods = Pod.objects.filter(
         phase="Running", gone_at=None, ended_at=None, workload__isnull=False
     ).select_related("workload", "cluster", "node")
+    if workload_ids is not None:
+        pods = pods.filter(workload_id__in=workload_ids)
     reachable = pods.exclude(cluster__is_reachable=False)
     targets = []
     by_cluster: dict[int, KubeClient | None] = {}

@@ -8,6 +8,7 @@ from deployments.domain.states import ChangeState, DeploymentState, RolloutPhase
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutEvent
 from deployments.services import changes, rollouts
 from fleet.models import Workload
+from fleet.services import telemetry
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
 from tests.deployments.delivery.canaries import STEPS, send, soak, start, view
@@ -37,6 +38,19 @@ def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> Non
     assert rollout.step_started_at == world.clock.at
     assert deployment.observed_weight == 10
     assert deployment.state == DeploymentState.READY
+
+
+def test_both_sides_are_read_as_soon_as_a_step_begins(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(telemetry, "poll_soon", lambda **where: asked.append(where))
+
+    _, rollout = start(world)
+
+    both = ["detector-r1", "detector-r2"]
+    assert rollout.step_started_at == world.clock.at
+    assert asked == [{"cluster_id": world.cluster_id, "namespace": "vision", "names": both}]
 
 
 def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> None:

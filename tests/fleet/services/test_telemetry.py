@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -10,6 +11,7 @@ from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, Wo
 from fleet.selectors import telemetry as selected
 from fleet.services import observation, rollups, telemetry
 from fleet.services.observation import Seen
+from fleet.tasks import poll_workloads
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
 
@@ -183,3 +185,19 @@ def test_memory_of_a_gpu_that_others_use_too_is_not_taken_for_its_own(
     poll_at(kube, 0, {PODS[0]: with_memory(2)})
 
     assert Workload.objects.get(pk=detector).gpu_memory_peak_mib is None
+
+
+def test_a_reading_asked_for_at_once_is_of_those_workloads_alone(
+    kube: FakeKube,
+    cluster: Cluster,
+    django_capture_on_commit_callbacks: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kube.pages = {name: page(5) for name in PODS}
+    monkeypatch.setattr(poll_workloads, "apply_async", lambda args, **_: poll_workloads(*args))
+
+    for names, readings in ((["other-r1"], 0), (["other-r1", "detector-r1"], 2)):
+        with django_capture_on_commit_callbacks(execute=True) as sent:
+            telemetry.poll_soon(cluster_id=cluster.pk, namespace="vision", names=names)
+        assert len(sent) == bool(readings)
+        assert MetricSample.objects.count() == readings
