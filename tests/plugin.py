@@ -95,6 +95,13 @@ else:
 environment.apply()
 
 
+def pytest_configure() -> None:
+    """A password is as slow to check as it should be; tests sign in a hundred times."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     _parts.close()

@@ -35,9 +35,10 @@ from tests.fleet.fakes import FakeKube
 def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterator[str]:
     class Server(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            length = int(self.headers["Content-Length"])
+            # Read in any case: closing with something unread resets the connection.
+            asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
             if seen is not None:
-                seen.append((self.path, dict(self.headers), self.rfile.read(length).decode()))
+                seen.append((self.path, dict(self.headers), asked))
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
