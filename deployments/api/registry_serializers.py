@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from deployments.domain import references
 from deployments.domain.states import VersionState
 from deployments.models import ModelVersion
 
@@ -79,6 +80,10 @@ class VersionSerializer(Shape):
     deadline_at = serializers.DateTimeField(
         allow_null=True, help_text="when uploading, verifying, or a release from quarantine ends"
     )
+    source_uri = serializers.CharField(
+        help_text="of a version by reference, where its weights lie; empty for uploaded ones"
+    )
+    is_pinned = serializers.SerializerMethodField()
     filename = serializers.CharField()
     format = serializers.CharField()
     size_bytes = serializers.IntegerField(allow_null=True)
@@ -101,7 +106,13 @@ class VersionSerializer(Shape):
 
     def get_storage_uri(self, version: ModelVersion) -> str:
         """What serving reads; empty until it is laid out."""
-        return version.storage_uri if version.repository_prefix else ""
+        return version.storage_uri if version.repository_prefix or version.source_uri else ""
+
+    def get_is_pinned(self, version: ModelVersion) -> bool:
+        """Whether it can only ever stand for the same bytes."""
+        if version.source_uri:
+            return references.parse(version.source_uri).is_pinned
+        return bool(version.sha256)
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
     def get_signature(self, version: ModelVersion) -> Any:
@@ -110,6 +121,19 @@ class VersionSerializer(Shape):
 
     def get_aliases(self, version: ModelVersion) -> list[str]:
         return [alias.name for alias in version.aliases.all()]
+
+
+class RegisterReferenceSerializer(Shape):
+    source_uri = serializers.CharField(
+        max_length=500,
+        help_text="hf://organisation/model:commit, pvc://claim/path or "
+        "oci://registry/image:tag@sha256:digest; no credentials",
+    )
+    metadata = serializers.DictField(
+        default=dict,
+        help_text="as of an uploaded version; parameters_millions, dtype and context_length feed "
+        "the sizing adviser",
+    )
 
 
 class StartUploadSerializer(Shape):

@@ -16,6 +16,9 @@ urlpatterns: list[URLPattern] = [
         registry_versions.NumberedVersionView.as_view(),
         name="model-version",
     ),
+    path(
+        f"{_MODEL}/references", registry_versions.ReferencesView.as_view(), name="model-references"
+    ),
     path("versions", registry_versions.VersionsView.as_view(), name="versions"),
     path(_VERSION, registry_versions.VersionView.as_view(), name="version"),
     path(f"{_VERSION}/parts", registry_uploads.PartsView.as_view(), name="parts"),

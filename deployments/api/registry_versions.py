@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +15,8 @@ from deployments.api import registry_serializers as shapes
 from deployments.api.registry import read
 from deployments.domain.states import VersionState
 from deployments.selectors import registry
-from deployments.services import metadata, versions
+from deployments.services import metadata, references, versions
+from deployments.services.references import ReferenceDraft
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
@@ -78,6 +79,32 @@ class VersionView(ConditionalMixin, APIView):
             actor=actor_of(request), version_id=version_id, metadata=body["metadata"]
         )
         return Response(shapes.VersionSerializer(version).data)
+
+
+class ReferencesView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="register_reference",
+        tags=TAGS,
+        request=shapes.RegisterReferenceSerializer,
+        responses={
+            201: shapes.VersionSerializer,
+            403: PROBLEM,
+            404: PROBLEM,
+            409: PROBLEM,
+            422: PROBLEM,
+        },
+        description="A version whose weights stay on Hugging Face, a volume or in a registry. It is "
+        "ready at once; nothing of its bytes is read. The model is made with its first version.",
+    )
+    def post(self, request: Request, team: str, name: str) -> Response:
+        body = read(shapes.RegisterReferenceSerializer, request)
+        version = references.register(
+            actor=actor_of(request),
+            team_slug=team,
+            model_name=name,
+            draft=ReferenceDraft(**body),
+        )
+        return Response(shapes.VersionSerializer(version).data, status=status.HTTP_201_CREATED)
 
 
 class NumberedVersionView(APIView):

@@ -13,13 +13,14 @@ _KV_PRECISION: Final[Mapping[str, str]] = {"auto": "bf16", "fp8_e4m3": "fp8", "f
 _USUAL: Final = LanguageModel(parameters_millions=1)
 
 
-def need_of(llm: Llm) -> Need | None:
-    """None where nobody said how large it is."""
+def need_of(llm: Llm, *, precision: str = _USUAL.precision) -> Need | None:
+    """None where nobody said how large it is. `precision`: of the weights."""
     if not llm.parameters_millions:
         return None
     return need_of_language_model(
         LanguageModel(
             parameters_millions=llm.parameters_millions,
+            precision=precision,
             kv_precision=_KV_PRECISION.get(llm.kv_cache_dtype, llm.kv_cache_dtype),
             context_tokens=llm.max_model_len or _USUAL.context_tokens,
             concurrency=llm.max_num_seqs or _USUAL.concurrency,

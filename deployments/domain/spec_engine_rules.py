@@ -252,7 +252,7 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     if spec.engine == TRITON_VLLM:
         yield (
             "llm.hugging_face_id",
-            bool(llm.hugging_face_id),
+            bool(llm.hugging_face_id) or not llm.artifact,
             "Triton's vLLM backend loads weights by their Hugging Face id; for files of your own "
             f"choose {KSERVE_VLLM}.",
         )
@@ -260,7 +260,7 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     if spec.engine == KSERVE_VLLM and llm.nodes > 1:
         yield (
             "llm.artifact",
-            bool(llm.artifact),
+            not llm.hugging_face_id,
             "KServe runs several nodes only from pvc:// or oci://: state artifact, or choose "
             f"{LLM_SERVICE}.",
         )

@@ -44,6 +44,11 @@ def of_metadata(metadata: Mapping[str, Any]) -> StatedModel:
     )
 
 
+def of_version(source_uri: str, metadata: Mapping[str, Any]) -> StatedModel:
+    """Of a version by reference; of an uploaded one the file tells, and free keys mean nothing."""
+    return of_metadata(metadata) if source_uri else StatedModel()
+
+
 def dtype_named(text: str) -> str:
     """One of those that sizing knows, or empty."""
     name = text.strip().lower()

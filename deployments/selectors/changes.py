@@ -146,7 +146,7 @@ def _may(actor: Actor, action: Action, change: ChangeRequest) -> tuple[bool, str
     return True, ""
 
 
-_ORDER = ("version", "accuracy", "dataset_version", "sha256", "engine", "instance_type")
+_ORDER = ("version", "accuracy", "dataset_version", "weights", "sha256", "engine", "instance_type")
 
 
 def _position(name: str) -> tuple[int, str]:
@@ -158,6 +158,8 @@ def _flat(revision: Revision | None, scale: Mapping[str, int]) -> dict[str, str]
         return {}
     version = revision.version
     flat: dict[str, Any] = {"version": version.label, "sha256": version.sha256[:12]}
+    if version.source_uri:
+        flat = {"version": version.label, "weights": version.source_uri}
     for name in ("accuracy", "dataset_version"):
         if name in version.metadata:
             flat[name] = version.metadata[name]

@@ -117,12 +117,20 @@ def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Serv
         model_name=version.model.name,
         version_label=version.label,
         sha256=version.sha256,
-        storage_uri=f"s3://{version.bucket}/{files.prefix}",
+        storage_uri=_storage_uri(version, files),
         spec=spec,
         size_mib=_size_mib(version),
         config_name=files.config_name,
         packed=tuple(_packed_model(one) for one in packed),
+        source_uri=version.source_uri,
     )
+
+
+def _storage_uri(version: ModelVersion, files: ServingFiles) -> str:
+    """Triton's repository. Where a version by reference gets one, it lies in the portal's bucket."""
+    if version.source_uri and not files.prefix:
+        return version.source_uri
+    return f"s3://{version.bucket or settings.SLIPWAY_S3_BUCKET}/{files.prefix}"
 
 
 def packed_of(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
@@ -282,4 +290,6 @@ def evidence_for_draft(place: Place, served: Served, version: ModelVersion) -> s
 
 
 def _identity_of(version: ModelVersion) -> list[str]:
+    if version.source_uri:
+        return [version.source_uri]
     return [version.bucket, version.key, version.s3_version_id, version.sha256]

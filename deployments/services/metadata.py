@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from deployments.domain import stated_models
+from deployments.domain.sizing_needs import BITS
 from deployments.models import Model, ModelVersion
 from deployments.selectors import registry
 from portal.accounts import policy
@@ -33,8 +35,14 @@ class _Wrong(ValueError):
     pass
 
 
-def clean(data: Mapping[str, Any]) -> tuple[dict[str, _Value], dict[str, str]]:
-    """Cleaned values, and problems by field ("metadata.accuracy"). Empty values are left out."""
+def clean(
+    data: Mapping[str, Any], *, is_reference: bool = False
+) -> tuple[dict[str, _Value], dict[str, str]]:
+    """Cleaned values, and problems by field ("metadata.accuracy"). Empty values are left out.
+
+    Of a version by reference nothing but this tells its size, so those keys have a type as well.
+    """
+    known = {**_KNOWN, **_OF_REFERENCES} if is_reference else _KNOWN
     cleaned: dict[str, _Value] = {}
     problems: dict[str, str] = {}
     if len(data) > MOST_KEYS:
@@ -44,7 +52,7 @@ def clean(data: Mapping[str, Any]) -> tuple[dict[str, _Value], dict[str, str]]:
         if value in (None, "", []):
             continue
         try:
-            cleaned[key] = _clean_one(key, value)
+            cleaned[key] = _clean_one(key, value, known)
         except _Wrong as wrong:
             problems[f"metadata.{key}"] = str(wrong)
     return cleaned, problems
@@ -54,7 +62,7 @@ def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> Mo
     """Replace what is stated of a version, with a row in the trail. Facts about bytes never change."""
     version = registry.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
-    cleaned, problems = clean(metadata)
+    cleaned, problems = clean(metadata, is_reference=bool(version.source_uri))
     if problems:
         raise Invalid(" ".join(problems.values()), fields=problems)
     if cleaned == version.metadata:
@@ -76,10 +84,10 @@ def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> Mo
     return version
 
 
-def _clean_one(key: str, value: Any) -> _Value:
+def _clean_one(key: str, value: Any, known: Mapping[str, Callable[[Any], _Value]]) -> _Value:
     if not _KEY.fullmatch(key):
         raise _Wrong(f"{key[:40]!r} is no key: use lower-case letters, digits and '_', at most 40.")
-    return _KNOWN.get(key, _free)(value)
+    return known.get(key, _free)(value)
 
 
 def _free(value: Any) -> _Value:
@@ -147,6 +155,31 @@ def _tags(value: Any) -> list[str]:
     return tags
 
 
+def _millions(value: Any) -> int:
+    return _whole(value, most=10_000_000, words="Write millions: 8030 for 8 billion.")
+
+
+def _tokens(value: Any) -> int:
+    return _whole(value, most=100_000_000, words="Write tokens as a whole number: 32768.")
+
+
+def _whole(value: Any, *, most: int, words: str) -> int:
+    text = str(value).replace(",", "").strip()
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
+        raise _Wrong(words)
+    number = int(text) if len(text) < 12 else 0
+    if not 1 <= number <= most:
+        raise _Wrong(words)
+    return number
+
+
+def _dtype(value: Any) -> str:
+    name = stated_models.dtype_named(_text(value))
+    if not name:
+        raise _Wrong(f"Use one of {', '.join(BITS)}.")
+    return name
+
+
 _KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "accuracy": _accuracy,
     "dataset_version": _text,
@@ -156,4 +189,10 @@ _KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "framework": _text,
     "notes": _text,
     "tags": _tags,
+}
+_OF_REFERENCES: Final[Mapping[str, Callable[[Any], _Value]]] = {
+    stated_models.PARAMETERS: _millions,
+    stated_models.DTYPE: _dtype,
+    stated_models.CONTEXT: _tokens,
+    "licence": _text,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 
 from deployments.domain import model_names
 from deployments.models import Model
@@ -44,6 +45,11 @@ def get_or_make(*, actor: User, team: Team, name: str, description: str = "") ->
     """For uploads: inside their transaction, after permission and name were checked."""
     found = Model.objects.select_related("team").filter(team=team, name=name).first()
     return found or _insert(actor=actor, team=team, name=name, description=description, task="")
+
+
+def next_number(model: Model) -> int:
+    """Of a further version; the row that takes it may find that another was faster."""
+    return int(model.versions.aggregate(top=Max("number"))["top"] or 0) + 1
 
 
 def describe(*, actor: User, team_slug: str, name: str, description: str, task: str) -> Model:

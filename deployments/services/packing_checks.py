@@ -37,6 +37,8 @@ def of_packed(packed: Sequence[ModelVersion], spec: ServingSpec) -> list[Check]:
 def _problem_with(version: ModelVersion, tuning: Packed) -> str:
     if version.state != VersionState.READY:
         return f"{version.label} is {version.state}. {version.state_reason}".strip()
+    if version.source_uri:
+        return f"{version.label} lies at {version.source_uri}: only uploaded versions are packed."
     problem = problem_with_objects(version) or triton_config.problem_with(
         signatures.from_json(version.signature), tuning
     )

@@ -14,6 +14,7 @@ from deployments.domain.specs import ServingSpec
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.selectors import plans, quotas
 from deployments.services import (
+    completing,
     costing,
     dry_run,
     packing_checks,
@@ -21,7 +22,6 @@ from deployments.services import (
     preflight_cluster,
 )
 from fleet.domain.capabilities import Capabilities
-from fleet.domain.serving_policies import ServingPolicy
 from fleet.selectors import capacity, clusters
 from fleet.selectors.clusters import ClusterInfo
 from portal.accounts import policy
@@ -68,7 +68,7 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     version = visible_version(actor, draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
-    spec = with_image(draft.spec, cluster.serving)
+    spec = completing.completed(draft.spec, version, cluster.serving)
     asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     problem = names.problem_with(draft.name, namespace=asked.place.namespace)
     if problem:
@@ -146,11 +146,6 @@ def require_all(checks: Iterable[Check]) -> None:
 
 def as_invalid(error: Rejected) -> Invalid:
     return Invalid(error.message, fields=error.fields)
-
-
-def with_image(spec: ServingSpec, serving: ServingPolicy) -> ServingSpec:
-    """With the cluster's server image; what a person wrote there is not taken."""
-    return replace(spec, image=plans.image_for(spec, serving))
 
 
 def visible_version(actor: Actor, version_id: int) -> ModelVersion:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from deployments.domain import (
     compatibility,
     layout,
+    references,
     signatures,
     sizing_language,
     spec_offers,
+    stated_models,
     triton_config,
 )
 from deployments.domain.manifests.parts import Place
 from deployments.domain.preflight import Check
+from deployments.domain.references import Reference
 from deployments.domain.sizing_needs import Need
 from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.domain.specs import Llm, ServingSpec
@@ -34,8 +36,6 @@ from fleet.selectors.clusters import ClusterInfo
 
 CAPACITY: Final = "Capacity now"
 _MAY_HEAL: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
-# A branch or a tag moves.
-_COMMIT = re.compile(r":[0-9a-f]{40}$")
 _AGAIN = "Upload the file again as a new version, and request that one."
 
 
@@ -64,13 +64,15 @@ def of_version(version: ModelVersion) -> Check:
 def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
     """Whether serving will find exactly the objects that were laid out. Not asked of unready ones."""
     llm = spec.llm
+    if version.source_uri and spec.engine not in references.parse(version.source_uri).engines:
+        return [_not_loadable(version, spec)]
     if llm is not None and (llm.hugging_face_id or llm.artifact):
         return [_of_weights(llm)]
     if not is_ready:
         return []
     if spec.engine in LLM_ENGINES:
         words = f"{spec.engine} cannot load {version.filename}."
-        fix = "Name a Hugging Face id, or choose a Triton engine."
+        fix = "Choose a version by reference, name a Hugging Face id, or choose a Triton engine."
         return [Check("Artifact", ok=False, detail=words, fix=fix)]
     try:
         problem = problem_with_objects(version)
@@ -83,14 +85,29 @@ def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> 
     return [Check("Artifact", ok=True, detail=words)]
 
 
+def _not_loadable(version: ModelVersion, spec: ServingSpec) -> Check:
+    reference = references.parse(version.source_uri)
+    words = f"{spec.engine} cannot load {version.source_uri}: it serves what was uploaded."
+    if spec.engine in LLM_ENGINES:
+        words = f"{spec.engine} loads weights by their Hugging Face id, not {version.source_uri}."
+    return Check("Artifact", ok=False, detail=words, fix=f"Choose {' or '.join(reference.engines)}.")
+
+
 def _of_weights(llm: Llm) -> Check:
     source = llm.hugging_face_id or llm.artifact
     words = f"The weights come from {source}, which the portal does not read."
     fix = ""
-    if llm.hugging_face_id and not _COMMIT.search(llm.hugging_face_id):
+    found = references.of_spec(hugging_face_id=llm.hugging_face_id, artifact=llm.artifact)
+    if found is None or not found.is_pinned:
         words += " They may change after the approval."
-        fix = f"Pin the commit: {llm.hugging_face_id.partition(':')[0]}:<40 hexadecimal digits>."
+        fix = "" if found is None else _pin_words(found)
     return Check("Artifact", ok=None, detail=words, fix=fix, is_blocking=False)
+
+
+def _pin_words(reference: Reference) -> str:
+    if reference.hugging_face_id:
+        return f"Pin the commit: {reference.name}:<40 hexadecimal digits>."
+    return reference.advice
 
 
 def problem_with_objects(version: ModelVersion) -> str:
@@ -173,7 +190,8 @@ def of_memory(
     """An estimate that is too large is told; only a measurement refuses. Of all models together."""
     share = costing.share_for(list(shares), spec)
     if spec.llm is not None:
-        need = sizing_language.need_of(spec.llm)
+        stated = stated_models.of_version(version.source_uri, version.metadata)
+        need = sizing_language.need_of(spec.llm, precision=stated.precision)
     else:
         tunings = zip(packed, spec.packed, strict=True)
         others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]

@@ -14,7 +14,13 @@ from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.selectors import plans, rollout_limits, rollout_offers
-from deployments.services import approving, preflight, prometheus_trials, submitting
+from deployments.services import (
+    approving,
+    completing,
+    preflight,
+    prometheus_trials,
+    submitting,
+)
 from deployments.services.submitting import Asked
 from fleet.selectors import clusters
 from portal.accounts import policy
@@ -37,7 +43,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
     serving = clusters.get_cluster(draft.cluster_id).serving
-    spec = preflight.with_image(draft.spec, serving)
+    spec = completing.completed(draft.spec, version, serving)
     asked = Asked(
         ChangeKind.DEPLOY, approving.clean(comment), version=version, spec=spec, preflight=checked
     )
@@ -82,11 +88,14 @@ def request_canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     prometheus_trials.require_usable(deployment, version, settings)
+    wanted = spec or completing.for_another(
+        plans.spec_of(stable), then=version, now=stable.version
+    )
     asked = Asked(
         ChangeKind.CANARY,
         approving.clean(comment),
         version=version,
-        spec=preflight.with_image(spec or plans.spec_of(stable), plans.policy_of(deployment)),
+        spec=completing.completed(wanted, version, plans.policy_of(deployment)),
         steps=checked,
         plan=settings,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from deployments.domain import sizing_offers
+from deployments.domain import sizing_offers, stated_models
 from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice, Demand, Limits, Offer, ShareKind
 from deployments.domain.sizing_choices import advise as ranked
@@ -60,6 +60,8 @@ def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Adv
         raise preflight.as_invalid(error) from error
     if found is None:
         words = f"The file of {version.label} was not read, so what it needs is not known."
+        if version.source_uri:
+            words = f"How large {version.label} is was not stated, so what it needs is not known."
         raise Invalid(words, fields={"language_model": "State the model's parameters."})
     return found
 
@@ -89,12 +91,27 @@ def advise_version(
 
 
 def need_of(version: ModelVersion, load: Load) -> Need | None:
-    if load.language is not None:
-        return need_of_language_model(load.language)
+    language = load.language or _stated_language(version)
+    if language is not None:
+        return need_of_language_model(language)
+    if version.source_uri:
+        return None
     packed = plans.versions_named(version, load.packed)
     tunings = zip(packed, load.packed, strict=True)
     others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
     return measurements.need_of(version, instances=load.instances, packed=others)
+
+
+def _stated_language(version: ModelVersion) -> LanguageModel | None:
+    """Of a version by reference; no more context is counted than the model has."""
+    stated = stated_models.of_version(version.source_uri, version.metadata)
+    if not stated.parameters_millions:
+        return None
+    usual = LanguageModel(
+        parameters_millions=stated.parameters_millions, precision=stated.precision
+    )
+    context = min(usual.context_tokens, stated.context_length or usual.context_tokens)
+    return replace(usual, context_tokens=context)
 
 
 def _demand(version: ModelVersion, load: Load) -> Demand:

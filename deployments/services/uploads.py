@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 
 from deployments.domain import layout, parts
 from deployments.domain.parts import PartPlan
@@ -211,7 +210,7 @@ def _record(
                 row.model = model_service.get_or_make(
                     actor=actor, team=team, name=model_name, description=draft.description
                 )
-                row.number = _next_number(row.model)
+                row.number = model_service.next_number(row.model)
                 row.pk = None
                 row.save(force_insert=True)
                 Model.objects.filter(pk=row.model.pk).update(changed_at=at)
@@ -221,10 +220,6 @@ def _record(
             continue
         return row
     raise Conflict("Many uploads to this model begin at once. Try again.", code="busy")
-
-
-def _next_number(model: Model) -> int:
-    return int(model.versions.aggregate(top=Max("number"))["top"] or 0) + 1
 
 
 def _audit_start(row: ModelVersion, actor: User) -> None:

@@ -77,6 +77,8 @@ class Served:
     config_name: str = ""
     # As in the spec, in its order.
     packed: tuple[PackedModel, ...] = ()
+    # Where the weights of a version by reference lie: it has no digest.
+    source_uri: str = ""
 
     @property
     def model_uri(self) -> str:
@@ -136,7 +138,11 @@ def metadata(
 
 
 def version_annotations(served: Served) -> dict[str, str]:
-    made = {"slipway.dev/version": served.version_label, "slipway.dev/sha256": served.sha256}
+    made = {"slipway.dev/version": served.version_label}
+    if served.source_uri:
+        made["slipway.dev/source"] = served.source_uri
+    else:
+        made["slipway.dev/sha256"] = served.sha256
     if served.packed:
         made["slipway.dev/packed"] = ", ".join(
             f"{one.version_label} {one.sha256}" for one in served.packed

@@ -104,7 +104,10 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
         ({**_VLLM, "llm": {"hugging_face_id": "model"}}, "llm.hugging_face_id"),
         ({**_VLLM, "llm": {"nodes": 2, "hugging_face_id": "a/b"}}, "llm.artifact"),
         ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
-        ({**_VLLM, "engine": "triton-vllm"}, "llm.hugging_face_id"),
+        (
+            {**_VLLM, "engine": "triton-vllm", "llm": {"artifact": "pvc://claim/path"}},
+            "llm.hugging_face_id",
+        ),
         (
             {
                 "engine": "llm-inference-service",

@@ -1,0 +1,135 @@
+"""Versions by reference: weights that stay where they are, registered with what is stated of them.
+
+No bytes are read, so there is nothing to verify: the version is ready at once, and its checks say
+what that means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from deployments.domain import model_names, references
+from deployments.domain.problems import Rejected
+from deployments.domain.references import Reference
+from deployments.domain.states import VersionState
+from deployments.models import Model, ModelVersion
+from deployments.services import metadata as stated
+from deployments.services import models as model_service
+from portal.accounts import policy, teams
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register as register_action
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+
+REGISTERED = register_action("version.registered", "registered by reference")
+_TRIES: Final = 5
+_NOT_READ: Final = (
+    "Slipway has not read these weights: there is no SHA-256, no VersionId and no scan, and what "
+    "is stated of them is as stated."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceDraft:
+    """`source_uri` as in domain/references.py; `metadata` as of an uploaded version, and more."""
+
+    source_uri: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def register(
+    *, actor: User, team_slug: str, model_name: str, draft: ReferenceDraft
+) -> ModelVersion:
+    """A version that is ready at once; the model is made with its first version.
+
+    Raises Invalid for the name, the reference or the metadata, Conflict `same_reference` when the
+    model has it already.
+    """
+    team = teams.get_visible(actor=actor, slug=team_slug)
+    policy.require(actor, Action.UPLOAD, team)
+    reference, metadata = _checked(model_name, draft)
+    for _ in range(_TRIES):
+        _refuse_twin(team, model_name, reference)
+        try:
+            with transaction.atomic():
+                model = model_service.get_or_make(actor=actor, team=team, name=model_name)
+                return _insert(actor, model, reference, metadata)
+        except IntegrityError:
+            # Someone took the number, the name or the reference between reading and writing.
+            continue
+    raise Conflict("Many versions of this model begin at once. Try again.", code="busy")
+
+
+def _checked(model_name: str, draft: ReferenceDraft) -> tuple[Reference, dict[str, Any]]:
+    """All problems at once, so that a form can show each beside its field."""
+    problems = {}
+    if problem := model_names.model_name_problem(model_name):
+        problems["model"] = problem
+    reference = None
+    try:
+        reference = references.parse(draft.source_uri)
+    except Rejected as error:
+        problems |= error.fields
+    metadata, wrong = stated.clean(draft.metadata, is_reference=True)
+    problems |= wrong
+    if problems or reference is None:
+        raise Invalid(" ".join(problems.values()), fields=problems)
+    return reference, metadata
+
+
+def _refuse_twin(team: Team, model_name: str, reference: Reference) -> None:
+    rows = ModelVersion.objects.filter(model__team=team, model__name=model_name)
+    twin = rows.filter(source_uri=reference.uri).first()
+    if twin is None:
+        return
+    fix = reference.advice or "Use that one."
+    raise Conflict(
+        f"This reference is already version {twin.number} of {model_name} ({twin.state}), and two "
+        f"names for the same weights help nobody. {fix}",
+        code="same_reference",
+        fields={references.FIELD: f"is version {twin.number} already"},
+    )
+
+
+def _insert(
+    actor: User, model: Model, reference: Reference, metadata: dict[str, Any]
+) -> ModelVersion:
+    at = clock.now()
+    version = ModelVersion.objects.create(
+        model=model,
+        number=model_service.next_number(model),
+        state=VersionState.READY,
+        source_uri=reference.uri,
+        declared_size_bytes=0,
+        metadata=metadata,
+        checks=_checks(reference),
+        created_by=actor,
+        created_at=at,
+        ready_at=at,
+    )
+    Model.objects.filter(pk=model.pk).update(changed_at=at)
+    trail.record(
+        actor=actor,
+        action=REGISTERED,
+        obj=version,
+        label=version.label,
+        team_slug=version.team.slug,
+        after={"source_uri": reference.uri, "pin": reference.pin, "metadata": metadata},
+    )
+    return version
+
+
+def _checks(reference: Reference) -> list[dict[str, Any]]:
+    pinned = f"to {reference.pin}" if reference.is_pinned else reference.advice
+    engines = ", ".join(reference.engines)
+    return [
+        {"name": "Reference", "ok": True, "detail": f"well formed; {engines} can load it"},
+        {"name": "Pinned", "ok": reference.is_pinned, "detail": pinned},
+        {"name": "Bytes", "ok": None, "detail": _NOT_READ},
+    ]
