@@ -1,6 +1,6 @@
 """Weights that stay where they are: what a reference names, whether that may move, who can load it.
 
-    hf://organisation/model[:commit]      pvc://claim[/path]      oci://registry/image[:tag][@digest]
+hf://organisation/model[:commit]      pvc://claim[/path]      oci://registry/image[:tag][@digest]
 """
 
 from __future__ import annotations
@@ -118,9 +118,7 @@ def _problem_with(uri: str) -> str:
     if len(uri) > LONGEST:
         return f"It has {len(uri)} characters; {LONGEST} is the most."
     if uri.partition("://")[0] not in _SHAPES or "://" not in uri:
-        return (
-            f"Slipway takes {', '.join(_FORMS.values())}. A file from elsewhere is uploaded instead."
-        )
+        return f"Slipway takes {', '.join(_FORMS.values())}. A file from elsewhere is uploaded instead."
     if ".." in uri:
         return "It holds '..': name the place itself."
     return ""

@@ -31,3 +31,20 @@ ROLLOUT_UNPAUSED = register("rollout.unpaused", "unpaused")
 ROLLOUT_ABORTED = register("rollout.aborted", "aborted")
 RULE_MADE = register("approval_rule.made", "made the approval rule")
 RULE_CHANGED = register("approval_rule.changed", "changed the approval rule")
+PIPELINE_CHANGE_REQUESTED = register("pipeline_change.requested", "asked for the pipeline change")
+PIPELINE_CHANGE_APPROVED = register("pipeline_change.approved", "approved the pipeline change")
+PIPELINE_APPROVAL_GIVEN = register(
+    "pipeline_change.approval_given", "gave one of several approvals to the pipeline change"
+)
+PIPELINE_APPROVAL_VOIDED = register(
+    "pipeline_change.approval_voided", "voided the approval of the pipeline change"
+)
+PIPELINE_CHANGE_REJECTED = register("pipeline_change.rejected", "rejected the pipeline change")
+PIPELINE_CHANGE_WITHDRAWN = register("pipeline_change.withdrawn", "withdrew the pipeline change")
+PIPELINE_CHANGE_EXPIRED = register("pipeline_change.expired", "let expire the pipeline change")
+PIPELINE_CHANGE_APPLYING = register("pipeline_change.applying", "began to apply")
+PIPELINE_CHANGE_DONE = register("pipeline_change.done", "finished the pipeline change")
+PIPELINE_CHANGE_FAILED = register("pipeline_change.failed", "could not finish the pipeline change")
+PIPELINE_STATE = register("pipeline.state_changed", "saw a new state of the pipeline")
+PIPELINE_RETIRED = register("pipeline.retired", "retired the pipeline")
+PIPELINE_HEALED = register("pipeline.healed", "put right edits on the cluster of the pipeline")

@@ -10,8 +10,9 @@ from django.db.models import Min
 
 from deployments.domain.approvals import Capacity, Given
 from deployments.domain.states import ChangeState
-from deployments.models import Approval, ChangeRequest
+from deployments.models import Approval, ChangeRequest, GivenApproval
 from deployments.selectors import approvals, plans
+from deployments.selectors.approvals import Decidable
 from deployments.services import actions, timeline
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -28,7 +29,7 @@ _EXPIRED: Final = "The other approvals did not come in time, so this one has exp
 _NO_LONGER: Final = "Whoever gave it may not approve here any more."
 
 
-def require_may_approve(actor: User, change: ChangeRequest) -> Given:
+def require_may_approve(actor: User, change: Decidable) -> Given:
     """As what they approve. NotFound for strangers, Forbidden with the rule for the rest."""
     policy.require(actor, Action.VIEW, change)
     by = approvals.Desk(actor).capacity(change)
@@ -43,7 +44,7 @@ def require_may_approve(actor: User, change: ChangeRequest) -> Given:
     return by
 
 
-def require_helps(change: ChangeRequest, by: Given) -> None:
+def require_helps(change: Decidable, by: Given) -> None:
     """An approval that counts for nothing is refused, so that nobody believes it did."""
     if any(one.user_id == by.person_id for one in approvals.live_approvals(change)):
         words = approvals.standing_of(change).words
@@ -94,7 +95,7 @@ def lock(change: ChangeRequest) -> None:
     forget_loaded(change)
 
 
-def forget_loaded(change: ChangeRequest) -> None:
+def forget_loaded(change: Decidable) -> None:
     """So that approvals are read again, not taken from what was prefetched."""
     getattr(change, "_prefetched_objects_cache", {}).pop("approvals", None)
 
@@ -160,7 +161,8 @@ def is_approved_now(change: ChangeRequest) -> bool:
     live = [one for one in approvals.live_approvals(change) if one.evidence_hash == fresh]
     if any(one.is_emergency for one in live):
         return True
-    return approvals.standing_of(change).is_satisfied and all(map(_may_still, live))
+    still = all(may_still(one, change) for one in live)
+    return approvals.standing_of(change).is_satisfied and still
 
 
 def void(change: ChangeRequest, reason: str) -> int:
@@ -172,14 +174,14 @@ def void_lapsed(change: ChangeRequest) -> int:
     """Approvals whose time is over, and those of people who may not approve any more."""
     at = clock.now()
     late = [one.pk for one in _open(change) if one.expires_at is not None and one.expires_at <= at]
-    gone = [one.pk for one in _open(change) if one.pk not in late and not _may_still(one)]
+    gone = [one.pk for one in _open(change) if one.pk not in late and not may_still(one, change)]
     with transaction.atomic():
         return _void(change, late, _EXPIRED) + _void(change, gone, _NO_LONGER)
 
 
 def _open(change: ChangeRequest) -> list[Approval]:
     rows = Approval.objects.filter(change=change, is_approved=True, void_reason="")
-    return list(rows.select_related("user", "change__deployment__team"))
+    return list(rows.select_related("user"))
 
 
 def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
@@ -202,11 +204,11 @@ def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
     return voided
 
 
-def _may_still(one: Approval) -> bool:
+def may_still(one: GivenApproval, change: Decidable) -> bool:
     """A lead's or admin's approval lasts as long as they are one; others' while in the team."""
-    role = policy.role_in(one.user, one.change.team)
+    role = policy.role_in(one.user, change.team)
     if one.as_role in (Capacity.LEAD, Capacity.ADMIN):
-        return policy.is_allowed(one.user, Action.BREAK_GLASS, one.change)
+        return policy.is_allowed(one.user, Action.BREAK_GLASS, change)
     return role is not None
 
 

@@ -24,7 +24,7 @@ from deployments.domain.specs import Llm, ServingSpec
 from deployments.domain.states import VersionState
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import ArtifactError, ObjectMissing
-from deployments.models import Deployment, ModelVersion
+from deployments.models import Deployment, ModelVersion, Pipeline
 from deployments.selectors import measurements
 from deployments.services import costing
 from fleet.domain import node_pools
@@ -40,13 +40,11 @@ _AGAIN = "Upload the file again as a new version, and request that one."
 
 
 def of_name(cluster: ClusterInfo, place: Place) -> Check:
-    taken = Deployment.objects.filter(
-        cluster_id=cluster.id,
-        namespace=place.namespace,
-        name=place.deployment,
-        is_retired=False,
-    ).exists()
-    if taken:
+    wanted = {"cluster_id": cluster.id, "namespace": place.namespace, "name": place.deployment}
+    if Pipeline.objects.filter(**wanted, is_retired=False).exists():
+        detail = f"A pipeline has the address {place.namespace}/{place.deployment} already."
+        return Check("Name", ok=False, detail=detail, fix="Choose another name.")
+    if Deployment.objects.filter(**wanted, is_retired=False).exists():
         detail = f"{place.namespace}/{place.deployment} already exists on {cluster.name}."
         fix = "Choose another name, or request a canary on that deployment."
         return Check("Name", ok=False, detail=detail, fix=fix)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from deployments.domain import references
 from deployments.domain.manifests import vllm
 from deployments.domain.manifests.parts import (
     RUNTIME,
@@ -73,10 +74,20 @@ def of_names(place: Place, spec: ServingSpec, *, cluster_id: int) -> list[Check]
     if spec.storage.model_cache == "cluster":
         version, name = "serving.kserve.io/v1alpha1", place.cache_node_group
         named.append(_Named("storage.model_cache", version, "LocalModelNodeGroup", name))
+    claim = _claim_of(spec)
+    if claim:
+        named.append(_Named("llm.artifact", "v1", "PersistentVolumeClaim", claim, place.namespace))
     if not named:
         return []
     fix = "Name one that is there, leave it empty, or ask a platform admin to make it."
     return [_of_named("Names", named, fix=fix, cluster_id=cluster_id)]
+
+
+def _claim_of(spec: ServingSpec) -> str:
+    """The volume that the weights lie on; empty where they lie elsewhere."""
+    artifact = "" if spec.llm is None else spec.llm.artifact
+    found = references.of_spec(hugging_face_id="", artifact=artifact)
+    return found.name if found is not None and found.scheme == references.CLAIM else ""
 
 
 def _of_named(check: str, named: list[_Named], *, fix: str, cluster_id: int) -> Check:

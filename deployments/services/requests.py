@@ -13,7 +13,7 @@ from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.selectors import plans, rollout_limits, rollout_offers
+from deployments.selectors import pipelines, plans, rollout_limits, rollout_offers
 from deployments.services import (
     approving,
     completing,
@@ -88,9 +88,7 @@ def request_canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     prometheus_trials.require_usable(deployment, version, settings)
-    wanted = spec or completing.for_another(
-        plans.spec_of(stable), then=version, now=stable.version
-    )
+    wanted = spec or completing.for_another(plans.spec_of(stable), then=version, now=stable.version)
     asked = Asked(
         ChangeKind.CANARY,
         approving.clean(comment),
@@ -178,6 +176,12 @@ def request_start(*, actor: User, deployment_id: int, comment: str = "") -> Chan
 
 def request_retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
     deployment = submitting.changeable(actor, deployment_id, ChangeKind.RETIRE)
+    used_by = ", ".join(row.name for row in pipelines.using(deployment))
+    if used_by:
+        raise Conflict(
+            f"The pipeline {used_by} asks {deployment}. Change or retire that first.",
+            code="in_a_pipeline",
+        )
     return submitting.submit_alone(
         actor, deployment, Asked(ChangeKind.RETIRE, approving.clean(comment))
     )

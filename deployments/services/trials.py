@@ -87,14 +87,24 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
 
 
 def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:
+    version_id = stable.version_id if deployment.candidate_revision is None else None
+    return _post(url_of(deployment, stable), content, version_id)
+
+
+def post(url: str, body: str, *, version_id: int | None) -> Trial:
+    """To any address behind a gateway. Raises Invalid and Unavailable as `send`."""
+    return _post(url, _checked(body), version_id)
+
+
+def _post(url: str, content: bytes, version_id: int | None) -> Trial:
     try:
-        answer = inference.post_json(url_of(deployment, stable), content)
+        answer = inference.post_json(url, content)
     except inference.GatewayUnreachable as error:
         raise Unavailable(
             f"The gateway gave no answer: {error}. Look at the timeline for what the pods do."
         ) from error
     return Trial(
-        version_id=stable.version_id if deployment.candidate_revision is None else None,
+        version_id=version_id,
         status=answer.status,
         text=_readable(answer.body),
         size_bytes=len(answer.body),

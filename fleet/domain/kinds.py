@@ -46,6 +46,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("v1", "ServiceAccount", "serviceaccounts"),
     ResourceType("v1", "Secret", "secrets"),
     ResourceType("v1", "ConfigMap", "configmaps"),
+    ResourceType("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ResourceType("v1", "Event", "events"),
     ResourceType("v1", "ResourceQuota", "resourcequotas"),
     ResourceType("apps/v1", "ReplicaSet", "replicasets"),

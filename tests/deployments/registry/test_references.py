@@ -135,9 +135,7 @@ def test_the_api_registers_and_tells_what_is_pinned(people: People, client: Clie
     client.force_login(people.member)
     at = "/api/v1/models/vision/chat/references"
 
-    made = client.post(
-        at, {"source_uri": URI, "metadata": STATED}, content_type="application/json"
-    )
+    made = client.post(at, {"source_uri": URI, "metadata": STATED}, content_type="application/json")
     again = client.post(at, {"source_uri": URI}, content_type="application/json")
     secret = client.post(
         at, {"source_uri": "hf://u:hunter2@org/model"}, content_type="application/json"
