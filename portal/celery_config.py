@@ -43,6 +43,7 @@ beat_schedule = {
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
+    "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "sweep notifications": _every("notifications.sweep", 5),

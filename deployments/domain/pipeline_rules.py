@@ -18,6 +18,7 @@ _LONGEST_CONDITION: Final = 500
 _LONGEST_NAME: Final = 30
 _ALL: Final = 100
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CLOSES: Final = {")": "(", "]": "[", "}": "{"}
 
 Faults = Iterator[tuple[str, str]]
@@ -124,18 +125,13 @@ def condition_problem(condition: str) -> str | None:
     if not condition.isprintable():
         return "Write it on one line."
     opened: list[str] = []
-    is_quoted = False
-    for place, sign in enumerate(condition):
-        if sign == '"' and (place == 0 or condition[place - 1] != "\\"):
-            is_quoted = not is_quoted
-        elif is_quoted:
-            continue
-        elif sign in _CLOSES.values():
+    for sign in _QUOTED.sub("", condition):
+        if sign in _CLOSES.values():
             opened.append(sign)
         elif sign in _CLOSES and (not opened or opened.pop() != _CLOSES[sign]):
             return f"A {sign!r} closes nothing."
-    if is_quoted:
-        return "A quotation mark is not closed."
+        elif sign == '"':
+            return "A quotation mark is not closed."
     return f"A {opened[-1]!r} is not closed." if opened else None
 
 

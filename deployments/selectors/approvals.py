@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any, Protocol
 
 from django.db.models import Q, QuerySet
 
 from deployments.domain import approvals
 from deployments.domain.approvals import ApproverRole, Capacity, Given, Progress, Requirement, Rule
 from deployments.domain.states import ChangeState
-from deployments.models import Approval, ApprovalRule, ChangeRequest
+from deployments.models import ApprovalRule, ChangeRequest, GivenApproval
 from portal.accounts import policy
-from portal.accounts.models import Membership, Role, User
+from portal.accounts.models import Membership, Role, Team, User
 from portal.accounts.policy import Actor
 from portal.core import clock
 
 _MOST_NAMES = 6
+
+
+class Decidable(Protocol):
+    """What waits for approvals: a change of a deployment, or of a pipeline."""
+
+    pk: Any
+    state: Any
+    requester_id: Any
+    required: Any
+
+    @property
+    def team(self) -> Team: ...
+
+    @property
+    def approvals(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,7 @@ def required_now(change: ChangeRequest) -> tuple[Requirement, ...]:
     return approvals.requirements(enabled_rules(), subject_of(change))
 
 
-def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
+def required_as_stored(change: Decidable) -> tuple[Requirement, ...]:
     return tuple(approvals.requirement_from_json(one) for one in change.required)
 
 
@@ -95,19 +112,20 @@ def subject_of(change: ChangeRequest) -> approvals.Subject:
     )
 
 
-def live_approvals(change: ChangeRequest) -> list[Approval]:
+def live_approvals(change: Decidable) -> list[GivenApproval]:
     """Neither void nor expired; from what was prefetched where that was done."""
     at = clock.now()
+    given: Iterable[GivenApproval] = change.approvals.all()
     return [
         one
-        for one in change.approvals.all()
+        for one in given
         if one.is_approved
         and not one.void_reason
         and (one.expires_at is None or one.expires_at > at)
     ]
 
 
-def standing_of(change: ChangeRequest) -> Standing:
+def standing_of(change: Decidable) -> Standing:
     """By the rules as they were last looked at; what is decided looks at them anew."""
     live = live_approvals(change)
     rows = approvals.progress_of(
@@ -116,7 +134,7 @@ def standing_of(change: ChangeRequest) -> Standing:
     return Standing(rows, is_emergency=any(one.is_emergency for one in live))
 
 
-def as_given(approval: Approval) -> Given:
+def as_given(approval: GivenApproval) -> Given:
     return Given(
         person_id=approval.user_id,
         capacity=Capacity(approval.as_role),
@@ -138,9 +156,9 @@ class Desk:
         for team_id, lead_id in rows.values_list("team_id", "lead_id"):
             self._places.setdefault(team_id, []).append(lead_id)
 
-    def capacity(self, change: ChangeRequest) -> Given | None:
+    def capacity(self, change: Decidable) -> Given | None:
         """As what the person may approve now; None when no rule lets them."""
-        team_id = change.deployment.team_id
+        team_id = change.team.pk
         if self._actor.is_platform_admin and self._actor.is_active:
             return Given(person_id=self._actor.pk, capacity=Capacity.ADMIN)
         role = self._roles.get(team_id)
@@ -157,7 +175,7 @@ class Desk:
         is_named = self._actor.pk in named
         return Given(person_id=self._actor.pk, capacity=Capacity.NAMED) if is_named else None
 
-    def is_wanted(self, change: ChangeRequest) -> bool:
+    def is_wanted(self, change: Decidable) -> bool:
         """Whether it waits for this very person, among others."""
         by = self.capacity(change)
         if by is None or self._actor.pk == change.requester_id:
@@ -165,22 +183,22 @@ class Desk:
         has_approved = any(one.user_id == self._actor.pk for one in live_approvals(change))
         return not has_approved and whose_turn(change, by)
 
-    def _free_place(self, change: ChangeRequest) -> int | None:
+    def _free_place(self, change: Decidable) -> int | None:
         """A lead's place that did not ask for the change; better one that has not approved yet."""
-        places = self._places.get(change.deployment.team_id, [])
+        places = self._places.get(change.team.pk, [])
         leads = [lead_id for lead_id in places if lead_id != change.requester_id]
         used = {one.stands_for_id or one.user_id for one in live_approvals(change)}
         return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
 
 
-def whose_turn(change: ChangeRequest, by: Given) -> bool:
+def whose_turn(change: Decidable, by: Given) -> bool:
     """Whether this approval would bring the change further."""
     given = [as_given(one) for one in live_approvals(change)]
     rows = standing_of(change).rows
     return approvals.would_help(rows, given, by, requester_id=change.requester_id)
 
 
-def people_still_needed(change: ChangeRequest) -> list[User]:
+def people_still_needed(change: Decidable) -> list[User]:
     """Who may give what is missing. Platform admins, who may approve for leads too, are named only
     where the team's own leads are not enough.
     """

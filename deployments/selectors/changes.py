@@ -12,6 +12,7 @@ from deployments.domain.approvals import Capacity
 from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Revision
 from deployments.selectors import approvals
+from deployments.selectors.approvals import Decidable
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
@@ -72,7 +73,7 @@ def get_visible(*, actor: Actor, change_id: int) -> ChangeRequest:
     return found
 
 
-def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
+def may_decide(actor: Actor, change: Decidable) -> tuple[bool, str]:
     """Whether the actor may approve or reject, and the rule in words when not."""
     if change.state != ChangeState.SUBMITTED:
         return False, f"The request is {change.state}."
@@ -85,7 +86,7 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
     return _may(actor, Action.APPROVE, change)
 
 
-def may_approve(actor: User, change: ChangeRequest) -> tuple[bool, str]:
+def may_approve(actor: User, change: Decidable) -> tuple[bool, str]:
     """Whether one more approval by the actor would count, and why not in words."""
     may, why_not = may_decide(actor, change)
     if not may:
@@ -138,7 +139,7 @@ def _waiting_for(actor: Actor) -> QuerySet[ChangeRequest]:
     return rows.filter(pk__in=[one.pk for one in found if desk and desk.is_wanted(one)])
 
 
-def _may(actor: Actor, action: Action, change: ChangeRequest) -> tuple[bool, str]:
+def _may(actor: Actor, action: Action, change: Decidable) -> tuple[bool, str]:
     try:
         policy.require(actor, action, change, requester_id=change.requester_id)
     except (Forbidden, NotFound) as refusal:

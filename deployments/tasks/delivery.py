@@ -7,6 +7,7 @@ from celery import shared_task
 from deployments.services import (
     applying,
     golden_runs,
+    pipeline_reconcile,
     prometheus_readings,
     reconcile,
     rollout_steps,
@@ -58,3 +59,13 @@ def sweep_golden_runs() -> None:
 @shared_task(name="deployments.sweep_prometheus", time_limit=120)
 def sweep_prometheus() -> None:
     prometheus_readings.sweep()
+
+
+@shared_task(name="deployments.sweep_pipelines", time_limit=120)
+def sweep_pipelines() -> None:
+    pipeline_reconcile.sweep()
+
+
+@shared_task(name="deployments.reconcile_pipeline", time_limit=120)
+def reconcile_pipeline(pipeline_id: int) -> None:
+    pipeline_reconcile.reconcile(pipeline_id=pipeline_id)

@@ -20,14 +20,16 @@ from portal.accounts.models import User
 from portal.ui.access import people_only
 
 
-class TryForm(ServiceForm):
-    """`target` is shown only while there are two revisions."""
-
+class BodyForm(ServiceForm):
     body = forms.CharField(
         label="Body",
         help_text="JSON, at most 2 MB.",
         widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false", "class": "mono"}),
     )
+
+
+class TryForm(BodyForm):
+    """`target` is shown only while there are two revisions."""
 
     def __init__(self, deployment: Deployment, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -14,11 +14,14 @@ from deployments.web import (
     delivery_stop,
     delivery_try,
     drift,
+    pipeline_requests,
+    pipelines,
     rollout_limits,
     rollout_templates,
 )
 
 _ONE = "deployments/<slug:team>/<slug:name>"
+_PIPELINE = "pipelines/<slug:team>/<slug:name>"
 _TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
 
 urlpatterns: list[URLPattern] = [
@@ -47,6 +50,12 @@ urlpatterns: list[URLPattern] = [
         rollout_templates.remove,
         name="remove-rollout-template",
     ),
+    path("pipelines", pipelines.pipeline_list, name="pipelines"),
+    path("pipelines/new", pipeline_requests.new_pipeline, name="new-pipeline"),
+    path(_PIPELINE, pipelines.pipeline, name="pipeline"),
+    path(f"{_PIPELINE}/try", pipelines.try_pipeline, name="try-pipeline"),
+    path(f"{_PIPELINE}/change", pipeline_requests.change_pipeline, name="change-pipeline"),
+    path(f"{_PIPELINE}/retire", pipeline_requests.retire_pipeline, name="retire-pipeline"),
     path("decide/<str:token>", decide.decide, name="decide"),
     path("approvals", delivery_approvals.inbox, name="approvals"),
     path("approvals/<int:change_id>", delivery_approvals.change, name="change"),

@@ -36,6 +36,11 @@ WORDS: Mapping[str, FeatureWords] = {
         "language model serving by LLMInferenceService",
         "Install KServe 0.17 or newer with its LLM custom resources.",
     ),
+    "inference-graph": FeatureWords(
+        "InferenceGraph",
+        "pipeline of several deployments",
+        "Install KServe 0.16 or newer with its InferenceGraph custom resource.",
+    ),
     "gateway-api": FeatureWords(
         "Gateway API",
         "stable URL and no canary",
@@ -102,5 +107,6 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "model-cache": (("local-model-cache",),),
     "multi-node": (("leader-worker-set",),),
     "strict-mtls": (("istio",),),
+    "pipeline": (("inference-graph", "gateway-api"),),
     "service-monitor": (("prometheus",),),
 } | {name: ((name,),) for name in WORDS}

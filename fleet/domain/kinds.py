@@ -60,6 +60,7 @@ KNOWN: tuple[ResourceType, ...] = (
         "clusterservingruntimes",
         is_namespaced=False,
     ),
+    ResourceType("serving.kserve.io/v1alpha1", "InferenceGraph", "inferencegraphs"),
     ResourceType(
         "serving.kserve.io/v1alpha1",
         "LocalModelNodeGroup",

@@ -40,6 +40,7 @@ _GROUPS: Mapping[str, str] = {
 _IN_KSERVE: Mapping[str, str] = {
     "llm-inference-service": "llminferenceservices",
     "local-model-cache": "localmodelcaches",
+    "inference-graph": "inferencegraphs",
 }
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 _GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")

@@ -43,6 +43,7 @@ _RAIL = (
     ("/", "Home", "house"),
     ("/models", "Models", "box"),
     ("/deployments", "Deployments", "rocket"),
+    ("/pipelines", "Pipelines", "workflow"),
     ("/approvals", "Approvals", "check"),
     ("/fleet", "Fleet", "gpu"),
     ("/costs", "Costs", "circle-dollar-sign"),

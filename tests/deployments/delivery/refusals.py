@@ -12,6 +12,9 @@ from deployments.models import (
     ChangeRequest,
     Deployment,
     DeploymentEvent,
+    Pipeline,
+    PipelineApproval,
+    PipelineChange,
     Revision,
     Rollout,
 )
@@ -19,7 +22,18 @@ from portal.audit.models import AuditEvent
 from portal.core.errors import DomainError
 from tests.deployments.delivery.conftest import World
 
-_TABLES = (Approval, ChangeRequest, Deployment, DeploymentEvent, Revision, Rollout, AuditEvent)
+_TABLES = (
+    Approval,
+    ChangeRequest,
+    Deployment,
+    DeploymentEvent,
+    Pipeline,
+    PipelineApproval,
+    PipelineChange,
+    Revision,
+    Rollout,
+    AuditEvent,
+)
 
 
 @contextmanager

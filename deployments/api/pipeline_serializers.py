@@ -1,0 +1,203 @@
+"""Shapes of pipelines and of the requests that change them. The rules are the domain's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from deployments.api.approval_serializers import RequiredApprovalSerializer
+from deployments.api.preflight_serializers import PreflightCheckSerializer
+from deployments.domain.pipelines import NodeKind
+from deployments.domain.states import ChangeState, Environment
+from deployments.models import Pipeline, PipelineApproval, PipelineChange
+from deployments.selectors import approvals as approval_selectors
+from deployments.selectors import pipelines
+
+Shape = serializers.Serializer[Any]
+
+
+class PipelineStepSerializer(Shape):
+    name = serializers.CharField(
+        default="", allow_blank=True, max_length=30, help_text="left out: as what it asks"
+    )
+    deployment = serializers.CharField(
+        default="", allow_blank=True, max_length=30, help_text="of the same team and cluster"
+    )
+    node = serializers.CharField(
+        default="", allow_blank=True, max_length=30, help_text="instead of a deployment"
+    )
+    weight = serializers.IntegerField(
+        default=None, allow_null=True, help_text="splitter only; 100 in all"
+    )
+    condition = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=500,
+        help_text="a GJSON path that must be there: in the request for a switch, in the answer "
+        "before for a sequence",
+    )
+    is_required = serializers.BooleanField(
+        default=False, help_text="its failure ends the pipeline and is the answer"
+    )
+    data = serializers.CharField(
+        required=False, max_length=40, help_text="KServe's own; only $request can be had"
+    )
+
+
+class PipelineNodeSerializer(Shape):
+    name = serializers.CharField(max_length=30, help_text="requests enter at root")
+    kind = serializers.ChoiceField(choices=[kind.value for kind in NodeKind])
+    steps = PipelineStepSerializer(many=True)
+
+
+class PipelineSpecSerializer(Shape):
+    nodes = PipelineNodeSerializer(many=True)
+    min_replicas = serializers.IntegerField(default=1, help_text="of KServe's router")
+    max_replicas = serializers.IntegerField(default=2)
+
+
+class PipelineDraftSerializer(PipelineSpecSerializer):
+    team = serializers.CharField(max_length=63)
+    cluster_id = serializers.IntegerField()
+    name = serializers.CharField(max_length=100)
+    environment = serializers.ChoiceField(
+        choices=[one.value for one in Environment], default=Environment.PRODUCTION
+    )
+
+
+class NewPipelineSerializer(PipelineDraftSerializer):
+    comment = serializers.CharField(default="", allow_blank=True)
+
+
+class ChangedPipelineSerializer(PipelineSpecSerializer):
+    comment = serializers.CharField(default="", allow_blank=True)
+
+
+class PipelineFilterSerializer(Shape):
+    team = serializers.CharField(default="", allow_blank=True)
+
+
+class PipelineChangeFilterSerializer(Shape):
+    state = serializers.ChoiceField(
+        choices=[state.value for state in ChangeState], default="", allow_blank=True
+    )
+
+
+class PipelineExaminedSerializer(Shape):
+    is_ok = serializers.BooleanField()
+    checks = PreflightCheckSerializer(many=True)
+    wrong = serializers.DictField(
+        source="fields",
+        child=serializers.CharField(),
+        help_text="what is wrong where: nodes.0.steps.1.weight",
+    )
+    yaml = serializers.CharField(help_text="what approving would write; empty after a refusal")
+
+
+class PipelineConditionSerializer(Shape):
+    type = serializers.CharField()
+    status = serializers.CharField()
+    reason = serializers.CharField()
+    message = serializers.CharField()
+
+
+class PipelineObservedSerializer(Shape):
+    generation = serializers.IntegerField(source="observed_generation")
+    at = serializers.DateTimeField(source="observed_at", allow_null=True)
+    conditions = serializers.SerializerMethodField()
+    healed = serializers.SerializerMethodField(help_text="the last edit of others, put right")
+
+    @extend_schema_field(PipelineConditionSerializer(many=True))
+    def get_conditions(self, row: Pipeline) -> list[dict[str, str]]:
+        return list(row.observed.get("conditions", []))
+
+    def get_healed(self, row: Pipeline) -> str:
+        return str(row.observed.get("healed", ""))
+
+
+class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
+    team = serializers.CharField(source="team.slug")
+    cluster = serializers.CharField(source="cluster.name")
+    url = serializers.SerializerMethodField(help_text="post requests to this very address")
+    desired = serializers.SerializerMethodField(help_text="null until it is approved")
+    observed = PipelineObservedSerializer(source="*")
+
+    class Meta:
+        model = Pipeline
+        fields = [
+            "id",
+            "team",
+            "name",
+            "cluster",
+            "environment",
+            "url",
+            "state",
+            "state_reason",
+            "desired_generation",
+            "is_retiring",
+            "is_retired",
+            "desired",
+            "observed",
+            "created_at",
+        ]
+
+    def get_url(self, row: Pipeline) -> str:
+        return pipelines.url_of(row)
+
+    @extend_schema_field(PipelineSpecSerializer(allow_null=True))
+    def get_desired(self, row: Pipeline) -> dict[str, Any] | None:
+        return _told(row.spec)
+
+
+class PipelineApprovalSerializer(serializers.ModelSerializer[PipelineApproval]):
+    user = serializers.CharField(source="user.username")
+
+    class Meta:
+        model = PipelineApproval
+        fields = ["user", "is_approved", "as_role", "comment", "at", "expires_at", "void_reason"]
+
+
+class PipelineChangeSerializer(serializers.ModelSerializer[PipelineChange]):
+    pipeline_id = serializers.IntegerField()
+    pipeline = serializers.CharField(source="pipeline.name")
+    team = serializers.CharField(source="pipeline.team.slug")
+    requester = serializers.CharField(source="requester.username")
+    wanted = serializers.SerializerMethodField(help_text="null for a retirement")
+    approvals = PipelineApprovalSerializer(many=True)
+    required_approvals = serializers.SerializerMethodField()
+
+    class Meta:
+        model = PipelineChange
+        fields = [
+            "id",
+            "pipeline_id",
+            "pipeline",
+            "team",
+            "kind",
+            "state",
+            "state_reason",
+            "requester",
+            "comment",
+            "wanted",
+            "required_approvals",
+            "approvals",
+            "evidence_hash",
+            "created_at",
+            "deadline_at",
+            "finished_at",
+        ]
+
+    @extend_schema_field(PipelineSpecSerializer(allow_null=True))
+    def get_wanted(self, row: PipelineChange) -> dict[str, Any] | None:
+        return _told(row.spec)
+
+    @extend_schema_field(RequiredApprovalSerializer(many=True))
+    def get_required_approvals(self, row: PipelineChange) -> Any:
+        rows = approval_selectors.standing_of(row).rows
+        return RequiredApprovalSerializer(rows, many=True).data
+
+
+def _told(spec: dict[str, Any]) -> dict[str, Any] | None:
+    return PipelineSpecSerializer(spec).data if spec else None

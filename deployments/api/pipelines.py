@@ -1,0 +1,205 @@
+"""Pipelines: several deployments of a team behind one address, asked for, approved and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import delivery_serializers
+from deployments.api import pipeline_serializers as shapes
+from deployments.api.delivery import REFUSALS, read
+from deployments.domain.states import Environment
+from deployments.models import PipelineChange
+from deployments.selectors import pipelines as selectors
+from deployments.services import pipeline_decisions, pipelines
+from deployments.services.pipelines import PipelineDraft
+from portal.accounts.models import User
+from portal.api.idempotency import IdempotentMixin
+from portal.api.views import PROBLEM, actor_of
+
+TAGS = ["pipelines"]
+_SPEC = ("nodes", "min_replicas", "max_replicas")
+
+
+class PipelinesView(IdempotentMixin, GenericAPIView[Any]):
+    serializer_class = shapes.PipelineSerializer
+
+    @extend_schema(
+        operation_id="list_pipelines",
+        tags=TAGS,
+        parameters=[shapes.PipelineFilterSerializer],
+        responses={200: shapes.PipelineSerializer(many=True), 422: PROBLEM},
+    )
+    def get(self, request: Request) -> Response:
+        query = shapes.PipelineFilterSerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        rows = selectors.list_visible_to(
+            actor_of(request), team_slug=query.validated_data["team"] or None
+        )
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(shapes.PipelineSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="request_pipeline",
+        tags=TAGS,
+        request=shapes.NewPipelineSerializer,
+        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        description=(
+            "Ask for one address that calls several deployments together. Every step gets the "
+            "client's own request: KServe cannot feed one model's answer into the next, a Triton "
+            "ensemble can."
+        ),
+    )
+    def post(self, request: Request) -> Response:
+        body, actor = read(shapes.NewPipelineSerializer, request), actor_of(request)
+        change = pipelines.request_create(actor=actor, draft=_draft(body), comment=body["comment"])
+        return _created(actor, change)
+
+
+class PipelinePreviewView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="preview_pipeline",
+        tags=TAGS,
+        request=shapes.PipelineDraftSerializer,
+        responses={200: shapes.PipelineExaminedSerializer, **REFUSALS},
+        description="The checks of a request, and the manifests, without making one.",
+    )
+    def post(self, request: Request) -> Response:
+        body = read(shapes.PipelineDraftSerializer, request)
+        found = pipelines.preview(actor=actor_of(request), draft=_draft(body))
+        return Response(shapes.PipelineExaminedSerializer(found).data)
+
+
+class PipelineView(APIView):
+    @extend_schema(
+        operation_id="get_pipeline",
+        tags=TAGS,
+        responses={200: shapes.PipelineSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, pipeline_id: int) -> Response:
+        found = selectors.get_visible_by_id(actor=actor_of(request), pipeline_id=pipeline_id)
+        return Response(shapes.PipelineSerializer(found).data)
+
+    @extend_schema(
+        operation_id="request_pipeline_change",
+        tags=TAGS,
+        request=shapes.ChangedPipelineSerializer,
+        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        description="Ask for other steps behind the same address.",
+    )
+    def put(self, request: Request, pipeline_id: int) -> Response:
+        body, actor = read(shapes.ChangedPipelineSerializer, request), actor_of(request)
+        change = pipelines.request_change(
+            actor=actor, pipeline_id=pipeline_id, spec=_spec(body), comment=body["comment"]
+        )
+        return _created(actor, change)
+
+
+class RetirePipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="request_pipeline_retirement",
+        tags=TAGS,
+        request=delivery_serializers.CommentSerializer,
+        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        description="Ask to remove the address and what is behind it; the deployments stay.",
+    )
+    def post(self, request: Request, pipeline_id: int) -> Response:
+        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
+        change = pipelines.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
+        return _created(actor, change)
+
+
+class PipelineChangesView(GenericAPIView[Any]):
+    serializer_class = shapes.PipelineChangeSerializer
+
+    @extend_schema(
+        operation_id="list_pipeline_changes",
+        tags=TAGS,
+        parameters=[shapes.PipelineChangeFilterSerializer],
+        responses={200: shapes.PipelineChangeSerializer(many=True), 422: PROBLEM},
+    )
+    def get(self, request: Request) -> Response:
+        query = shapes.PipelineChangeFilterSerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        rows = selectors.list_changes(actor_of(request), state=query.validated_data["state"])
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(shapes.PipelineChangeSerializer(page, many=True).data)
+
+
+class PipelineChangeView(APIView):
+    @extend_schema(
+        operation_id="get_pipeline_change",
+        tags=TAGS,
+        responses={200: shapes.PipelineChangeSerializer, 404: PROBLEM},
+    )
+    def get(self, request: Request, change_id: int) -> Response:
+        return Response(_change(actor_of(request), change_id))
+
+
+class ApprovePipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="approve_pipeline_change",
+        tags=TAGS,
+        request=delivery_serializers.DecisionSerializer,
+        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+        description="Approve exactly what was shown: evidence_hash is the request's as read.",
+    )
+    def post(self, request: Request, change_id: int) -> Response:
+        body, actor = read(delivery_serializers.DecisionSerializer, request), actor_of(request)
+        pipeline_decisions.approve(actor=actor, change_id=change_id, **body)
+        return Response(_change(actor, change_id))
+
+
+class RejectPipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="reject_pipeline_change",
+        tags=TAGS,
+        request=delivery_serializers.CommentSerializer,
+        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+    )
+    def post(self, request: Request, change_id: int) -> Response:
+        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
+        pipeline_decisions.reject(actor=actor, change_id=change_id, **body)
+        return Response(_change(actor, change_id))
+
+
+class WithdrawPipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="withdraw_pipeline_change",
+        tags=TAGS,
+        request=delivery_serializers.StopReasonSerializer,
+        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+    )
+    def post(self, request: Request, change_id: int) -> Response:
+        body, actor = read(delivery_serializers.StopReasonSerializer, request), actor_of(request)
+        pipeline_decisions.withdraw(actor=actor, change_id=change_id, **body)
+        return Response(_change(actor, change_id))
+
+
+def _draft(body: dict[str, Any]) -> PipelineDraft:
+    return PipelineDraft(
+        team=body["team"],
+        cluster_id=body["cluster_id"],
+        environment=Environment(body["environment"]),
+        name=body["name"],
+        spec=_spec(body),
+    )
+
+
+def _spec(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in _SPEC}
+
+
+def _created(actor: User, change: PipelineChange) -> Response:
+    return Response(_change(actor, change.pk), status=status.HTTP_201_CREATED)
+
+
+def _change(actor: User, change_id: int) -> Any:
+    found = selectors.get_change(actor=actor, change_id=change_id)
+    return shapes.PipelineChangeSerializer(found).data

@@ -1,0 +1,142 @@
+"""Whether a pipeline can be had as it is asked for: the same answers for the page and the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.domain import names, pipeline_rules
+from deployments.domain.pipeline_rules import Member
+from deployments.domain.pipelines import NodeKind, PipelineSpec
+from deployments.domain.preflight import Check
+from deployments.domain.problems import Rejected
+from deployments.models import Deployment, Pipeline
+from deployments.selectors import pipelines
+from deployments.services import dry_run
+from fleet.domain.capabilities import Capabilities
+from portal.core.errors import Invalid
+
+CLUSTER: Final = "Cluster"
+NAME: Final = "Name"
+STEPS: Final = "Steps"
+SPLITTER: Final = "Splitter"
+_FIELDS: Final = {
+    CLUSTER: "cluster",
+    NAME: "name",
+    STEPS: "nodes",
+    SPLITTER: "nodes",
+    "Server dry-run": "nodes",
+}
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+# https://github.com/kserve/kserve/pull/5489
+_SOUND_SPLITTER: Final = (0, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """`fields` says where: nodes.0.steps.1.weight. `yaml` is empty while nothing could be written."""
+
+    checks: tuple[Check, ...]
+    fields: Mapping[str, str]
+    yaml: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return not any(check.is_refusal for check in self.checks)
+
+
+def examine(pipeline: Pipeline, spec: PipelineSpec, *, is_new: bool) -> Examined:
+    """`pipeline` may be a row that is not saved. The cluster is asked only for what could work."""
+    members = pipelines.members_asked(pipeline)
+    checks = [_of_cluster(pipeline)]
+    if is_new:
+        checks.append(_of_name(pipeline))
+    fields: dict[str, str] = {}
+    checks += _of_steps(spec, members, fields)
+    if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
+        checks.append(_of_splitter(pipeline))
+    if any(check.is_refusal for check in checks):
+        return Examined(tuple(checks), fields | _fields_of(checks))
+    manifests = pipelines.manifests_of(pipeline, spec, members)
+    tried = dry_run.check(
+        cluster_id=pipeline.cluster_id, namespace=pipeline.namespace, manifests=manifests
+    )
+    checks.append(tried)
+    return Examined(tuple(checks), _fields_of(checks), pipelines.yaml_of(pipeline, spec, members))
+
+
+def require_ok(found: Examined) -> None:
+    """Raises Invalid with every refusal and its fix."""
+    if found.is_ok:
+        return
+    refused = [check for check in found.checks if check.is_refusal]
+    words = " ".join(f"{one.name}: {one.detail} {one.fix}".strip() for one in refused)
+    raise Invalid(words, fields=found.fields)
+
+
+def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
+    return {
+        _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
+        for check in checks
+        if check.is_refusal
+    }
+
+
+def _of_cluster(pipeline: Pipeline) -> Check:
+    offer = pipelines.offer_for(pipeline.team, pipeline.cluster.capabilities)
+    where = pipeline.cluster.name
+    if offer.ok:
+        return Check(CLUSTER, ok=True, detail=f"{where} runs pipelines.")
+    fix = "Choose another cluster, or ask a platform admin." if offer.ok is False else ""
+    return Check(CLUSTER, ok=offer.ok, detail=f"{where}: {offer.why}", fix=fix)
+
+
+def _of_name(pipeline: Pipeline) -> Check:
+    """The address is that of a deployment of the same name, so both share one set of names."""
+    problem = names.problem_with(pipeline.name, namespace=pipeline.namespace)
+    if problem:
+        return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))
+    place = {"cluster_id": pipeline.cluster_id, "namespace": pipeline.namespace}
+    rows = Deployment.objects.filter(**place, name=pipeline.name, is_retired=False)
+    others = Pipeline.objects.filter(**place, name=pipeline.name, is_retired=False)
+    if rows.exists() or others.exists():
+        detail = f"{pipeline.namespace}/{pipeline.name} already exists on {pipeline.cluster.name}."
+        return Check(NAME, ok=False, detail=detail, fix="Choose another name.")
+    return Check(NAME, ok=True, detail=f"{pipeline.name} is free and legal.")
+
+
+def _of_steps(
+    spec: PipelineSpec, members: Mapping[str, Member], fields: dict[str, str]
+) -> list[Check]:
+    try:
+        pipeline_rules.check(spec, members)
+    except Rejected as error:
+        fields |= error.fields
+        return [Check(STEPS, ok=False, detail=error.message)]
+    asked = ", ".join(spec.deployments)
+    unknown = [name for name in spec.deployments if members[name].inputs is None]
+    if unknown and any(node.kind != NodeKind.SWITCH for node in spec.nodes):
+        words = f"What {', '.join(unknown)} takes is not known: try whether one request suits all."
+        return [Check(STEPS, ok=None, detail=words)]
+    return [Check(STEPS, ok=True, detail=f"{asked} answer the same requests, or one each.")]
+
+
+def _of_splitter(pipeline: Pipeline) -> Check:
+    version = Capabilities.from_json(pipeline.cluster.capabilities).feature("kserve").version
+    found = _VERSION.match(version)
+    if found is None:
+        words = (
+            "Which KServe runs there is not known; before 0.20 its splitter loses 1 % of requests."
+        )
+        is_local = pipeline.cluster.kind == "local"
+        return Check(SPLITTER, ok=True if is_local else None, detail=_LOCAL if is_local else words)
+    if (int(found[1]), int(found[2])) < _SOUND_SPLITTER:
+        words = f"The splitter of KServe {version} drops about one request in a hundred."
+        fix = "Upgrade KServe to 0.20, or split traffic by a canary of one deployment."
+        return Check(SPLITTER, ok=False, detail=words, fix=fix)
+    return Check(SPLITTER, ok=True, detail=f"The splitter of KServe {version} loses nothing.")
+
+
+_LOCAL: Final = "The local cluster's own splitter loses nothing."

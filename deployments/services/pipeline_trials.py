@@ -1,0 +1,41 @@
+"""Try a pipeline: one request through its address, as any client's."""
+
+from __future__ import annotations
+
+from deployments.domain import calls
+from deployments.models import Deployment, Pipeline
+from deployments.selectors import pipelines
+from deployments.services import trials
+from deployments.services.trials import Trial
+from portal.accounts import policy
+from portal.accounts.policy import Action, Actor
+from portal.core.errors import Conflict
+
+
+def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
+    """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
+    pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
+    policy.require(actor, Action.VIEW, pipeline)
+    if pipeline.is_retired or not pipeline.desired_generation:
+        raise Conflict(f"{pipeline} answers nothing now.", code="not_serving")
+    return trials.post(pipelines.url_of(pipeline), body, version_id=None)
+
+
+def call_of(pipeline: Pipeline) -> calls.Call | None:
+    """What the first deployment that a request reaches takes; None when it serves nothing."""
+    spec = pipelines.spec_of(pipeline)
+    if spec is None:
+        return None
+    row = (
+        Deployment.objects.filter(
+            team=pipeline.team_id,
+            cluster=pipeline.cluster_id,
+            name=spec.first_asked(),
+            is_retired=False,
+        )
+        .select_related("stable_revision__version__model")
+        .first()
+    )
+    if row is None or row.stable_revision is None:
+        return None
+    return trials.call_of(row.stable_revision)

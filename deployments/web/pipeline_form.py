@@ -1,0 +1,162 @@
+"""The form of a pipeline of one node; several nodes are made through the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.forms import BoundField
+
+from deployments.domain.pipelines import ROOT, NodeKind, PipelineSpec
+from deployments.web.service_forms import CommentForm
+
+MOST_ROWS: Final = 6
+_FIELDS: Final = ("deployment", "label", "weight", "condition", "required")
+# The domain's name of a field, and the form's.
+_NAMES: Final = {
+    "deployment": "deployment",
+    "name": "label",
+    "weight": "weight",
+    "condition": "condition",
+    "is_required": "required",
+    "node": "deployment",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    name: str
+    word: str
+    what: str
+    answer: str
+
+
+KINDS: Final = (
+    KindWords(
+        NodeKind.ENSEMBLE.value,
+        "Ensemble",
+        "Every deployment gets the request, all at the same time.",
+        "One answer that holds theirs, each under the name of its step.",
+    ),
+    KindWords(
+        NodeKind.SPLITTER.value,
+        "Splitter",
+        "Each request goes to one deployment, drawn by weight.",
+        "That deployment's answer.",
+    ),
+    KindWords(
+        NodeKind.SWITCH.value,
+        "Switch",
+        "Each request goes to the first step whose condition it meets.",
+        "That deployment's answer; 404 when none is met.",
+    ),
+    KindWords(
+        NodeKind.SEQUENCE.value,
+        "Sequence",
+        "The deployments get the request one after another; a condition looks at the answer before.",
+        "The last answer. A step whose condition is not met ends it with the answer before.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    number: int
+    deployment: BoundField
+    label: BoundField
+    weight: BoundField
+    condition: BoundField
+    required: BoundField
+
+    @property
+    def is_spare(self) -> bool:
+        fields = (self.deployment, self.label, self.weight, self.condition)
+        is_first = self.number <= 2
+        return not is_first and not any(field.value() or field.errors for field in fields)
+
+
+class PipelineForm(CommentForm):
+    """`name` is shown only for a new one."""
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+
+    name = forms.CharField(
+        label="Name",
+        max_length=30,
+        required=False,
+        help_text="The address is /team/name, as a deployment's.",
+    )
+
+    def __init__(
+        self, *args: Any, kind: NodeKind, deployments: Sequence[str], is_new: bool, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind = kind
+        if not is_new:
+            del self.fields["name"]
+        choices = [("", "none"), *((name, name) for name in deployments)]
+        for number in range(1, MOST_ROWS + 1):
+            self.fields[f"deployment_{number}"] = forms.ChoiceField(
+                choices=choices, required=False, label=f"Step {number}, deployment"
+            )
+            self.fields[f"label_{number}"] = forms.CharField(max_length=30, required=False)
+            self.fields[f"weight_{number}"] = forms.IntegerField(required=False)
+            self.fields[f"condition_{number}"] = forms.CharField(max_length=500, required=False)
+            self.fields[f"required_{number}"] = forms.BooleanField(required=False)
+
+    @property
+    def rows(self) -> Iterator[StepRow]:
+        for number in range(1, MOST_ROWS + 1):
+            yield StepRow(number, *(self[f"{name}_{number}"] for name in _FIELDS))
+
+    def _asked(self) -> list[int]:
+        return [
+            number
+            for number in range(1, MOST_ROWS + 1)
+            if self.cleaned_data.get(f"deployment_{number}")
+        ]
+
+    def spec(self) -> dict[str, Any]:
+        """As deployments.domain.pipelines reads it."""
+        data = self.cleaned_data
+        steps = [
+            {
+                "name": data[f"label_{number}"],
+                "deployment": data[f"deployment_{number}"],
+                "weight": data[f"weight_{number}"] if self.kind == NodeKind.SPLITTER else None,
+                "condition": data[f"condition_{number}"] if _has_condition(self.kind) else "",
+                "is_required": data[f"required_{number}"],
+            }
+            for number in self._asked()
+        ]
+        return {"nodes": [{"name": ROOT, "kind": self.kind.value, "steps": steps}]}
+
+    def show_wrong(self, fields: Mapping[str, str]) -> None:
+        """nodes.0.steps.1.weight belongs to the second row that is filled in."""
+        asked = self._asked()
+        for path, words in fields.items():
+            parts = path.split(".")
+            if len(parts) == 5 and int(parts[3]) < len(asked):
+                name = f"{_NAMES.get(parts[4], 'deployment')}_{asked[int(parts[3])]}"
+                self.add_error(name, words)
+            elif path in self.fields:
+                self.add_error(path, words)
+
+
+def _has_condition(kind: NodeKind) -> bool:
+    return kind in (NodeKind.SWITCH, NodeKind.SEQUENCE)
+
+
+def initial_of(spec: PipelineSpec) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for number, step in enumerate(spec.root.steps, start=1):
+        found |= {
+            f"deployment_{number}": step.deployment,
+            f"label_{number}": step.name,
+            f"weight_{number}": step.weight,
+            f"condition_{number}": step.condition,
+            f"required_{number}": step.is_required,
+        }
+    return found

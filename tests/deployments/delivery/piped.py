@@ -1,0 +1,113 @@
+"""Two deployments that serve, and a pipeline over them as its people and its cluster move it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployments.domain.states import DeploymentState, Environment
+from deployments.models import Deployment, Pipeline, PipelineChange, Revision
+from deployments.services import pipeline_decisions, pipeline_reconcile, pipelines
+from deployments.services.pipelines import PipelineDraft
+from portal.accounts.models import User
+from portal.core import clock
+from tests.deployments.delivery.conftest import World
+
+_LABEL = "slipway.dev/pipeline-id"
+
+
+def step(deployment: str, **changed: Any) -> dict[str, Any]:
+    return {"deployment": deployment, **changed}
+
+
+def node(kind: str, *steps: dict[str, Any], name: str = "root") -> dict[str, Any]:
+    return {"name": name, "kind": kind, "steps": list(steps)}
+
+
+ENSEMBLE = {"nodes": [node("ensemble", step("detector"), step("classifier", is_required=True))]}
+
+
+def members(world: World) -> None:
+    """Rows as after a deploy: what a pipeline needs to know of deployments."""
+    for name in ("detector", "classifier"):
+        if Deployment.objects.filter(name=name, is_retired=False).exists():
+            continue
+        row = Deployment.objects.create(
+            team=world.team,
+            cluster_id=world.cluster_id,
+            name=name,
+            namespace="vision",
+            environment=Environment.PRODUCTION,
+            created_by=world.member,
+            created_at=clock.now(),
+            state=DeploymentState.READY,
+        )
+        row.stable_revision = Revision.objects.create(
+            deployment=row,
+            number=1,
+            version=world.version1,
+            spec=world.draft(name).spec.to_json(),
+            created_by=world.member,
+            created_at=clock.now(),
+        )
+        row.save()
+
+
+def draft(world: World, spec: Any = None, **changed: Any) -> PipelineDraft:
+    values = {"name": "both", "environment": Environment.PRODUCTION, **changed}
+    return PipelineDraft(
+        team="vision", cluster_id=world.cluster_id, spec=spec or ENSEMBLE, **values
+    )
+
+
+def ask(world: World, spec: Any = None, **changed: Any) -> PipelineChange:
+    members(world)
+    return pipelines.request_create(actor=world.member, draft=draft(world, spec, **changed))
+
+
+def approve(who: User, change: PipelineChange, comment: str = "") -> PipelineChange:
+    change.refresh_from_db()
+    return pipeline_decisions.approve(
+        actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
+    )
+
+
+def look(pipeline: Pipeline, rounds: int = 5) -> Pipeline:
+    """What workers do, each look a little later."""
+    for _ in range(rounds):
+        Pipeline.objects.filter(pk=pipeline.pk, next_check_at__isnull=False).update(
+            next_check_at=clock.now()
+        )
+        pipeline_reconcile.sweep()
+    pipeline.refresh_from_db()
+    return pipeline
+
+
+def start_router(world: World, pipeline: Pipeline, *, is_up: bool = True) -> None:
+    """What KServe does: a Deployment of the graph's labels, and Ready whatever becomes of it."""
+    graph = world.cluster.objects["InferenceGraph", "vision", pipeline.name]
+    graph["status"] = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "url": "http://both-vision.example.com",
+    }
+    status = "True" if is_up else "False"
+    message = "" if is_up else "Deployment does not have minimum availability."
+    condition = {"type": "Available", "status": status, "message": message}
+    world.cluster.objects["Deployment", "vision", pipeline.name] = {
+        "metadata": {
+            "name": pipeline.name,
+            "namespace": "vision",
+            "generation": 1,
+            "labels": {_LABEL: str(pipeline.pk)},
+        },
+        "spec": {},
+        "status": {"observedGeneration": 1, "conditions": [condition]},
+    }
+
+
+def serving(world: World, spec: Any = None) -> Pipeline:
+    """A pipeline that was asked for, approved, applied and is ready."""
+    change = ask(world, spec)
+    approve(world.lead, change)
+    pipeline = look(change.pipeline)
+    start_router(world, pipeline)
+    return look(pipeline)

@@ -1,0 +1,368 @@
+"""Pipelines: asked for, approved by someone else, brought to the cluster, kept true, removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.states import ChangeState, DeploymentState, Environment
+from deployments.models import Deployment, GitDelivery, Pipeline, PipelineApproval
+from deployments.selectors import pipelines as selectors
+from deployments.services import (
+    changes,
+    pipeline_decisions,
+    pipeline_reconcile,
+    pipelines,
+    stopping,
+)
+from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from fleet.models import Cluster
+from portal.accounts.models import Membership
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.notifications.models import Notice
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.decided import rule
+from tests.deployments.delivery.piped import (
+    ENSEMBLE,
+    approve,
+    ask,
+    draft,
+    look,
+    members,
+    node,
+    serving,
+    start_router,
+    step,
+)
+from tests.deployments.delivery.refusals import refused
+
+OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
+
+
+def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> None:
+    change = ask(world)
+    pipeline = change.pipeline
+    assert (pipeline.state, pipeline.spec) == (DeploymentState.PENDING, {})
+    writes = list(world.cluster.writes)
+    look(pipeline)
+    assert world.cluster.writes == writes
+
+    approve(world.lead, change, "fine")
+    look(pipeline)
+    assert world.cluster.writes[len(writes) :] == [("apply", "InferenceGraph", "both")]
+    assert pipeline.state == DeploymentState.PROGRESSING
+    assert pipeline.state_reason == "KServe has not started the router yet."
+
+    start_router(world, pipeline, is_up=False)
+    look(pipeline)
+    assert pipeline.state_reason == (
+        "The router is not up: Deployment does not have minimum availability."
+    )
+    start_router(world, pipeline)
+    look(pipeline)
+
+    assert world.cluster.writes[len(writes) :] == [
+        ("apply", "InferenceGraph", "both"),
+        ("apply", "HTTPRoute", "both"),
+    ]
+    assert (pipeline.state, pipeline.state_reason) == (DeploymentState.READY, "")
+    assert pipeline.observed_generation == pipeline.desired_generation == 1
+    change.refresh_from_db()
+    assert (change.state, change.state_reason) == (ChangeState.DONE, "It answers.")
+    graph = world.cluster.objects["InferenceGraph", "vision", "both"]
+    urls = [one["serviceUrl"] for one in graph["spec"]["nodes"]["root"]["steps"]]
+    assert urls == [
+        "http://gateway.example/vision/detector/v2/models/detector/infer",
+        "http://gateway.example/vision/classifier/v2/models/detector/infer",
+    ]
+    actions = AuditEvent.objects.filter(action__startswith="pipeline").order_by("id")
+    assert [(one.action, one.actor_name) for one in actions] == [
+        ("pipeline_change.requested", "member"),
+        ("pipeline_change.approved", "lead"),
+        ("pipeline.state_changed", "slipway"),
+        ("pipeline_change.applying", "slipway"),
+        ("pipeline.state_changed", "slipway"),
+        ("pipeline_change.done", "slipway"),
+    ]
+    told = Notice.objects.filter(subject__startswith="Pipeline").order_by("id")
+    assert [one.event for one in told] == [
+        "approval.wanted",
+        "approval.decided",
+        "change.finished",
+    ]
+
+
+def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
+    members(world)
+    change = pipelines.request_create(actor=world.lead, draft=draft(world))
+
+    for who, error in (
+        (world.lead, Forbidden),
+        (world.member, Forbidden),
+        (world.viewer, Forbidden),
+        (world.stranger, NotFound),
+    ):
+        with refused(world, error):
+            approve(who, change)
+    with refused(world, Conflict, "evidence_changed"):
+        pipeline_decisions.approve(actor=world.lead2, change_id=change.pk, evidence_hash="0" * 64)
+
+    approve(world.lead2, change)
+    change.refresh_from_db()
+    assert change.state == ChangeState.APPROVED
+
+
+def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
+    change = ask(world)
+    rule(world, environments=("production",), kinds=("deploy",))
+
+    with pytest.raises(Conflict, match="changed since"):
+        approve(world.lead, change)
+    approve(world.lead, change)
+    assert not Pipeline.objects.get().desired_generation
+    with refused(world, Conflict, "approved_already"):
+        approve(world.lead, change)
+    approve(world.lead2, change)
+
+    assert Pipeline.objects.get().desired_generation == 1
+    given = PipelineApproval.objects.order_by("id").values_list("user__username", "void_reason")
+    assert list(given) == [("lead", ""), ("lead2", "")]
+
+
+def test_an_approval_is_void_when_whoever_gave_it_is_no_lead_any_more(world: World) -> None:
+    members(world)
+    rule(world)
+    change = ask(world)
+    approve(world.lead, change)
+    Membership.objects.filter(user=world.lead).update(role="member")
+
+    approve(world.lead2, change)
+
+    assert Pipeline.objects.get().desired_generation == 0
+    assert PipelineApproval.objects.exclude(void_reason="").get().user == world.lead
+
+
+def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
+    members(world)
+    chained = {"nodes": [node("sequence", step("detector"), step("classifier", data="$response"))]}
+    with refused(world, Invalid) as raised:
+        pipelines.request_create(actor=world.member, draft=draft(world, chained))
+    assert raised[0].fields.keys() == {"nodes.0.steps.1.data"}
+    assert "Triton ensemble" in raised[0].message
+
+    for spec, where in (
+        ({"nodes": [node("ensemble", step("detector"), step("nobody"))]}, "steps.1.deployment"),
+        (
+            {"nodes": [node("splitter", step("detector", weight=9), step("classifier", weight=1))]},
+            "steps",
+        ),
+    ):
+        with refused(world, Invalid) as raised:
+            pipelines.request_create(actor=world.member, draft=draft(world, spec))
+        assert f"nodes.0.{where}" in raised[0].fields
+
+
+def test_names_are_shared_with_deployments(world: World) -> None:
+    with_name = serving(world)
+    with refused(world, Invalid) as raised:
+        pipelines.request_create(actor=world.member, draft=draft(world, name="detector"))
+    assert raised[0].fields["name"].startswith("vision/detector already exists on eks-test.")
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
+    assert raised[0].fields["name"].startswith("A pipeline has the address vision/both already.")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_refused"), [("v0.19.0", True), ("v0.20.0", False), ("v1.0.1", False)]
+)
+def test_a_splitter_is_refused_where_kserve_loses_requests(
+    world: World, version: str, *, is_refused: bool
+) -> None:
+    members(world)
+    names = ("kubernetes", "inference-graph", "gateway-api")
+    features = {name: {"is_there": True} for name in names}
+    features["kserve"] = {"is_there": True, "version": version}
+    Cluster.objects.update(capabilities={"features": features})
+
+    found = pipelines.preview(actor=world.member, draft=draft(world, OTHER))
+
+    assert found.is_ok is not is_refused
+    told = next(check for check in found.checks if check.name == "Splitter")
+    assert ("drops about one request in a hundred" in told.detail) is is_refused
+
+
+def test_the_cluster_and_the_teams_way_of_delivery_decide_where(world: World) -> None:
+    members(world)
+    features = {
+        "kubernetes": {"is_there": True},
+        "inference-graph": {"is_there": False, "why": "This KServe does not serve it"},
+    }
+    Cluster.objects.update(capabilities={"features": features})
+    with refused(world, Invalid) as raised:
+        pipelines.request_create(actor=world.member, draft=draft(world))
+    assert raised[0].message == (
+        "Cluster: eks-test: This KServe does not serve it: no pipeline of several deployments. "
+        "Choose another cluster, or ask a platform admin."
+    )
+
+    Cluster.objects.update(capabilities={})
+    GitDelivery.objects.create(team=world.team, repository_url="https://git.example/x")
+    with refused(world, Invalid) as raised:
+        pipelines.request_create(actor=world.member, draft=draft(world))
+    assert "vision delivers through Git" in raised[0].message
+
+
+def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
+    members(world)
+    Deployment.objects.filter(name="classifier").update(environment=Environment.STAGING)
+    with refused(world, Invalid) as raised:
+        pipelines.request_create(actor=world.member, draft=draft(world))
+    assert raised[0].fields["nodes.0.steps.1.deployment"] == (
+        "classifier is a staging deployment; the pipeline is production."
+    )
+
+
+def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) -> None:
+    pipeline = serving(world)
+    key = ("InferenceGraph", "vision", "both")
+    world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] = "Sequence"
+
+    look(pipeline)
+
+    assert world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] == "Ensemble"
+    healed = AuditEvent.objects.get(action="pipeline.healed")
+    assert healed.reason == "edited on the cluster: nodes"
+    assert pipeline.observed["healed"] == "edited on the cluster: nodes"
+    assert pipeline.state == DeploymentState.READY
+
+    del world.cluster.objects["HTTPRoute", "vision", "both"]
+    look(pipeline)
+    assert ("HTTPRoute", "vision", "both") in world.cluster.objects
+
+
+def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) -> None:
+    pipeline = serving(world)
+    with refused(world, Conflict, "no_change"):
+        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
+    change = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    with refused(world, Conflict, "change_open"):
+        pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk)
+    approve(world.lead, change)
+    look(pipeline)
+
+    change.refresh_from_db()
+    assert (change.state, pipeline.desired_generation) == (ChangeState.DONE, 2)
+    steps = world.cluster.objects["InferenceGraph", "vision", "both"]["spec"]["nodes"]["root"]
+    assert [one["weight"] for one in steps["steps"]] == [90, 10]
+    assert not AuditEvent.objects.filter(action="pipeline.healed").exists()
+
+    approve(world.lead, pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk))
+    look(pipeline)
+    assert world.cluster.writes[-2:] == [
+        ("delete", "HTTPRoute", "both"),
+        ("delete", "InferenceGraph", "both"),
+    ]
+    assert (pipeline.is_retired, pipeline.state) == (True, DeploymentState.RETIRED)
+    assert ask(world).pipeline.pk != pipeline.pk
+
+
+def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) -> None:
+    pipeline = serving(world)
+    deployment = Deployment.objects.get(name="classifier")
+    with refused(world, Conflict, "in_a_pipeline"):
+        changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+
+    stopping.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
+    look(pipeline)
+
+    assert (pipeline.state, pipeline.state_reason) == (
+        DeploymentState.DEGRADED,
+        "classifier is stopped, so its steps fail.",
+    )
+
+
+def test_an_answerless_cluster_changes_nothing_but_the_reason(world: World) -> None:
+    pipeline = serving(world)
+    world.cluster.fail_with = Unreachable("no route to host")
+    look(pipeline, rounds=1)
+    assert pipeline.state == DeploymentState.READY
+    assert pipeline.state_reason == "The cluster says: no route to host"
+    assert pipeline.check_failures == 1
+
+    world.cluster.fail_with = None
+    look(pipeline)
+    assert (pipeline.state_reason, pipeline.check_failures) == ("", 0)
+
+
+def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    world.cluster.refuse["InferenceGraph"] = ObjectInvalid("the webhook says no")
+    look(change.pipeline, rounds=1)
+    change.refresh_from_db()
+    assert change.state in (ChangeState.APPROVED, ChangeState.APPLYING)
+
+    world.clock.move(601)
+    look(change.pipeline, rounds=2)
+    change.refresh_from_db()
+    assert (change.state, change.state_reason) == (
+        ChangeState.FAILED,
+        "The cluster says: the webhook says no",
+    )
+
+
+@pytest.mark.parametrize("how", ["reject", "withdraw", "expire"])
+def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
+    world: World, how: str
+) -> None:
+    change = ask(world)
+    writes = list(world.cluster.writes)
+    if how == "reject":
+        with refused(world, Invalid):
+            pipeline_decisions.reject(actor=world.lead, change_id=change.pk)
+        pipeline_decisions.reject(actor=world.lead, change_id=change.pk, comment="too dear")
+    elif how == "withdraw":
+        pipeline_decisions.withdraw(actor=world.member, change_id=change.pk)
+    else:
+        world.clock.move(15 * 24 * 3600)
+        pipeline_reconcile.sweep()
+
+    change.refresh_from_db()
+    pipeline = Pipeline.objects.get()
+    assert (
+        change.state
+        == {
+            "reject": ChangeState.REJECTED,
+            "withdraw": ChangeState.WITHDRAWN,
+            "expire": ChangeState.EXPIRED,
+        }[how]
+    )
+    assert (pipeline.is_retired, world.cluster.writes) == (True, writes)
+    with refused(world, Conflict, "change_state"):
+        approve(world.lead2, change)
+    assert ask(world).pipeline.pk != pipeline.pk
+
+
+def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    writes = list(world.cluster.writes)
+    Pipeline.objects.update(lease_until=world.clock.at.replace(year=2099), lease_token="other")
+
+    assert pipeline_reconcile.reconcile(pipeline_id=change.pipeline_id) is None
+    assert world.cluster.writes == writes
+
+
+def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
+    change = ask(world)
+    waiting = {
+        name: [one.pk for one in selectors.waiting_for(getattr(world, name))]
+        for name in ("member", "lead", "viewer", "stranger", "admin")
+    }
+    assert waiting == {
+        "member": [],
+        "lead": [change.pk],
+        "viewer": [],
+        "stranger": [],
+        "admin": [change.pk],
+    }
