@@ -61,11 +61,9 @@ def of_version(version: ModelVersion) -> Check:
 
 def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
     """Whether serving will find exactly the objects that were laid out. Not asked of unready ones."""
-    llm = spec.llm
-    if version.source_uri and spec.engine not in references.parse(version.source_uri).engines:
-        return [_not_loadable(version, spec)]
-    if llm is not None and (llm.hugging_face_id or llm.artifact):
-        return [_of_weights(llm)]
+    elsewhere = _of_source(version, spec)
+    if elsewhere is not None:
+        return [elsewhere]
     if not is_ready:
         return []
     if spec.engine in LLM_ENGINES:
@@ -83,12 +81,24 @@ def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> 
     return [Check("Artifact", ok=True, detail=words)]
 
 
+def _of_source(version: ModelVersion, spec: ServingSpec) -> Check | None:
+    """Of weights that lie elsewhere; None where the portal's bucket holds what is served."""
+    llm = spec.llm
+    if version.source_uri and spec.engine not in references.parse(version.source_uri).engines:
+        return _not_loadable(version, spec)
+    if llm is not None and (llm.hugging_face_id or llm.artifact):
+        return _of_weights(llm)
+    return None
+
+
 def _not_loadable(version: ModelVersion, spec: ServingSpec) -> Check:
     reference = references.parse(version.source_uri)
     words = f"{spec.engine} cannot load {version.source_uri}: it serves what was uploaded."
     if spec.engine in LLM_ENGINES:
         words = f"{spec.engine} loads weights by their Hugging Face id, not {version.source_uri}."
-    return Check("Artifact", ok=False, detail=words, fix=f"Choose {' or '.join(reference.engines)}.")
+    return Check(
+        "Artifact", ok=False, detail=words, fix=f"Choose {' or '.join(reference.engines)}."
+    )
 
 
 def _of_weights(llm: Llm) -> Check:

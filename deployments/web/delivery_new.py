@@ -55,7 +55,9 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
         return _first_look(request, user, team)
     if request.POST.get("as") == "yaml":
         return _from_yaml(request, user, team)
-    return _from_form(request, build(user, team, _posted(request)))
+    is_choosing = request.POST.get("at", "model") == "model"
+    draft = build(user, team, _posted(request), is_choosing_version=is_choosing)
+    return _from_form(request, draft)
 
 
 def _first_look(request: HttpRequest, user: User, team: Team) -> HttpResponse:
@@ -167,7 +169,8 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "version": draft.version,
         "versions": draft.versions,
         "chosen_version": draft.data.get("version", ""),
-        "engines": deploy_settings.engine_choices(draft.cluster),
+        "engines": deploy_settings.engine_choices(draft.cluster, draft.version),
+        "weights": deploy_page.weights_of(draft.version),
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
         "groups": deploy_settings.groups_of(settings, draft.data),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deployments.domain import spec_offers
+from deployments.domain import references, spec_offers
 from deployments.domain.preflight import DeployDraft
 from deployments.domain.sizing_choices import Advice
-from deployments.domain.spec_engines import ONNX_ENGINES
+from deployments.domain.spec_engines import LLM_ENGINES, ONNX_ENGINES
 from deployments.models import ModelVersion
 from deployments.selectors import registry
 from deployments.web import deploy_page, deploy_shares, request_body
@@ -35,8 +36,7 @@ class Draft:
 
     @property
     def version(self) -> ModelVersion | None:
-        wanted = self.data.get("version", "")
-        return next((v for v in self.versions if str(v.pk) == wanted), None)
+        return _chosen(self.versions, self.data)
 
     @property
     def cluster(self) -> ClusterInfo | None:
@@ -48,16 +48,22 @@ class Draft:
         return next((s for s in self.shares if deploy_shares.value_of(s) == wanted), None)
 
 
-def build(user: User, team: Team, typed: dict[str, str]) -> Draft:
-    """Fills in what was not chosen yet; what was typed stays, right or wrong."""
+def build(
+    user: User, team: Team, typed: dict[str, str], *, is_choosing_version: bool = False
+) -> Draft:
+    """Fills in what was not chosen yet; what was typed stays, right or wrong. While the version is
+    being chosen the engine follows it.
+    """
     versions = list(registry.list_ready_versions(actor=user, team_slug=team.slug))
     known = clusters.list_clusters()
     data = {**request_body.DEFAULTS, **typed}
     if known and not data.get("cluster"):
         data["cluster"] = str(next((c.id for c in known if c.is_reachable), known[0].id))
     cluster = _found(known, data)
-    if not typed.get("engine") and cluster is not None:
-        data["engine"] = _usual_engine(cluster)
+    loads = _engines_for(_chosen(versions, data))
+    follows = not typed.get("engine") or (is_choosing_version and data["engine"] not in loads)
+    if cluster is not None and follows:
+        data["engine"] = _usual_engine(cluster, loads)
     shares = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
     form = DeployForm(data, choices=deploy_page.choices_of(versions, known, shares))
     draft = Draft(user, team, data, versions, known, shares, form)
@@ -80,12 +86,24 @@ def _complete(draft: Draft) -> None:
         data["share"] = deploy_shares.default_share(draft.advice, draft.shares)
 
 
-def _found(known: list[ClusterInfo], data: dict[str, str]) -> ClusterInfo | None:
+def _found(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInfo | None:
     return next((c for c in known if str(c.id) == data.get("cluster", "")), None)
 
 
-def _usual_engine(cluster: ClusterInfo) -> str:
-    """The first that serves what the registry holds and that the cluster can run."""
+def _chosen(versions: Sequence[ModelVersion], data: Mapping[str, str]) -> ModelVersion | None:
+    return next((v for v in versions if str(v.pk) == data.get("version", "")), None)
+
+
+def _engines_for(version: ModelVersion | None) -> Sequence[str]:
+    """What may be asked for: of a reference, only what loads it; the usual ones first."""
+    if version is None or not version.source_uri:
+        return (*ONNX_ENGINES, *LLM_ENGINES)
+    return references.parse(version.source_uri).engines
+
+
+def _usual_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
+    """The first that serves the version and that the cluster can run."""
+    usual = [engine for engine in loads if engine in ONNX_ENGINES] or loads
     offered = Capabilities.from_json(cluster.capabilities)
-    can = [engine for engine in ONNX_ENGINES if not spec_offers.engine_reason(engine, offered)]
-    return (can or ONNX_ENGINES)[0]
+    can = [engine for engine in usual if not spec_offers.engine_reason(engine, offered)]
+    return (can or usual)[0]

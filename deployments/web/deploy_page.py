@@ -11,9 +11,12 @@ from typing import Any
 
 from django import forms
 
+from deployments.domain import references, stated_models
 from deployments.domain.preflight import Check, Cost, DeployDraft, Preflight
 from deployments.domain.problems import Rejected
+from deployments.domain.references import Reference
 from deployments.domain.sizing_choices import Advice
+from deployments.domain.stated_models import StatedModel
 from deployments.domain.states import Environment
 from deployments.models import ModelVersion
 from deployments.selectors import measurements
@@ -60,6 +63,14 @@ class ColdStart:
 
     amount: str
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of a version by reference, as it was registered."""
+
+    reference: Reference
+    stated: StatedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +185,16 @@ def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
     part = 100 * needed / there
     tone = "bad" if part > 100 else "warn" if part > 85 else ""
     return Vram(needed, there, part, tone)
+
+
+def weights_of(version: ModelVersion | None) -> Weights | None:
+    """None for an uploaded version: the form then asks for them."""
+    if version is None or not version.source_uri:
+        return None
+    return Weights(
+        reference=references.parse(version.source_uri),
+        stated=stated_models.of_metadata(version.metadata),
+    )
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:

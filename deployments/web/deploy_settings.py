@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from django.forms import BoundField
 
-from deployments.domain import spec_offers
+from deployments.domain import references, spec_offers
 from deployments.domain.spec_engines import LLM_ENGINES
 from deployments.domain.spec_parts import FIXED, USUAL_TARGETS
+from deployments.models import ModelVersion
 from deployments.web import request_body
 from deployments.web.deploy_fields import METRICS, SCALING, SCALING_DETAILS
 from deployments.web.deploy_form import (
@@ -104,11 +105,16 @@ class Group:
     is_open: bool
 
 
-def engine_choices(cluster: ClusterInfo | None) -> list[EngineChoice]:
+def engine_choices(
+    cluster: ClusterInfo | None, version: ModelVersion | None = None
+) -> list[EngineChoice]:
     offered = _offered(cluster)
+    source = "" if version is None else version.source_uri
     choices = []
     for engine, title in ENGINES:
         reason = spec_offers.engine_reason(engine, offered)
+        if source and engine not in references.parse(source).engines:
+            reason = f"it cannot load {source.partition('://')[0]}:// references."
         words = f"off: {reason}" if reason else ""
         choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], words))
     return choices

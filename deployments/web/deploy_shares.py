@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from deployments.domain import stated_models
 from deployments.domain.problems import Rejected
 from deployments.domain.sizing_choices import Advice, Choice
 from deployments.domain.sizing_needs import LanguageModel, Term
@@ -73,7 +74,7 @@ def advice_of(
     if version is None or cluster is None:
         return None
     is_llm = data.get("engine") in LLM_ENGINES
-    language = _language(data) if is_llm else None
+    language = _language(data, version) if is_llm else None
     if is_llm and language is None:
         return None
     load = Load(
@@ -160,16 +161,21 @@ def _load_words(advice: Advice) -> str:
     return f"{demand.replicas} replicas: {each}, none busy more than 70 % of the time."
 
 
-def _language(data: Mapping[str, str]) -> LanguageModel | None:
-    millions = _number(data.get("parameters_millions", "").replace(",", ""))
+def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
+    """What was left empty is as the version states it, where it is one by reference."""
+    stated = stated_models.of_version(version.source_uri, version.metadata)
+    typed = _number(data.get("parameters_millions", "").replace(",", ""))
+    millions = typed or stated.parameters_millions
     if not millions:
         return None
     kv = data.get("kv_cache_dtype", "auto")
     try:
         return LanguageModel(
             parameters_millions=millions,
+            precision=stated.precision,
             kv_precision=_KV_PRECISION.get(kv, kv.split("_")[0]),
-            context_tokens=_number(data.get("context_tokens", "")) or _DEFAULT_CONTEXT,
+            context_tokens=_number(data.get("context_tokens", ""))
+            or min(_DEFAULT_CONTEXT, stated.context_length or _DEFAULT_CONTEXT),
             concurrency=_number(data.get("concurrency", "")) or _DEFAULT_CONCURRENCY,
             memory_percent=_number(data.get("memory_percent", "")) or 90,
         )

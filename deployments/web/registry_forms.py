@@ -7,8 +7,11 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from deployments.domain.sizing_needs import BITS
 from deployments.web.service_forms import ServiceForm
 
+# What only a version by reference is asked for: of a file they are read.
+REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length", "licence")
 KNOWN_KEYS = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
 
 
@@ -76,6 +79,60 @@ class UploadForm(MetadataForm):
         self.fields["team"] = forms.ChoiceField(
             label="Team", choices=[(slug, slug) for slug in teams]
         )
+
+
+class ReferenceForm(MetadataForm):
+    """A version by reference: where its weights lie, and what only people can say of them."""
+
+    renamed: ClassVar[Mapping[str, str]] = {
+        **MetadataForm.renamed,
+        **{f"metadata.{key}": key for key in REFERENCE_KEYS},
+    }
+
+    team = forms.ChoiceField(label="Team")
+    model = forms.CharField(
+        max_length=40,
+        label="Model",
+        help_text="Small letters, digits and '-'. A new name makes a new model.",
+    )
+    source_uri = forms.CharField(
+        max_length=500,
+        label="Reference",
+        help_text="hf://organisation/model:commit, pvc://claim/path, or "
+        "oci://registry/image:tag@sha256:digest. No passwords or tokens.",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
+    )
+    parameters_millions = forms.CharField(
+        required=False,
+        max_length=20,
+        label="Parameters",
+        help_text="8,030 for a model of 8 billion: sizes the GPU.",
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "million"}),
+    )
+    dtype = forms.ChoiceField(
+        required=False,
+        label="Precision of the weights",
+        choices=[("", "not stated"), *((name, name) for name in BITS)],
+    )
+    context_length = forms.CharField(
+        required=False,
+        max_length=20,
+        label="Longest context",
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "tokens"}),
+    )
+    licence = forms.CharField(
+        required=False, max_length=500, label="Licence", help_text="Such as Apache-2.0."
+    )
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"] = forms.ChoiceField(
+            label="Team", choices=[(slug, slug) for slug in teams]
+        )
+
+    def metadata(self) -> dict[str, Any]:
+        own = {key: self.cleaned_data[key] for key in REFERENCE_KEYS if self.cleaned_data[key]}
+        return super().metadata() | own
 
 
 class AliasForm(ServiceForm):

@@ -145,6 +145,7 @@ def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[Com
 def _file(version: ModelVersion) -> dict[str, Any]:
     return {
         "state": version.state,
+        "reference": version.source_uri,
         "file": version.filename,
         "format": version.format,
         "size in bytes": version.size_bytes,

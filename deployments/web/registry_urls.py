@@ -4,6 +4,7 @@ from deployments.web import (
     golden,
     registry_lists,
     registry_model,
+    registry_reference,
     registry_upload,
     registry_version,
 )
@@ -14,6 +15,7 @@ _VERSION = f"{_MODEL}/<int:number>"
 urlpatterns: list[URLPattern] = [
     path("models", registry_lists.models, name="models"),
     path("upload", registry_upload.upload, name="upload"),
+    path("register", registry_reference.register, name="register-reference"),
     path(_MODEL, registry_model.model_page, name="model"),
     path(f"{_MODEL}/compare", registry_model.compare, name="compare-versions"),
     path(f"{_MODEL}/golden-requests", golden.save_answer, name="save-golden"),

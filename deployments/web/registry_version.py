@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain import comparison, signatures, snippets, triton_config
+from deployments.domain import comparison, references, signatures, snippets, triton_config
 from deployments.domain.states import VersionState
 from deployments.models import ModelVersion
 from deployments.selectors import registry
@@ -158,6 +158,7 @@ def _context(user: User, version: ModelVersion) -> dict[str, Any]:
     calls = snippets.render(url=url, model=version.model.name, signature=signature)
     return {
         "version": version,
+        "reference": references.parse(version.source_uri) if version.source_uri else None,
         "is_final": version.state not in _IN_PROGRESS,
         "signature": signature,
         "stated": comparison.in_order(version.metadata).items(),

@@ -55,7 +55,7 @@ def named(found: Preflight, name: str) -> Check:
 
 @pytest.fixture(autouse=True)
 def language_cluster(world: World) -> None:
-    features = {name: Feature(name not in ("kserve-knative",)) for name in WORDS}
+    features = {name: Feature(name != "kserve-knative") for name in WORDS}
     Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
 
 

@@ -1,0 +1,44 @@
+"""Registering a version by reference: weights that stay where they are."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from deployments.models import ModelVersion
+from deployments.services import references
+from deployments.services.references import ReferenceDraft
+from deployments.web.fragments import respond
+from deployments.web.registry_forms import ReferenceForm
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui import teams
+from portal.ui.access import people_only
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def register(request: HttpRequest, user: User) -> HttpResponse:
+    team = teams.current(request)
+    allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
+    initial = {"team": team.slug if team else "", "model": request.GET.get("model", "")}
+    form = ReferenceForm(request.POST or None, initial=initial, teams=allowed)
+    if request.method == "POST":
+        version = form.run(lambda: _register(user, form))
+        if version is not None:
+            messages.success(request, f"{version.label} is registered.")
+            return redirect("version", version.team.slug, version.model.name, version.number)
+    context = {"form": form, "allowed": allowed}
+    return respond(request, "registry/reference.html", context, status=form.status)
+
+
+def _register(user: User, form: ReferenceForm) -> ModelVersion:
+    return references.register(
+        actor=user,
+        team_slug=form.cleaned_data["team"],
+        model_name=form.cleaned_data["model"],
+        draft=ReferenceDraft(form.cleaned_data["source_uri"], metadata=form.metadata()),
+    )

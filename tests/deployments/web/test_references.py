@@ -1,0 +1,179 @@
+"""Versions by reference on the pages: registered, shown for what they are, asked to be served."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+
+from deployments.models import ChangeRequest, Model, ModelVersion
+from deployments.services import references
+from deployments.services.references import ReferenceDraft
+from fleet.domain.capabilities import Capabilities, Feature
+from fleet.domain.capability_words import WORDS
+from fleet.models import Cluster
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.web.test_new_settings import control
+
+URI = f"hf://org/chat:{'ab12' * 10}"
+TYPED = {
+    "team": "vision",
+    "model": "chat",
+    "source_uri": URI,
+    "parameters_millions": "8,190",
+    "dtype": "bf16",
+    "context_length": "32768",
+    "licence": "Apache-2.0",
+    "accuracy": "0.8",
+}
+
+
+@pytest.fixture
+def client(world: World, signed_in: Callable[[User], Client]) -> Client:
+    features = {name: Feature(is_there=True) for name in WORDS}
+    Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
+    return signed_in(world.member)
+
+
+def text_of(answer: Any) -> str:
+    return html.unescape(answer.content.decode())
+
+
+@pytest.fixture
+def version(world: World) -> ModelVersion:
+    stated = {"parameters_millions": 8190, "dtype": "bf16", "context_length": 32768}
+    draft = ReferenceDraft(URI, metadata=stated)
+    return references.register(
+        actor=world.member, team_slug="vision", model_name="chat", draft=draft
+    )
+
+
+def new(client: Client, world: World, version: ModelVersion, at: str, **typed: str) -> Any:
+    data = {
+        "version": str(version.pk),
+        "cluster": str(world.cluster_id),
+        "name": "chat",
+        "engine": "kserve-vllm",
+        "share": "g5.xlarge|nvidia.com/gpu|1",
+        "at": at,
+        **typed,
+    }
+    return client.post("/deployments/new", data)
+
+
+def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_nobody_vouches_for(
+    client: Client,
+) -> None:
+    assert 'name="source_uri"' in text_of(client.get("/register?model=chat"))
+
+    made = client.post("/register", TYPED, follow=True)
+
+    assert made.redirect_chain == [("/models/vision/chat/1", 302)]
+    page = text_of(made)
+    assert "chat:1 is registered." in page
+    assert URI in page
+    assert "Slipway has not read these weights and cannot vouch for them" in page
+    assert "The reference is pinned" in page
+    assert "Bucket" not in page
+    version = ModelVersion.objects.get(source_uri=URI)
+    assert version.metadata == {
+        "parameters_millions": 8190,
+        "dtype": "bf16",
+        "context_length": 32768,
+        "licence": "Apache-2.0",
+        "accuracy": 0.8,
+    }
+    assert "by reference" in text_of(client.get("/models/vision/chat"))
+
+
+def test_what_is_wrong_is_told_at_its_field_and_nothing_is_made(client: Client) -> None:
+    wrong = {**TYPED, "source_uri": "hf://me:hunter2@org/chat", "parameters_millions": "8B"}
+
+    answer = client.post("/register", wrong)
+
+    page = text_of(answer)
+    assert answer.status_code == 422
+    assert "It holds what looks like a password or token." in page
+    assert "Write millions: 8030 for 8 billion." in page
+    assert not Model.objects.filter(name="chat").exists()
+
+
+def test_a_viewer_is_told_who_may(
+    client: Client, world: World, signed_in: Callable[[User], Client]
+) -> None:
+    viewer = signed_in(world.viewer)
+
+    assert "You can look, but not register" in text_of(viewer.get("/register"))
+    refused = viewer.post("/register", TYPED)
+
+    assert refused.status_code == 422
+    assert not Model.objects.filter(name="chat").exists()
+
+
+def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
+    client.post("/register", {**TYPED, "source_uri": "hf://org/chat"})
+
+    page = text_of(client.get("/models/vision/chat/1"))
+
+    assert "may change after an approval" in page
+    assert "add the commit" in page
+
+
+def test_the_form_takes_the_weights_from_the_version_and_asks_no_more(
+    client: Client, world: World, version: ModelVersion
+) -> None:
+    page = text_of(client.get(f"/deployments/new?version={version.pk}"))
+
+    assert URI in page
+    assert "8,190 million parameters, bf16, up to 32,768 tokens" in page
+    assert 'id="id_hugging_face_id"' not in page
+    assert "it cannot load hf:// references." in page
+    assert "checked" in control(page, "engine", "kserve-vllm")
+    assert "disabled" in control(page, "engine", "triton")
+
+
+def test_the_engine_follows_the_version_while_that_is_chosen(
+    client: Client, world: World, version: ModelVersion
+) -> None:
+    chosen = new(client, world, version, "model", engine="kserve-triton", go="serving")
+    asked = new(client, world, version, "review", engine="kserve-triton", go="submit")
+
+    assert "checked" in control(text_of(chosen), "engine", "kserve-vllm")
+    # What was asked for on purpose is refused in words, not changed.
+    assert "kserve-triton cannot load hf://" in text_of(asked)
+    assert not ChangeRequest.objects.exists()
+
+
+def test_the_request_from_the_form_serves_exactly_those_weights(
+    client: Client, world: World, version: ModelVersion
+) -> None:
+    review = text_of(new(client, world, version, "review"))
+    submitted = new(client, world, version, "review", go="submit")
+
+    assert "which the portal does not read" in review
+    change = ChangeRequest.objects.get()
+    assert submitted.url == f"/approvals/{change.pk}"
+    assert change.revision is not None
+    assert change.revision.spec["llm"]["hugging_face_id"] == URI.removeprefix("hf://")
+    page = text_of(client.get(f"/approvals/{change.pk}"))
+    assert "Reference" in page
+    assert URI in page
+
+
+def test_the_copied_request_is_taken_by_the_api(
+    client: Client, world: World, version: ModelVersion
+) -> None:
+    page = text_of(new(client, world, version, "review"))
+    start = page.index("comment: ''", page.index("YAML</summary>"))
+    body = yaml.safe_load(page[page.rindex("name: chat", 0, start) : start + len("comment: ''")])
+
+    answer = client.post("/api/v1/deployments", body, content_type="application/json")
+
+    assert answer.status_code == 201, answer.content
+    assert body["spec"]["llm"] == {"tensor_parallel": 1}
+    assert ChangeRequest.objects.get().revision is not None
