@@ -15,9 +15,8 @@ from deployments.api import delivery_serializers as shapes
 from deployments.api.preflight_serializers import PreflightSerializer
 from deployments.domain import specs
 from deployments.domain.problems import Rejected
-from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeKind, DeploymentState, Environment
+from deployments.domain.states import DeploymentState, Environment
 from deployments.models import ChangeRequest
 from deployments.selectors import changes as change_selectors
 from deployments.selectors import deployments
@@ -176,63 +175,3 @@ class DeploymentEventsView(GenericAPIView[Any]):
         found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
         page = self.paginate_queryset(deployments.events_of(found))
         return self.get_paginated_response(shapes.DeploymentEventSerializer(page, many=True).data)
-
-
-class DeploymentChangesView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="request_change",
-        tags=TAGS,
-        request=shapes.NewChangeSerializer,
-        responses={201: shapes.ChangeSerializer, **REFUSALS},
-        description="Ask for a canary, a roll back, other replicas, a start or a retirement.",
-    )
-    def post(self, request: Request, deployment_id: int) -> Response:
-        body = read(shapes.NewChangeSerializer, request)
-        actor = actor_of(request)
-        return created(actor, _request(actor, deployment_id, body))
-
-
-def _request(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeRequest:
-    comment = body["comment"]
-    if body["kind"] == ChangeKind.RETIRE:
-        return changes.request_retire(actor=actor, deployment_id=deployment_id, comment=comment)
-    if body["kind"] == ChangeKind.START:
-        return changes.request_start(actor=actor, deployment_id=deployment_id, comment=comment)
-    if body["kind"] == ChangeKind.SCALE:
-        return changes.request_scale(
-            actor=actor,
-            deployment_id=deployment_id,
-            min_replicas=_needed(body, "min_replicas"),
-            max_replicas=_needed(body, "max_replicas"),
-            comment=comment,
-        )
-    if body["kind"] == ChangeKind.ROLL_BACK:
-        return changes.request_roll_back(
-            actor=actor,
-            deployment_id=deployment_id,
-            revision_number=_needed(body, "revision_number"),
-            comment=comment,
-        )
-    return changes.request_canary(
-        actor=actor,
-        deployment_id=deployment_id,
-        version_id=_needed(body, "version_id"),
-        steps=[dict(step) for step in _steps_of(body)],
-        plan=body.get("plan"),
-        comment=comment,
-        spec=spec_of(body["spec"]) if "spec" in body else None,
-    )
-
-
-def _steps_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Only blue/green may come without steps."""
-    is_dark = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
-    steps: list[dict[str, Any]] = body.get("steps", []) if is_dark else _needed(body, "steps")
-    return steps
-
-
-def _needed(body: dict[str, Any], name: str) -> Any:
-    if name not in body:
-        words = f"{body['kind']} needs {name}."
-        raise Invalid(words, fields={name: "required"})
-    return body[name]

@@ -2,6 +2,7 @@ from django.urls import URLPattern, path
 
 from deployments.api import (
     approvals,
+    asking,
     delivery,
     delivery_changes,
     drift,
@@ -43,8 +44,13 @@ urlpatterns: list[URLPattern] = [
     path("deployments/<int:deployment_id>/stop", delivery.StopView.as_view(), name="stop"),
     path(
         "deployments/<int:deployment_id>/changes",
-        delivery.DeploymentChangesView.as_view(),
+        asking.DeploymentChangesView.as_view(),
         name="request-change",
+    ),
+    path(
+        "deployments/<int:deployment_id>/changes/preflight",
+        asking.ChangePreflightView.as_view(),
+        name="change-preflight",
     ),
     path(
         "deployments/<int:deployment_id>/rollout-figures",

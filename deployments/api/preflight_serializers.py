@@ -42,6 +42,18 @@ class PreflightSerializer(Shape):
         return cost
 
 
+class ChangePreflightSerializer(Shape):
+    can_submit = serializers.BooleanField()
+    checks = PreflightCheckSerializer(many=True, help_text="none of a retirement: it only removes")
+    cost = serializers.SerializerMethodField()
+    manifests = serializers.CharField(help_text="YAML of what would be applied")
+
+    @extend_schema_field(CostSerializer(allow_null=True))
+    def get_cost(self, found: Any) -> dict[str, str | None] | None:
+        """Null of a retirement."""
+        return None if found.cost is None else found.cost.to_json()
+
+
 class TurnedCheckSerializer(Shape):
     name = serializers.CharField()
     was = serializers.BooleanField(allow_null=True, help_text="at the request; null: not known")

@@ -28,6 +28,7 @@ from deployments.services.requests import (
     request_roll_back,
     request_scale,
     request_start,
+    submit,
 )
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -47,6 +48,7 @@ __all__ = [
     "request_roll_back",
     "request_scale",
     "request_start",
+    "submit",
     "withdraw",
 ]
 

@@ -7,27 +7,21 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import names, robot_limit, rollout_plans, rollout_steps, scales, specs
+from deployments.domain import names
 from deployments.domain.preflight import DeployDraft
 from deployments.domain.problems import Rejected
 from deployments.domain.specs import ServingSpec
 from deployments.domain.states import ChangeKind, DeploymentState
-from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.selectors import pipelines, plans, rollout_limits, rollout_offers
-from deployments.services import (
-    approving,
-    completing,
-    preflight,
-    prometheus_trials,
-    submitting,
-)
+from deployments.models import ChangeRequest, Deployment, ModelVersion
+from deployments.services import approving, change_drafts, completing, preflight, submitting
+from deployments.services.change_drafts import ChangeDraft
 from deployments.services.submitting import Asked
 from fleet.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
-from portal.core.errors import Conflict, Invalid
+from portal.core.errors import Conflict
 
 
 def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> ChangeRequest:
@@ -59,6 +53,13 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
         ) from error
 
 
+def submit(*, actor: User, draft: ChangeDraft) -> ChangeRequest:
+    """Raises Invalid or QuotaExceeded when a check refuses."""
+    if draft.asked.version is None:
+        return submitting.submit_alone(actor, draft.deployment, draft.asked)
+    return submitting.check_and_submit(actor, draft.deployment, draft.asked)
+
+
 def request_canary(
     *,
     actor: User,
@@ -69,57 +70,28 @@ def request_canary(
     spec: ServingSpec | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> ChangeRequest:
-    """Ask to move traffic to another version in steps. `spec` None keeps the stable revision's.
-
-    `plan` says its kind, guards and analysis as in domain/rollout_plans.py; None: the defaults.
-    """
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.CANARY)
-    version = preflight.visible_version(actor, version_id)
-    try:
-        settings = rollout_plans.check(plan or {})
-        checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
-        percent = rollout_limits.percent_of(deployment.team_id)
-        robot_limit.require_within(checked, percent, team=deployment.team.slug)
-    except Rejected as error:
-        raise preflight.as_invalid(error) from error
-    stable = submitting.stable_of(deployment)
-    _require_same_model(stable, version)
-    no_kind = rollout_offers.why_not(deployment, settings.kind, spec=spec)
-    if no_kind:
-        raise Invalid(no_kind, fields={"kind": no_kind})
-    prometheus_trials.require_usable(deployment, version, settings)
-    wanted = spec or completing.for_another(plans.spec_of(stable), then=version, now=stable.version)
-    asked = Asked(
-        ChangeKind.CANARY,
-        approving.clean(comment),
-        version=version,
-        spec=completing.completed(wanted, version, plans.policy_of(deployment)),
-        steps=checked,
-        plan=settings,
+    draft = change_drafts.canary(
+        actor=actor,
+        deployment_id=deployment_id,
+        version_id=version_id,
+        steps=steps,
+        comment=comment,
+        spec=spec,
+        plan=plan,
     )
-    return submitting.check_and_submit(actor, deployment, asked)
+    return submit(actor=actor, draft=draft)
 
 
 def request_roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeRequest:
-    """Ask for a new revision with the version and spec of an earlier one; it takes over when ready."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
-    stable = submitting.stable_of(deployment)
-    rows = deployment.revisions.select_related("version__model__team")
-    earlier = rows.filter(number=revision_number).first()
-    if earlier is None or earlier.pk == stable.pk:
-        raise Invalid(
-            f"{deployment} has no other revision r{revision_number} to roll back to.",
-            fields={"revision_number": "choose an earlier revision"},
-        )
-    asked = Asked(
-        ChangeKind.ROLL_BACK,
-        approving.clean(comment),
-        version=earlier.version,
-        spec=specs.from_json(earlier.spec),
+    draft = change_drafts.roll_back(
+        actor=actor,
+        deployment_id=deployment_id,
+        revision_number=revision_number,
+        comment=comment,
     )
-    return submitting.check_and_submit(actor, deployment, asked)
+    return submit(actor=actor, draft=draft)
 
 
 def request_scale(
@@ -130,72 +102,24 @@ def request_scale(
     max_replicas: int,
     comment: str = "",
 ) -> ChangeRequest:
-    """Other replicas of the revision that serves: nothing new starts beside it, no traffic moves."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.SCALE)
-    stable = submitting.stable_of(deployment)
-    now = plans.spec_of(stable)
-    try:
-        spec = scales.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
-    except Rejected as error:
-        raise preflight.as_invalid(error) from error
-    if spec == now:
-        raise Invalid(
-            f"{deployment} already runs {min_replicas} to {max_replicas} replicas.",
-            fields={"min_replicas": "as now", "max_replicas": "as now"},
-        )
-    asked = Asked(
-        ChangeKind.SCALE,
-        approving.clean(comment),
-        version=stable.version,
-        spec=spec,
-        revision=stable,
-        scale={
-            "revision": stable.number,
-            "min_replicas": min_replicas,
-            "max_replicas": max_replicas,
-        },
+    draft = change_drafts.scale(
+        actor=actor,
+        deployment_id=deployment_id,
+        min_replicas=min_replicas,
+        max_replicas=max_replicas,
+        comment=comment,
     )
-    return submitting.check_and_submit(actor, deployment, asked)
+    return submit(actor=actor, draft=draft)
 
 
 def request_start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    """Ask to bring back the stable revision of a deployment that was stopped."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.START)
-    stable = submitting.stable_of(deployment)
-    if not deployment.is_stopped:
-        raise Conflict(f"{deployment} is not stopped.", code="not_stopped")
-    asked = Asked(
-        ChangeKind.START,
-        approving.clean(comment),
-        version=stable.version,
-        spec=plans.spec_of(stable),
-        revision=stable,
-    )
-    return submitting.check_and_submit(actor, deployment, asked)
+    draft = change_drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
+    return submit(actor=actor, draft=draft)
 
 
 def request_retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.RETIRE)
-    used_by = ", ".join(row.name for row in pipelines.using(deployment))
-    if used_by:
-        raise Conflict(
-            f"The pipeline {used_by} asks {deployment}. Change or retire that first.",
-            code="in_a_pipeline",
-        )
-    return submitting.submit_alone(
-        actor, deployment, Asked(ChangeKind.RETIRE, approving.clean(comment))
-    )
-
-
-def _require_same_model(stable: Revision, version: ModelVersion) -> None:
-    """Another model answers under another path, so the stable URL would break for its callers."""
-    if stable.version.model_id != version.model_id:
-        name = stable.version.model.name
-        raise Invalid(
-            f"This deployment serves {name}; {version.label} is another model. Make a new "
-            "deployment for it.",
-            fields={"version_id": f"choose a version of {name}"},
-        )
+    draft = change_drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
+    return submit(actor=actor, draft=draft)
 
 
 def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> Deployment:

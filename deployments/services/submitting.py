@@ -76,13 +76,13 @@ def stable_of(deployment: Deployment) -> Revision:
     return deployment.stable_revision
 
 
-def check_and_submit(actor: User, deployment: Deployment, asked: Asked) -> ChangeRequest:
-    """With the same checks as a form shows. Of the revision that serves, its GPUs count once."""
+def check(actor: User, deployment: Deployment, asked: Asked) -> Preflight:
+    """What a form shows as well. Of the revision that serves, its GPUs count once."""
     if asked.version is None or asked.spec is None:
         raise Invalid(f"{asked.kind} needs a version and a spec.")
     is_same = asked.revision is not None
     number = asked.revision.number if asked.revision else next_number(deployment)
-    checked = preflight.check_revision(
+    return preflight.check_revision(
         actor=actor,
         deployment=deployment,
         version=asked.version,
@@ -90,6 +90,10 @@ def check_and_submit(actor: User, deployment: Deployment, asked: Asked) -> Chang
         number=number,
         is_in_place=is_same,
     )
+
+
+def check_and_submit(actor: User, deployment: Deployment, asked: Asked) -> ChangeRequest:
+    checked = check(actor, deployment, asked)
     preflight.require_ok(checked)
     return submit_alone(actor, deployment, replace(asked, preflight=checked))
 

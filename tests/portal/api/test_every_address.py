@@ -75,6 +75,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "version_id": "version_id",
         "steps": STEPS,
     },
+    "post deployments/{deployment_id}/changes/preflight": {
+        "kind": "canary",
+        "version_id": "version_id",
+        "steps": STEPS,
+    },
     "post models/{team}/{name}/golden-requests": {
         "name": "other",
         "request": {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]},

@@ -1,0 +1,99 @@
+"""Asking for a change of a deployment, and what would be checked of it, without asking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.api import delivery_serializers as shapes
+from deployments.api.delivery import REFUSALS, TAGS, created, read, spec_of
+from deployments.api.preflight_serializers import ChangePreflightSerializer
+from deployments.domain.rollout_plans import PlanKind
+from deployments.domain.states import ChangeKind
+from deployments.services import change_drafts, changes
+from deployments.services.change_drafts import ChangeDraft
+from portal.accounts.models import User
+from portal.api.idempotency import IdempotentMixin
+from portal.api.views import actor_of
+from portal.core.errors import Invalid
+
+
+class DeploymentChangesView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="request_change",
+        tags=TAGS,
+        request=shapes.NewChangeSerializer,
+        responses={201: shapes.ChangeSerializer, **REFUSALS},
+        description="Ask for a canary, a roll back, other replicas, a start or a retirement.",
+    )
+    def post(self, request: Request, deployment_id: int) -> Response:
+        actor = actor_of(request)
+        draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
+        return created(actor, changes.submit(actor=actor, draft=draft))
+
+
+class ChangePreflightView(APIView):
+    @extend_schema(
+        operation_id="preflight_change",
+        tags=TAGS,
+        request=shapes.NewChangeSerializer,
+        responses={200: ChangePreflightSerializer, **REFUSALS},
+        description="The checks that the request of this change would carry, each with its fix, its "
+        "cost and its manifests. What could not be asked for is refused as the request would be. "
+        "Nothing is written.",
+    )
+    def post(self, request: Request, deployment_id: int) -> Response:
+        actor = actor_of(request)
+        draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
+        found = change_drafts.check(actor=actor, draft=draft)
+        return Response(ChangePreflightSerializer(found).data)
+
+
+def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDraft:
+    comment = body["comment"]
+    if body["kind"] == ChangeKind.RETIRE:
+        return change_drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
+    if body["kind"] == ChangeKind.START:
+        return change_drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
+    if body["kind"] == ChangeKind.SCALE:
+        return change_drafts.scale(
+            actor=actor,
+            deployment_id=deployment_id,
+            min_replicas=_needed(body, "min_replicas"),
+            max_replicas=_needed(body, "max_replicas"),
+            comment=comment,
+        )
+    if body["kind"] == ChangeKind.ROLL_BACK:
+        return change_drafts.roll_back(
+            actor=actor,
+            deployment_id=deployment_id,
+            revision_number=_needed(body, "revision_number"),
+            comment=comment,
+        )
+    return change_drafts.canary(
+        actor=actor,
+        deployment_id=deployment_id,
+        version_id=_needed(body, "version_id"),
+        steps=[dict(step) for step in _steps_of(body)],
+        plan=body.get("plan"),
+        comment=comment,
+        spec=spec_of(body["spec"]) if "spec" in body else None,
+    )
+
+
+def _steps_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Only blue/green may come without steps."""
+    is_dark = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
+    steps: list[dict[str, Any]] = body.get("steps", []) if is_dark else _needed(body, "steps")
+    return steps
+
+
+def _needed(body: dict[str, Any], name: str) -> Any:
+    if name not in body:
+        words = f"{body['kind']} needs {name}."
+        raise Invalid(words, fields={name: "required"})
+    return body[name]
