@@ -271,7 +271,7 @@ def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
 def _of_cluster(asked: _Asked) -> list[Check]:
     name, offered = asked.cluster.name, _offered(asked)
     return [
-        preflight_checks.of_engine(asked.spec, offered, where=name),
+        preflight_checks.of_engine(asked.version, asked.spec, offered, where=name),
         *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
         preflight_checks.of_settings(asked.spec, offered, where=name),
         *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),

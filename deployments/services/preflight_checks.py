@@ -19,7 +19,7 @@ from deployments.domain.manifests.parts import Place
 from deployments.domain.preflight import Check
 from deployments.domain.references import Reference
 from deployments.domain.sizing_needs import Need
-from deployments.domain.spec_engines import LLM_ENGINES
+from deployments.domain.spec_engines import ENGINES, LLM_ENGINES
 from deployments.domain.specs import Llm, ServingSpec
 from deployments.domain.states import VersionState
 from deployments.gateways import artifacts
@@ -155,7 +155,9 @@ def of_signature(version: ModelVersion, stable: ModelVersion | None) -> list[Che
     return [Check("Signature", ok=False, detail=f"{'; '.join(breaks)}.", fix=fix)]
 
 
-def of_engine(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
+def of_engine(
+    version: ModelVersion, spec: ServingSpec, offered: Capabilities, *, where: str
+) -> Check:
     """The serving runtime comes with the deployment, so the engine's own kinds are enough."""
     offer = offered.offers_engine(spec.engine)
     if offer.ok:
@@ -165,9 +167,12 @@ def of_engine(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
     if offer.ok is None:
         words = offer.why or f"{where} has not been asked yet what it can do."
         return Check("Engine", ok=None, detail=words)
-    others = " or ".join(offered.engines or ()) or "another cluster"
+    loads = references.parse(version.source_uri).engines if version.source_uri else ENGINES
+    others = [engine for engine in offered.engines or () if engine in loads]
     detail = f"{where} cannot run {spec.engine}. {offer.why}".strip()
-    return Check("Engine", ok=False, detail=detail, fix=f"Choose {others}.")
+    return Check(
+        "Engine", ok=False, detail=detail, fix=f"Choose {' or '.join(others) or 'another cluster'}."
+    )
 
 
 def of_settings(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
