@@ -122,6 +122,15 @@ INFERENCE_SERVICE = Kind(
     short_names=("isvc",),
     categories=_ALL,
 )
+INFERENCE_GRAPH = Kind(
+    _KSERVE,
+    "v1alpha1",
+    "InferenceGraph",
+    "inferencegraphs",
+    namespaced=True,
+    short_names=("ig",),
+    categories=_ALL,
+)
 SERVING_RUNTIME = Kind(_KSERVE, "v1alpha1", "ServingRuntime", "servingruntimes", namespaced=True)
 CLUSTER_SERVING_RUNTIME = Kind(
     _KSERVE, "v1alpha1", "ClusterServingRuntime", "clusterservingruntimes", namespaced=False
@@ -151,6 +160,7 @@ KINDS: tuple[Kind, ...] = (
     LEASE,
     CRD,
     INFERENCE_SERVICE,
+    INFERENCE_GRAPH,
     SERVING_RUNTIME,
     CLUSTER_SERVING_RUNTIME,
     GATEWAY_CLASS,

@@ -11,6 +11,7 @@ from fleet.localcluster.controllers import nodes, processes
 from fleet.localcluster.controllers.deployments import Deployments
 from fleet.localcluster.controllers.garbage import Garbage
 from fleet.localcluster.controllers.gateway import GatewayController
+from fleet.localcluster.controllers.graphs import InferenceGraphs
 from fleet.localcluster.controllers.kserve import InferenceServices
 from fleet.localcluster.controllers.kubelet import Kubelet
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
@@ -51,6 +52,7 @@ class ControllerManager:
         self._controllers: list[Callable[[], None]] = [
             Garbage(store).reconcile,
             InferenceServices(store).reconcile,
+            InferenceGraphs(store).reconcile,
             Deployments(store).reconcile,
             ReplicaSets(store).reconcile,
             Scheduler(store).reconcile,

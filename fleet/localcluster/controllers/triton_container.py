@@ -1,4 +1,4 @@
-"""One container of a pod that runs Triton: started, probed, restarted, ended."""
+"""One container of a pod that runs Triton, or KServe's router: started, probed, restarted, ended."""
 
 import http.client
 import re
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import processes, triton
+from fleet.localcluster.controllers import graph_container, processes, triton
 from fleet.localcluster.controllers.container_states import (
     MESSAGE_LIMIT,
     ContainerState,
@@ -44,6 +44,7 @@ class TritonContainer:
         self.ports: Mapping[int, int] = {}
         self.log = pod_directory / f"{name}.log"
         self._container = container
+        self._is_router = graph_container.is_router(container)
         self._volumes = Volumes(pod_directory)
         self._record = pod_directory / f"{name}.pid"
         self._installation = installation
@@ -60,7 +61,7 @@ class TritonContainer:
 
     def step(self) -> None:
         """Start, notice an end, or look whether the models are ready."""
-        if not is_triton(self._container):
+        if not is_triton(self._container) and not self._is_router:
             image = self._container.get("image", "")
             self.state.wait(
                 "ErrImagePull", f"the local cluster runs only Triton, not the image {image!r}"
@@ -96,6 +97,8 @@ class TritonContainer:
         self.state.run()
 
     def _plan(self) -> triton.Launch:
+        if self._is_router:
+            return graph_container.plan_launch(self._container, processes.free_ports)
         words = [*(self._container.get("command") or ()), *(self._container.get("args") or ())]
         library_path = self._installation.environment["LD_LIBRARY_PATH"]
         return triton.plan_launch(
@@ -109,6 +112,8 @@ class TritonContainer:
 
     def _environment(self) -> Mapping[str, str]:
         """Plain values only: references to Secrets and fields are not resolved."""
+        if self._is_router:
+            return graph_container.environment()
         given = {
             item["name"]: str(item["value"])
             for item in self._container.get("env") or ()

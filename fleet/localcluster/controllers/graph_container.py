@@ -1,0 +1,40 @@
+"""How KServe's router is started here: the local cluster's own, in Python, as a process."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fleet.localcluster import graph_router
+from fleet.localcluster.controllers import triton
+from fleet.localcluster.errors import JsonObject
+
+IMAGE = "kserve/router:local"
+PORT = 8080
+_GRAPH = "--graph-json"
+
+
+def is_router(container: JsonObject) -> bool:
+    return str(container.get("image", "")).partition(":")[0] == IMAGE.partition(":")[0]
+
+
+def plan_launch(
+    container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
+) -> triton.Launch:
+    """Raises BadArguments for a router without a graph."""
+    arguments = [str(word) for word in container.get("args") or ()]
+    if _GRAPH not in arguments[:-1]:
+        raise triton.BadArguments(f"the router needs {_GRAPH}")
+    graph = arguments[arguments.index(_GRAPH) + 1]
+    (port,) = choose_ports(1)
+    command = (sys.executable, "-m", graph_router.__name__, _GRAPH, graph, "--port", str(port))
+    return triton.Launch(
+        command=command, ports={PORT: port}, http_port=port, repositories=(), ignored=()
+    )
+
+
+def environment() -> Mapping[str, str]:
+    """Only what it needs to find this package."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PYTHONPATH": str(Path(graph_router.__file__).parents[2]),
+    }

@@ -1,0 +1,161 @@
+"""InferenceGraphs in Standard mode: a Deployment and a Service of the graph's own name.
+
+Left out: Knative mode, `serviceName`, autoscaling (the router runs `minReplicas` times), affinity.
+"""
+
+import json
+
+from fleet.localcluster import gjson
+from fleet.localcluster.controllers import conditions, graph_container
+from fleet.localcluster.controllers.events import Recorder
+from fleet.localcluster.controllers.ownership import (
+    controller_reference,
+    is_deleted,
+    owner_uids,
+    write_status,
+)
+from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.errors import JsonObject
+from fleet.localcluster.graph_router import READY_PATH
+from fleet.localcluster.kinds import DEPLOYMENT, INFERENCE_GRAPH, SERVICE, Kind
+from fleet.localcluster.store import Store
+
+_RESOURCES = {"cpu": "100m", "memory": "100Mi"}
+
+
+class NotServable(Exception):
+    """The graph has something that the local cluster's router does not do."""
+
+
+class InferenceGraphs:
+    """Keeps the router behind each InferenceGraph, and its status."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._events = Recorder(store, "InferenceGraphController")
+
+    def reconcile(self) -> None:
+        graphs = self._store.list(INFERENCE_GRAPH)
+        for_each((item for item in graphs if not is_deleted(item)), self._reconcile_one)
+
+    def _reconcile_one(self, graph: JsonObject) -> None:
+        before = (graph.get("status") or {}).get("conditions")
+        try:
+            _check(graph)
+            deployment = self._ensure(DEPLOYMENT, graph, _deployment(graph))
+            self._ensure(SERVICE, graph, _service(graph))
+        except NotServable as error:
+            words = {"reason": "InvalidGraph", "message": str(error)}
+            wanted = conditions.condition("Ready", conditions.FALSE, **words)
+            if conditions.find(graph, "Ready") is None:
+                self._events.warning(graph, "InvalidGraph", str(error))
+            self._write(graph, {"conditions": conditions.merge(before, [wanted])})
+            return
+        # As KServe: what the condition says is not looked at, only that there is one.
+        if conditions.find(deployment, "Available") is None:
+            self._write(graph, {"conditions": before or []})
+            return
+        ready = conditions.condition("Ready", conditions.TRUE)
+        metadata = graph["metadata"]
+        url = f"http://{metadata['name']}-{metadata['namespace']}.example.com"
+        self._write(graph, {"conditions": conditions.merge(before, [ready]), "url": url})
+
+    def _write(self, graph: JsonObject, status: JsonObject) -> None:
+        told = {"deploymentMode": "Standard", "observedGeneration": graph["metadata"]["generation"]}
+        write_status(self._store, INFERENCE_GRAPH, graph, told | status)
+
+    def _ensure(self, kind: Kind, graph: JsonObject, wanted: JsonObject) -> JsonObject:
+        metadata = wanted["metadata"]
+        current = self._store.find(kind, metadata["namespace"], metadata["name"])
+        if current is None:
+            return self._store.create(kind, wanted)
+        if graph["metadata"]["uid"] not in owner_uids(current):
+            raise NotServable(f"{kind.kind} {metadata['name']!r} exists and is not this graph's.")
+        current["spec"] = wanted["spec"]
+        return self._store.replace(kind, current)
+
+
+def _check(graph: JsonObject) -> None:
+    nodes = graph["spec"]["nodes"]
+    if "root" not in nodes:
+        raise NotServable("InferenceGraph needs a node with name 'root' as the root node.")
+    for node in nodes.values():
+        for step in node.get("steps") or ():
+            _check_step(step, nodes)
+
+
+def _check_step(step: JsonObject, nodes: JsonObject) -> None:
+    if step.get("nodeName"):
+        if step["nodeName"] not in nodes:
+            raise NotServable(f"There is no node {step['nodeName']!r}.")
+    elif not step.get("serviceUrl"):
+        raise NotServable("The local cluster's router asks a serviceUrl or a nodeName only.")
+    if step.get("data", "$request") != "$request":
+        raise NotServable("The local cluster's router sends every step the request only.")
+    try:
+        gjson.parse(step.get("condition") or "@this")
+    except gjson.UnsupportedPath as error:
+        raise NotServable(str(error)) from error
+
+
+def _metadata(graph: JsonObject) -> JsonObject:
+    own = graph["metadata"]
+    return {
+        "name": own["name"],
+        "namespace": own["namespace"],
+        "labels": {
+            **(own.get("labels") or {}),
+            "app": f"isvc.{own['name']}",
+            "serving.kserve.io/inferencegraph": own["name"],
+        },
+        "ownerReferences": [controller_reference(graph)],
+    }
+
+
+def _deployment(graph: JsonObject) -> JsonObject:
+    metadata = _metadata(graph)
+    spec = graph["spec"]
+    port = graph_container.PORT
+    container = {
+        "name": metadata["name"],
+        "image": graph_container.IMAGE,
+        "args": ["--graph-json", json.dumps(spec, sort_keys=True)],
+        "resources": spec.get("resources") or {"requests": _RESOURCES, "limits": _RESOURCES},
+        "readinessProbe": {"httpGet": {"path": READY_PATH, "port": port}},
+    }
+    return {
+        "metadata": metadata,
+        "spec": {
+            "replicas": int(spec.get("minReplicas") or 1),
+            "selector": {"matchLabels": {"app": metadata["labels"]["app"]}},
+            "template": {
+                "metadata": {"labels": metadata["labels"]},
+                # There are nodes with GPUs only; elsewhere the router stays off them.
+                "spec": {"containers": [container], "tolerations": [{"operator": "Exists"}]},
+            },
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+            },
+            "progressDeadlineSeconds": 600,
+            "revisionHistoryLimit": 10,
+        },
+    }
+
+
+def _service(graph: JsonObject) -> JsonObject:
+    metadata = _metadata(graph)
+    port = {
+        "name": metadata["name"],
+        "port": 80,
+        "targetPort": graph_container.PORT,
+        "protocol": "TCP",
+    }
+    return {
+        "metadata": metadata,
+        "spec": {
+            "selector": {"app": metadata["labels"]["app"]},
+            "ports": [port],
+            "type": "ClusterIP",
+        },
+    }

@@ -1,0 +1,218 @@
+"""What KServe's router does with a request: `python -m fleet.localcluster.graph_router`.
+
+After its source: bodies are passed on as they are, a step is asked by POST, headers of the request are
+not passed on. Left out: authorization, TLS, header propagation, `serviceName` and chains of answers
+(`data: $response`), which no pipeline of the portal has.
+"""
+
+import argparse
+import http.client
+import json
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.localcluster import gjson
+
+Json = Mapping[str, Any]
+# Status and body.
+Answer = tuple[int, bytes]
+
+READY_PATH = "/readyz"
+_HOST = "127.0.0.1"
+_STEP_SECONDS = 60.0
+_LARGEST_BODY = 64 * 2**20
+
+
+class Failed(Exception):
+    """The router itself answers, with this status."""
+
+    def __init__(self, status: int, cause: str) -> None:
+        super().__init__(cause)
+        self.status = status
+
+
+class Graph:
+    """The nodes of one InferenceGraph. Safe on many threads."""
+
+    def __init__(self, spec: Json) -> None:
+        self._nodes: Json = spec["nodes"]
+
+    def answer(self, body: bytes) -> Answer:
+        try:
+            return self._node("root", body)
+        except Failed as failure:
+            told = {"error": "Failed to process request", "cause": str(failure)}
+            return failure.status, json.dumps(told).encode()
+
+    def _node(self, name: str, body: bytes) -> Answer:
+        node = self._nodes[name]
+        steps = node["steps"]
+        kind = node["routerType"]
+        if kind == "Splitter":
+            return self._step(_drawn(steps), body)
+        if kind == "Switch":
+            return self._switch(steps, body)
+        if kind == "Ensemble":
+            return self._ensemble(steps, body)
+        return self._sequence(steps, body)
+
+    def _step(self, step: Json, body: bytes) -> Answer:
+        if step.get("nodeName"):
+            return self._node(step["nodeName"], body)
+        return ask(step["serviceUrl"], body)
+
+    def _switch(self, steps: Sequence[Json], body: bytes) -> Answer:
+        value = _parsed(body)
+        for step in steps:
+            if value is not None and gjson.exists(value, step.get("condition", "")):
+                return self._step(step, body)
+        raise Failed(HTTPStatus.NOT_FOUND, "None of the routes matched with the switch condition")
+
+    def _ensemble(self, steps: Sequence[Json], body: bytes) -> Answer:
+        """The first required step that fails is the whole answer; others are told as they are."""
+        done = _all_at_once(lambda step: self._step(step, body), steps)
+        merged: dict[str, Any] = {}
+        for index, (step, (status, content)) in enumerate(zip(steps, done, strict=True)):
+            value = _parsed(content)
+            if not isinstance(value, dict):
+                raise Failed(500, f"{step.get('name')} did not answer with a JSON object")
+            if step.get("dependency") == "Hard" and not _is_good(status):
+                return status, content
+            merged[step.get("name") or str(index)] = value
+        return HTTPStatus.OK, json.dumps(merged).encode()
+
+    def _sequence(self, steps: Sequence[Json], body: bytes) -> Answer:
+        status, content = int(HTTPStatus.OK), b""
+        for step in steps:
+            condition = step.get("condition")
+            if condition:
+                value = _parsed(content)
+                if value is None:
+                    raise Failed(500, "invalid response")
+                if not gjson.exists(value, condition):
+                    return HTTPStatus.OK, content
+            status, content = self._step(step, body)
+            if step.get("dependency") == "Hard" and not _is_good(status):
+                return status, content
+        return status, content
+
+
+def _all_at_once(call: Callable[[Json], Answer], steps: Sequence[Json]) -> list[Answer]:
+    """On threads of their own: nodes inside nodes never wait for each other's threads."""
+    with ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(call, steps))
+
+
+def _drawn(steps: Sequence[Json]) -> Json:
+    point = secrets.randbelow(100)
+    end = 0
+    for step in steps:
+        end += int(step["weight"])
+        if point < end:
+            return step
+    raise Failed(500, "the weights are less than 100")
+
+
+def ask(url: str, body: bytes) -> Answer:
+    """POST as JSON. Raises Failed where nobody answers."""
+    split = urlsplit(url)
+    kind = http.client.HTTPSConnection if split.scheme == "https" else http.client.HTTPConnection
+    connection = kind(split.netloc, timeout=_STEP_SECONDS)
+    try:
+        connection.request("POST", split.path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(500, f"{url}: {error}") from error
+    finally:
+        connection.close()
+
+
+def _parsed(body: bytes) -> Any:
+    with suppress(ValueError):
+        return json.loads(body)
+    return None
+
+
+def _is_good(status: int) -> bool:
+    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, graph: Graph) -> None:
+        super().__init__((_HOST, port), _Handler)
+        self.graph = graph
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Headers and body are two writes; without it each answer waits 40 ms for an acknowledgement.
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._send(HTTPStatus.OK if self.path == READY_PATH else HTTPStatus.NOT_FOUND, b"")
+
+    def do_POST(self) -> None:
+        body = self._body()
+        if body is None:
+            self.close_connection = True
+            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"")
+        else:
+            self._send(*self.server.graph.answer(body))
+
+    def _body(self) -> bytes | None:
+        """Envoy sends chunks where the client did."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            length = int(self.headers.get("Content-Length") or 0)
+            return self.rfile.read(length) if length <= _LARGEST_BODY else None
+        found = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+            if len(found) > _LARGEST_BODY:
+                return None
+        self.rfile.readline()
+        return found
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        if _parsed(body) is not None:
+            self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, template: str, *values: object) -> None:
+        """Answers go to the pod's log without the time, which the cluster's own logs lack too."""
+        sys.stderr.write(f"{template % values}\n")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="fleet.localcluster.graph_router")
+    parser.add_argument("--graph-json", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args(arguments)
+    server = _Server(options.port, Graph(json.loads(options.graph_json)))
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    server.serve_forever(poll_interval=0.2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,209 @@
+"""Pipelines as the portal writes them, run for real: router processes behind a real Envoy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+
+from deployments.domain import pipelines
+from deployments.domain.manifests import graph as graph_manifests
+from deployments.domain.manifests.graph import GraphPlace
+from fleet.localcluster.controllers import conditions
+from fleet.localcluster.kinds import DEPLOYMENT, HTTP_ROUTE, INFERENCE_GRAPH, POD
+from tests.fleet.localcluster.controllers.running import Running, eventually
+
+pytestmark = pytest.mark.timeout(120)
+PATHS = dict.fromkeys(("cat", "dog", "broken"), "v2/models/m/infer")
+
+
+class Members(ThreadingHTTPServer):
+    """Stands for deployments: /vision/NAME/… answers with the name and what it was sent."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        name = self.path.split("/")[2]
+        answer = {"who": name, "path": self.path, "sent": body, "outputs": [{"data": [0.4]}]}
+        content = json.dumps(answer).encode()
+        self.send_response(503 if name == "broken" else 200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def members() -> Iterator[str]:
+    server = Members()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def node(kind: str, *steps: dict[str, Any], name: str = "root") -> dict[str, Any]:
+    return {"name": name, "kind": kind, "steps": list(steps)}
+
+
+GRAPHS = {
+    "all": [node("ensemble", {"deployment": "cat"}, {"deployment": "dog", "name": "other"})],
+    "some": [
+        node("splitter", {"deployment": "cat", "weight": 80}, {"node": "deep", "weight": 20}),
+        node("ensemble", {"deployment": "dog"}, {"deployment": "broken"}, name="deep"),
+    ],
+    "one": [
+        node(
+            "switch",
+            {"deployment": "cat", "condition": '[@this].#(parameters.pet=="cat")'},
+            {"deployment": "dog", "condition": 'inputs.#(name=="bone")'},
+        )
+    ],
+    "rest": [
+        node(
+            "switch",
+            {"deployment": "cat", "condition": "inputs.#(shape.0>=2)"},
+            {"deployment": "dog"},
+        )
+    ],
+    "unsure": [
+        node(
+            "sequence",
+            {"deployment": "cat"},
+            {"deployment": "dog", "condition": "outputs.0.data.#(<0.5)"},
+            {"deployment": "cat", "name": "never", "condition": "outputs.0.data.#(>0.5)"},
+        )
+    ],
+    "strict": [
+        node(
+            "ensemble",
+            {"deployment": "cat"},
+            {"deployment": "broken", "is_required": True},
+        )
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def graphs(cluster: Running, members: str) -> Running:
+    for number, (name, nodes) in enumerate(GRAPHS.items()):
+        place = GraphPlace(
+            team="vision",
+            namespace="vision",
+            name=name,
+            pipeline_id=number,
+            gateway_url=members,
+            gateway_namespace="slipway-gateway",
+            gateway_name="slipway",
+        )
+        spec = pipelines.from_json({"nodes": nodes})
+        graph, route = graph_manifests.manifests(place, spec, PATHS)
+        cluster.store.create(INFERENCE_GRAPH, graph)
+        cluster.store.create(HTTP_ROUTE, route)
+    for name in GRAPHS:
+        eventually(lambda name=name: _is_up(cluster, name), what=f"{name} answers")
+    return cluster
+
+
+def _is_up(cluster: Running, name: str) -> bool:
+    graph = cluster.store.get(INFERENCE_GRAPH, "vision", name)
+    router = cluster.store.find(DEPLOYMENT, "vision", name)
+    is_available = router is not None and conditions.is_true(router, "Available")
+    return conditions.is_true(graph, "Ready") and is_available and ask(cluster, name) != 404
+
+
+def ask(cluster: Running, name: str, **body: Any) -> Any:
+    """The answer; its status alone where it is no success."""
+    answer = httpx.post(cluster.url(f"/vision/{name}"), json=body or {"inputs": []}, timeout=10)
+    is_gateway = "application/json" not in answer.headers.get("content-type", "")
+    return 404 if is_gateway and answer.status_code in (404, 503) else answer
+
+
+def who(cluster: Running, name: str, **body: Any) -> str:
+    return str(ask(cluster, name, **body).json().get("who"))
+
+
+def test_an_ensemble_holds_the_answer_of_every_step(graphs: Running) -> None:
+    answer = ask(graphs, "all", inputs=[{"name": "x"}]).json()
+
+    assert {name: one["who"] for name, one in answer.items()} == {"cat": "cat", "other": "dog"}
+    assert {one["path"] for one in answer.values()} == {
+        "/vision/cat/v2/models/m/infer",
+        "/vision/dog/v2/models/m/infer",
+    }
+    assert all(one["sent"] == {"inputs": [{"name": "x"}]} for one in answer.values())
+
+
+def test_a_splitter_draws_by_weight_and_leads_into_further_nodes(graphs: Running) -> None:
+    with httpx.Client() as client:
+        url = graphs.url("/vision/some")
+        answers = [client.post(url, json={"inputs": []}).json() for _ in range(200)]
+
+    counted = Counter("cat" if one.get("who") == "cat" else "deep" for one in answers)
+    # Less than one in a million of 80 % lies outside.
+    assert 130 <= counted["cat"] <= 187
+    deep = next(one for one in answers if "who" not in one)
+    # What is not required may fail: its answer is kept as it is.
+    assert {name: one["who"] for name, one in deep.items()} == {"dog": "dog", "broken": "broken"}
+
+
+def test_a_switch_asks_the_first_step_whose_condition_is_met(graphs: Running) -> None:
+    assert who(graphs, "one", parameters={"pet": "cat"}, inputs=[{"name": "bone"}]) == "cat"
+    assert who(graphs, "one", inputs=[{"name": "ball"}, {"name": "bone"}]) == "dog"
+    refused = ask(graphs, "one", inputs=[{"name": "ball"}])
+    assert (refused.status_code, refused.json()["cause"]) == (
+        404,
+        "None of the routes matched with the switch condition",
+    )
+    assert who(graphs, "rest", inputs=[{"shape": [2]}]) == "cat"
+    assert who(graphs, "rest", inputs=[{"shape": [1]}]) == "dog"
+
+
+def test_a_sequence_sends_the_request_on_while_conditions_hold(graphs: Running) -> None:
+    answer = ask(graphs, "unsure", inputs=[7])
+    assert answer.status_code == 200
+    assert (answer.json()["who"], answer.json()["sent"]) == ("dog", {"inputs": [7]})
+
+
+def test_a_required_step_that_fails_is_the_answer(graphs: Running) -> None:
+    answer = ask(graphs, "strict", inputs=[])
+    assert (answer.status_code, answer.json()["who"]) == (503, "broken")
+
+
+def test_a_graph_that_is_deleted_takes_its_router_with_it(graphs: Running) -> None:
+    labels = {"serving.kserve.io/inferencegraph": "rest"}
+    assert len(graphs.store.list(POD, "vision", labels)) == 1
+    graphs.store.delete(HTTP_ROUTE, "vision", "rest")
+    graphs.store.delete(INFERENCE_GRAPH, "vision", "rest")
+    eventually(lambda: not graphs.store.list(POD, "vision", labels), what="the router is gone")
+    assert graphs.store.find(DEPLOYMENT, "vision", "rest") is None
+
+
+def test_what_the_router_does_not_do_is_said_in_the_status(graphs: Running) -> None:
+    step = {"serviceUrl": "http://x", "condition": "inputs|#", "name": "a"}
+    spec = {"nodes": {"root": {"routerType": "Switch", "steps": [step]}}}
+    metadata = {"name": "odd", "namespace": "vision"}
+    graphs.store.create(INFERENCE_GRAPH, {"metadata": metadata, "spec": spec})
+
+    def look() -> dict[str, Any] | None:
+        return conditions.find(graphs.store.get(INFERENCE_GRAPH, "vision", "odd"), "Ready")
+
+    found = eventually(look, what="a condition")
+    assert (found["status"], found["reason"]) == ("False", "InvalidGraph")
+    assert "more of GJSON than the local cluster knows" in found["message"]
