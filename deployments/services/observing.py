@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from deployments.domain import progress, specs, written_kinds
 from deployments.domain.manifests import parts, routes
@@ -16,6 +16,8 @@ from deployments.models import Deployment, Revision
 from fleet.services import objects
 
 Json = dict[str, Any]
+
+_FEW_NAMESPACES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +149,24 @@ def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
 def list_labelled(
     deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
 ) -> list[list[Json]]:
-    """What carries the label of one of the deployments, by kind; other namespaces included."""
+    """What carries the label of one of the deployments, by kind; other namespaces may be included.
+
+    An API server has no index of labels: a listing costs it as much as there is in the namespace, or
+    in the whole cluster. So few namespaces are asked one by one, and many all at once.
+    """
     ids = [str(deployment.pk) for deployment in deployments]
-    namespaces = {deployment.namespace for deployment in deployments}
-    return objects.list_several(
-        cluster_id=deployments[0].cluster_id,
-        kinds=kinds,
-        namespace=namespaces.pop() if len(namespaces) == 1 else None,
-        labels={parts.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
-        skip_refused=skip_refused,
-    )
+    namespaces = sorted({deployment.namespace for deployment in deployments})
+    listed = [
+        objects.list_several(
+            cluster_id=deployments[0].cluster_id,
+            kinds=kinds,
+            namespace=namespace,
+            labels={parts.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
+            skip_refused=skip_refused,
+        )
+        for namespace in (namespaces if len(namespaces) <= _FEW_NAMESPACES else [None])
+    ]
+    return [list(itertools.chain(*of_kind)) for of_kind in zip(*listed, strict=True)]
 
 
 class _Found:
