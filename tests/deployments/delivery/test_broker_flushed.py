@@ -1,0 +1,184 @@
+"""The broker loses all that it holds: a real Valkey, a real Celery worker, beat's own schedule.
+
+What was approved is found in the rows at beat's next tick, and is done once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+from celery.beat import Scheduler
+from celery.contrib.testing.worker import start_worker
+
+from deployments.domain.states import ChangeState, DeploymentState
+from deployments.models import ChangeRequest, Deployment, Revision
+from deployments.services import changes, rollouts, stopping
+from portal.audit.models import AuditEvent
+from portal.celery import app
+from tests.deployments.delivery import canaries
+from tests.deployments.delivery.conftest import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUEUE = "delivery"
+STEPS = [{"weight": weight, "soak_seconds": 0, "min_requests": 0} for weight in (10, 50)]
+_PATIENCE_SECONDS = 20
+
+
+class Broker:
+    """Valkey as the portal's workers use it. Other workers of the test run have other databases."""
+
+    def __init__(self) -> None:
+        self.client = redis.Redis.from_url(os.environ["SLIPWAY_REDIS_URL"])
+
+    def flush(self) -> None:
+        self.client.flushdb()
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """Task and arguments of each message of the queue, the next one first."""
+        heads = [json.loads(one)["headers"] for one in self.client.lrange(QUEUE, 0, -1)]
+        return [(head["task"], head["argsrepr"]) for head in reversed(heads)]
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    made = Broker()
+    made.flush()
+    yield made
+    made.flush()
+    made.client.close()
+
+
+def beat_ticks() -> None:
+    """Sends whatever beat's schedule holds, as beat does when it is due."""
+    scheduler = Scheduler(app, lazy=True)
+    scheduler.setup_schedule()
+    for entry in scheduler.schedule.values():
+        if app.conf.task_routes.get(entry.task, {"queue": QUEUE})["queue"] == QUEUE:
+            scheduler.apply_async(entry, producer=None, advance=False)
+
+
+def beat_until(is_so: Callable[[], bool], world: World) -> None:
+    """Beat ticks, twice each time, so that every task also comes a second time for nothing."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end, list(ChangeRequest.objects.values("kind", "state"))
+        beat_ticks()
+        beat_ticks()
+        world.clock.move(5)
+        time.sleep(0.1)
+
+
+def is_on_the_cluster(world: World, *names: str) -> Callable[[], bool]:
+    workloads = {f"{name}-r1" for name in names}
+    return lambda: (
+        workloads <= set(world.cluster.names("InferenceService"))
+        and set(names) <= set(world.cluster.names("HTTPRoute"))
+    )
+
+
+def is_done(*pks: int) -> Callable[[], bool]:
+    rows = ChangeRequest.objects.filter(pk__in=pks, state=ChangeState.DONE)
+    return lambda: rows.count() == len(pks)
+
+
+def is_in(state: DeploymentState, deployment: Deployment) -> Callable[[], bool]:
+    return Deployment.objects.filter(pk=deployment.pk, state=state).exists
+
+
+def approve(world: World, change: ChangeRequest) -> None:
+    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+
+
+def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_messages(
+    world: World, broker: Broker
+) -> None:
+    asked = [
+        changes.request_deploy(actor=world.member, draft=world.draft(name))
+        for name in ("first", "second", "third")
+    ]
+    for change in asked:
+        approve(world, change)
+    sent = broker.waiting()
+
+    broker.flush()
+
+    wanted = [("deployments.apply_change", f"({change.pk},)") for change in asked]
+    assert [one for one in sent if one in wanted] == wanted
+    assert broker.waiting() == []
+    assert world.cluster.writes == []
+    pks = [change.pk for change in asked]
+    with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
+        beat_until(is_on_the_cluster(world, "first", "second", "third"), world)
+        for name in ("first", "second", "third"):
+            world.cluster.make_ready(f"{name}-r1")
+        beat_until(is_done(*pks), world)
+    writes = Counter(call for call in world.cluster.writes if call[1] == "InferenceService")
+    assert writes == {
+        ("apply", "InferenceService", f"{name}-r1"): 1 for name in ("first", "second", "third")
+    }
+    assert Revision.objects.count() == 3
+    assert set(Deployment.objects.values_list("state", flat=True)) == {DeploymentState.READY}
+
+
+def test_a_worker_that_was_connected_when_the_broker_lost_all_goes_on(
+    world: World, broker: Broker
+) -> None:
+    with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
+        deployed = changes.request_deploy(actor=world.member, draft=world.draft("before"))
+        approve(world, deployed)
+        beat_until(is_on_the_cluster(world, "before"), world)
+
+        broker.flush()
+
+        asked = changes.request_deploy(actor=world.member, draft=world.draft("after"))
+        approve(world, asked)
+        beat_until(is_on_the_cluster(world, "after"), world)
+
+
+def test_a_promotion_a_stop_and_a_retirement_under_way_each_happen_once(
+    world: World, broker: Broker
+) -> None:
+    _, rollout = canaries.start(world, STEPS)
+    others = {}
+    for name in ("stopping", "retiring"):
+        approve(world, changes.request_deploy(actor=world.member, draft=world.draft(name)))
+        world.work()
+        world.cluster.make_ready(f"{name}-r1")
+        others[name] = world.look(Deployment.objects.get(name=name))
+    retirement = changes.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
+    broker.flush()
+    shown = canaries.view(world, rollout)
+    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    stopping.stop(actor=world.member, deployment_id=others["stopping"].pk)
+    approve(world, retirement)
+    assert {task for task, _ in broker.waiting()} == {
+        "deployments.apply_change",
+        "deployments.advance_rollout",
+        "deployments.reconcile_deployment",
+    }
+
+    broker.flush()
+
+    assert world.cluster.weights("vision", "detector") == {
+        "detector-r1-predictor": 90,
+        "detector-r2-predictor": 10,
+    }
+    with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
+        beat_until(is_done(retirement.pk), world)
+        beat_until(is_in(DeploymentState.STOPPED, others["stopping"]), world)
+        beat_until(lambda: set(world.cluster.weights("vision", "detector").values()) == {50}, world)
+    rollout.refresh_from_db()
+    assert (rollout.step_index, rollout.phase) == (1, "running"), "one step, not two"
+    assert AuditEvent.objects.filter(action="rollout.promoted").count() == 1
+    assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"]
+    assert world.cluster.names("HTTPRoute") == ["detector"]
+    deleted = Counter(call for call in world.cluster.writes if call[0] == "delete")
+    for name in ("stopping", "retiring"):
+        assert deleted["delete", "InferenceService", f"{name}-r1"] == 1
+        assert deleted["delete", "HTTPRoute", name] == 1
