@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deployments.domain.approvals import ApproverRole
 from deployments.domain.evidence import Verdict
+from deployments.domain.pipelines import NodeKind, PipelineChangeKind
 from deployments.domain.quality import Kind as ObservationKind
 from deployments.domain.rollout_plans import PlanKind
 from deployments.domain.sizing_needs import BITS
@@ -236,6 +237,8 @@ SPECTACULAR_SETTINGS = {
         "ApproverRole": [role.value for role in ApproverRole],
         "ObservationKind": [kind.value for kind in ObservationKind],
         "PlanKind": [kind.value for kind in PlanKind],
+        "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
+        "PipelineNodeKind": [kind.value for kind in NodeKind],
         "ScalingKind": list(SCALING_KINDS),
         "ModelPrecision": list(PRECISIONS),
     },

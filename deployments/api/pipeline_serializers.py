@@ -41,9 +41,6 @@ class PipelineStepSerializer(Shape):
     is_required = serializers.BooleanField(
         default=False, help_text="its failure ends the pipeline and is the answer"
     )
-    data = serializers.CharField(
-        required=False, max_length=40, help_text="KServe's own; only $request can be had"
-    )
 
 
 class PipelineNodeSerializer(Shape):

@@ -2,7 +2,7 @@ from django.urls import URLPattern, path
 
 from deployments.api import pipelines
 
-_CHANGE = "pipeline-changes/<int:change_id>"
+_CHANGE = "pipeline-changes/<int:pipeline_change_id>"
 
 urlpatterns: list[URLPattern] = [
     path("pipelines", pipelines.PipelinesView.as_view(), name="pipelines"),

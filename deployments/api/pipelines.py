@@ -58,7 +58,9 @@ class PipelinesView(IdempotentMixin, GenericAPIView[Any]):
     )
     def post(self, request: Request) -> Response:
         body, actor = read(shapes.NewPipelineSerializer, request), actor_of(request)
-        change = pipelines.request_create(actor=actor, draft=_draft(body), comment=body["comment"])
+        change = pipelines.request_create(
+            actor=actor, draft=_draft(request, body), comment=body["comment"]
+        )
         return _created(actor, change)
 
 
@@ -72,7 +74,7 @@ class PipelinePreviewView(IdempotentMixin, APIView):
     )
     def post(self, request: Request) -> Response:
         body = read(shapes.PipelineDraftSerializer, request)
-        found = pipelines.preview(actor=actor_of(request), draft=_draft(body))
+        found = pipelines.preview(actor=actor_of(request), draft=_draft(request, body))
         return Response(shapes.PipelineExaminedSerializer(found).data)
 
 
@@ -96,7 +98,7 @@ class PipelineView(APIView):
     def put(self, request: Request, pipeline_id: int) -> Response:
         body, actor = read(shapes.ChangedPipelineSerializer, request), actor_of(request)
         change = pipelines.request_change(
-            actor=actor, pipeline_id=pipeline_id, spec=_spec(body), comment=body["comment"]
+            actor=actor, pipeline_id=pipeline_id, spec=_spec(request), comment=body["comment"]
         )
         return _created(actor, change)
 
@@ -138,8 +140,8 @@ class PipelineChangeView(APIView):
         tags=TAGS,
         responses={200: shapes.PipelineChangeSerializer, 404: PROBLEM},
     )
-    def get(self, request: Request, change_id: int) -> Response:
-        return Response(_change(actor_of(request), change_id))
+    def get(self, request: Request, pipeline_change_id: int) -> Response:
+        return Response(_change(actor_of(request), pipeline_change_id))
 
 
 class ApprovePipelineView(IdempotentMixin, APIView):
@@ -150,10 +152,10 @@ class ApprovePipelineView(IdempotentMixin, APIView):
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
         description="Approve exactly what was shown: evidence_hash is the request's as read.",
     )
-    def post(self, request: Request, change_id: int) -> Response:
+    def post(self, request: Request, pipeline_change_id: int) -> Response:
         body, actor = read(delivery_serializers.DecisionSerializer, request), actor_of(request)
-        pipeline_decisions.approve(actor=actor, change_id=change_id, **body)
-        return Response(_change(actor, change_id))
+        pipeline_decisions.approve(actor=actor, change_id=pipeline_change_id, **body)
+        return Response(_change(actor, pipeline_change_id))
 
 
 class RejectPipelineView(IdempotentMixin, APIView):
@@ -163,10 +165,10 @@ class RejectPipelineView(IdempotentMixin, APIView):
         request=delivery_serializers.CommentSerializer,
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
     )
-    def post(self, request: Request, change_id: int) -> Response:
+    def post(self, request: Request, pipeline_change_id: int) -> Response:
         body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
-        pipeline_decisions.reject(actor=actor, change_id=change_id, **body)
-        return Response(_change(actor, change_id))
+        pipeline_decisions.reject(actor=actor, change_id=pipeline_change_id, **body)
+        return Response(_change(actor, pipeline_change_id))
 
 
 class WithdrawPipelineView(IdempotentMixin, APIView):
@@ -176,24 +178,25 @@ class WithdrawPipelineView(IdempotentMixin, APIView):
         request=delivery_serializers.StopReasonSerializer,
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
     )
-    def post(self, request: Request, change_id: int) -> Response:
+    def post(self, request: Request, pipeline_change_id: int) -> Response:
         body, actor = read(delivery_serializers.StopReasonSerializer, request), actor_of(request)
-        pipeline_decisions.withdraw(actor=actor, change_id=change_id, **body)
-        return Response(_change(actor, change_id))
+        pipeline_decisions.withdraw(actor=actor, change_id=pipeline_change_id, **body)
+        return Response(_change(actor, pipeline_change_id))
 
 
-def _draft(body: dict[str, Any]) -> PipelineDraft:
+def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
     return PipelineDraft(
         team=body["team"],
         cluster_id=body["cluster_id"],
         environment=Environment(body["environment"]),
         name=body["name"],
-        spec=_spec(body),
+        spec=_spec(request),
     )
 
 
-def _spec(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in _SPEC}
+def _spec(request: Request) -> dict[str, Any]:
+    """As it came: the domain refuses what it does not know, for example a chain of answers."""
+    return {name: request.data[name] for name in _SPEC if name in request.data}
 
 
 def _created(actor: User, change: PipelineChange) -> Response:

@@ -94,7 +94,8 @@ def pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
     form = DecisionForm(request.POST or None)
     change = selectors.open_change_of(found)
     if request.method == "POST" and change is not None:
-        if form.run(lambda: _decide(user, change, form)) is not None:
+        asked = change
+        if form.run(lambda: _decide(user, asked, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["decision"]])
             return redirect("pipeline", team=team, name=name)
         change = selectors.open_change_of(found)

@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
+from deployments.domain.states import Environment
 from deployments.gateways import artifacts
 from deployments.gateways.artifacts import S3Store, StoredObject
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
-from deployments.services import changes, golden_requests, policies, rollout_templates
+from deployments.services import (
+    changes,
+    golden_requests,
+    pipelines,
+    policies,
+    rollout_templates,
+)
+from deployments.services.pipelines import PipelineDraft
 from deployments.services.policies import RuleDraft
 from portal.accounts import delegations, tokens
 from portal.core import clock
@@ -84,6 +92,18 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
     template = rollout_templates.save(
         actor=world.member, team=world.team, name="usual", steps=STEPS, plan={}
     )
+    step = {"deployment": deployment.name}
+    nodes = [{"name": "root", "kind": "ensemble", "steps": [step, {**step, "name": "again"}]}]
+    pipeline_change = pipelines.request_create(
+        actor=world.member,
+        draft=PipelineDraft(
+            team="vision",
+            cluster_id=world.cluster_id,
+            environment=Environment.PRODUCTION,
+            name="both",
+            spec={"nodes": nodes},
+        ),
+    )
     delegation = delegations.name_delegate(
         actor=world.lead,
         team=world.team,
@@ -109,6 +129,8 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         "review_id": review.pk,
         "token_id": token.row.pk,
         "golden_id": golden.pk,
+        "pipeline_id": pipeline_change.pipeline_id,
+        "pipeline_change_id": pipeline_change.pk,
         "delegation_id": delegation.pk,
     }
     return FullWorld(world, deployment, names)

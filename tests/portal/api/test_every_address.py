@@ -44,6 +44,16 @@ ADMINS = {
 UPLOADERS = {"get versions/{version_id}/parts"}
 SPEC = {"engine": "triton", "instance_type": "g5.xlarge"}
 DRAFT = {"version_id": "version_id", "cluster_id": "cluster_id", "name": "other", "spec": SPEC}
+NODES = {
+    "nodes": [
+        {
+            "name": "root",
+            "kind": "ensemble",
+            "steps": [{"deployment": "detector"}, {"deployment": "detector", "name": "again"}],
+        }
+    ]
+}
+PIPELINE = {"team": "vision", "cluster_id": "cluster_id", "name": "other", **NODES}
 # What a member could send, so that a refusal is about who asks and not about the body.
 BODIES: dict[str, dict[str, Any]] = {
     "post teams": {"slug": "audio", "name": "Audio"},
@@ -80,6 +90,10 @@ BODIES: dict[str, dict[str, Any]] = {
         "version_id": "version_id",
         "steps": STEPS,
     },
+    "post pipelines": PIPELINE,
+    "post pipelines/preview": PIPELINE,
+    "put pipelines/{pipeline_id}": NODES,
+    "post pipeline-changes/{pipeline_change_id}/approve": {"evidence_hash": "0" * 64},
     "post models/{team}/{name}/golden-requests": {
         "name": "other",
         "request": {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]},
