@@ -33,6 +33,10 @@ class Cluster(Leased):
     prometheus_url = models.CharField(max_length=200, blank=True, default="")
     # The file that holds its bearer token; empty: it asks for none.
     prometheus_token_path = models.CharField(max_length=400, blank=True, default="")
+    # The only certificates that its address is trusted by, as PEM; empty: the usual public ones.
+    prometheus_ca_pem = models.TextField(blank=True, default="")
+    # Amazon Managed Prometheus: requests are signed with the cluster's role.
+    has_prometheus_sigv4 = models.BooleanField(default=False)
     # fleet.domain.serving_policies.ServingPolicy: images, role and credentials of what is served there
     serving = models.JSONField(default=dict)
     capabilities = models.JSONField(default=dict)
