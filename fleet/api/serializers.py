@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from fleet.domain.certificates import MOST_BYTES
 from fleet.domain.serving_policies import ServingPolicy
 from fleet.domain.spending import GroupBy, Step
 from fleet.services.clusters import ClusterDraft
@@ -15,6 +16,12 @@ Shape = serializers.Serializer[Any]
 
 def dollars(**options: Any) -> serializers.DecimalField:
     return serializers.DecimalField(max_digits=20, decimal_places=6, **options)
+
+
+class CertificateSerializer(Shape):
+    subject = serializers.CharField()
+    fingerprint = serializers.CharField(help_text="SHA-256")
+    expires_at = serializers.DateTimeField()
 
 
 class ClusterSerializer(Shape):
@@ -30,6 +37,9 @@ class ClusterSerializer(Shape):
     capabilities = serializers.JSONField()
     is_simulated = serializers.BooleanField()
     has_prometheus = serializers.BooleanField(help_text="whether one is registered for it")
+    prometheus_certificates = CertificateSerializer(
+        many=True, help_text="the only ones its Prometheus is trusted by; none: the public ones"
+    )
 
 
 class ClusterDraftSerializer(Shape):
@@ -58,6 +68,16 @@ class ClusterDraftSerializer(Shape):
         allow_blank=True,
         max_length=400,
         help_text="file with its bearer token, read by the portal and its workers, never copied",
+    )
+    prometheus_ca_pem = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=MOST_BYTES,
+        help_text="PEM certificates of the authority that signs its address; only these are trusted",
+    )
+    has_prometheus_sigv4 = serializers.BooleanField(
+        default=False,
+        help_text="Amazon Managed Prometheus: sign requests with the cluster's AWS role",
     )
 
     def draft(self) -> ClusterDraft:

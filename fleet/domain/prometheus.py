@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -35,11 +36,34 @@ class NotPrometheus(PrometheusError):
 
 
 @dataclass(frozen=True, slots=True)
+class Signing:
+    """Amazon Managed Prometheus takes requests signed by a role that may query the workspace;
+    `role_arn` empty: the portal's own.
+    """
+
+    region: str
+    role_arn: str = ""
+
+
+_AMAZON: Final = re.compile(r"https://aps-workspaces\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?(/.*)?")
+
+
+def signing_for(url: str, *, region: str, role_arn: str) -> Signing:
+    """The workspace's address names its region, which may not be the cluster's."""
+    found = _AMAZON.fullmatch(url)
+    return Signing(found.group(1) if found else region, role_arn)
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a cluster's Prometheus is. `token_path` names a file that holds a bearer token."""
+    """Where a cluster's Prometheus is. `token_path` names a file that holds a bearer token;
+    `ca_pem`: the only certificates it is trusted by, empty: the public ones.
+    """
 
     url: str
     token_path: str = ""
+    ca_pem: str = ""
+    signing: Signing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +21,14 @@ from fleet.domain.prometheus import (
     PrometheusUnreachable,
     QueryRefused,
 )
+from fleet.gateways.aws_signing import SignedRequests, SigningFailed
 
 TIMEOUT_SECONDS: Final = 5.0
 MAX_ANSWER_BYTES: Final = 2_000_000
 _MAX_TOKEN_BYTES: Final = 16_000
 _THREADS: Final = 8
+# Amazon Managed Prometheus, as AWS names it in signatures.
+_SERVICE: Final = "aps"
 
 
 def ask(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusError]:
@@ -34,27 +38,43 @@ def ask(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusE
     one that an admin registered, and nothing else.
     """
     try:
-        headers = _headers(endpoint)
+        client = _client(endpoint)
     except PrometheusError as error:
         return [error for _ in queries]
-    with (
-        httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers) as client,
-        ThreadPoolExecutor(_THREADS) as pool,
-    ):
+    with client, ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(lambda query: _ask(client, endpoint, query), queries))
 
 
 def version(endpoint: Endpoint) -> str:
     """As it says of itself; empty where this is not told, as by most servers that are compatible."""
     try:
-        with httpx.Client(
-            timeout=TIMEOUT_SECONDS, trust_env=False, headers=_headers(endpoint)
-        ) as client:
+        with _client(endpoint) as client:
             _, body = _send(client, "GET", _address(endpoint, "status/buildinfo"), {})
         found = httpx.Response(200, content=body).json()["data"]["version"]
     except (PrometheusError, ValueError, KeyError, TypeError):
         return ""
     return str(found)[:40]
+
+
+def _client(endpoint: Endpoint) -> httpx.Client:
+    """Where there is a bundle, it is the only one that is trusted."""
+    verify: bool | ssl.SSLContext = True
+    if endpoint.ca_pem:
+        try:
+            verify = ssl.create_default_context(cadata=endpoint.ca_pem)
+        except (ssl.SSLError, ValueError) as error:
+            raise PrometheusUnreachable("its certificates cannot be read") from error
+    auth = None
+    if endpoint.signing is not None:
+        signing = endpoint.signing
+        auth = SignedRequests(service=_SERVICE, region=signing.region, role_arn=signing.role_arn)
+    return httpx.Client(
+        timeout=TIMEOUT_SECONDS,
+        trust_env=False,
+        headers=_headers(endpoint),
+        verify=verify,
+        auth=auth,
+    )
 
 
 def _ask(client: httpx.Client, endpoint: Endpoint, query: str) -> Answer | PrometheusError:
@@ -73,6 +93,8 @@ def _send(client: httpx.Client, method: str, url: str, form: dict[str, str]) -> 
             return response.status_code, _read(response, until)
     except httpx.InvalidURL as error:
         raise NotPrometheus(f"{url} is no address: {error}") from error
+    except SigningFailed as error:
+        raise PrometheusDenied(str(error)) from error
     except httpx.HTTPError as error:
         words = str(error) or type(error).__name__
         raise PrometheusUnreachable(f"{url} does not answer: {words}") from error

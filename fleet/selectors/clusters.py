@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef
 
+from fleet.domain import certificates
+from fleet.domain.certificates import Certificate
 from fleet.domain.serving_policies import ServingPolicy
 from fleet.models import Cluster, Node
 from portal.core.errors import NotFound
@@ -35,6 +38,8 @@ class ClusterInfo:
     is_simulated: bool
     has_prometheus: bool = False
     serving: ServingPolicy = field(default_factory=ServingPolicy)
+    # The only ones that its Prometheus is trusted by; none: the public ones.
+    prometheus_certificates: tuple[Certificate, ...] = ()
 
 
 def list_clusters() -> list[ClusterInfo]:
@@ -50,6 +55,11 @@ def get_cluster(cluster_id: int) -> ClusterInfo:
 def _annotated() -> Any:
     simulated = Node.objects.filter(cluster=OuterRef("pk"), gone_at=None, is_simulated=True)
     return Cluster.objects.annotate(is_simulated=Exists(simulated)).order_by("name")
+
+
+@functools.lru_cache(maxsize=256)
+def _certificates(pem: str) -> tuple[Certificate, ...]:
+    return certificates.read(pem) if pem else ()
 
 
 def _info(cluster: Any) -> ClusterInfo:
@@ -69,4 +79,5 @@ def _info(cluster: Any) -> ClusterInfo:
         is_simulated=cluster.is_simulated,
         has_prometheus=bool(cluster.prometheus_url),
         serving=ServingPolicy.from_json(cluster.serving),
+        prometheus_certificates=_certificates(cluster.prometheus_ca_pem),
     )

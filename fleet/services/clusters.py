@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from django.db import transaction
 
+from fleet.domain import certificates
 from fleet.models import Cluster, ClusterKind
 from fleet.services import clients
 from portal.accounts import policy
@@ -39,6 +42,8 @@ class ClusterDraft:
     gateway_name: str = "slipway"
     prometheus_url: str = ""
     prometheus_token_path: str = ""
+    prometheus_ca_pem: str = ""
+    has_prometheus_sigv4: bool = False
 
 
 def register(*, actor: Actor, draft: ClusterDraft) -> int:
@@ -60,6 +65,8 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
         "gateway_name": draft.gateway_name,
         "prometheus_url": draft.prometheus_url.rstrip("/"),
         "prometheus_token_path": draft.prometheus_token_path,
+        "prometheus_ca_pem": certificates.plain(draft.prometheus_ca_pem),
+        "has_prometheus_sigv4": draft.has_prometheus_sigv4,
     }
     with transaction.atomic():
         cluster, is_new = Cluster.objects.get_or_create(
@@ -73,8 +80,8 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
                 action=REGISTERED if is_new else CHANGED,
                 obj=cluster,
                 label=draft.name,
-                before={} if is_new else before,
-                after=wanted,
+                before={} if is_new else _told(before),
+                after=_told(wanted),
             )
     clients.forget()
     return cluster.pk
@@ -109,9 +116,38 @@ def _validate(draft: ClusterDraft) -> None:
         raise Invalid(f"The cluster cannot be registered: {told}.", fields=problems)
 
 
+def _told(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What the trail keeps: of certificates their fingerprints."""
+    found = certificates.read(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
+    return {**columns, "prometheus_ca_pem": [one.fingerprint for one in found]}
+
+
 def _prometheus_problems(draft: ClusterDraft) -> dict[str, str]:
-    if draft.prometheus_url and not _URL.fullmatch(draft.prometheus_url):
+    url = draft.prometheus_url
+    if url and not _URL.fullmatch(url):
         return {"prometheus_url": "an address such as https://prometheus.example.com"}
-    if draft.prometheus_token_path and not draft.prometheus_url:
-        return {"prometheus_url": "the address that the token is for"}
-    return {}
+    needs_url = (
+        (bool(draft.prometheus_token_path), "the token is"),
+        (bool(draft.prometheus_ca_pem), "the certificates are"),
+        (draft.has_prometheus_sigv4, "the signature is"),
+    )
+    for is_set, words in needs_url:
+        if is_set and not url:
+            return {"prometheus_url": f"the address that {words} for"}
+    if draft.has_prometheus_sigv4 and draft.prometheus_token_path:
+        return {"prometheus_token_path": "leave it out: requests are signed instead"}
+    return _bundle_problems(draft)
+
+
+def _bundle_problems(draft: ClusterDraft) -> dict[str, str]:
+    pem = certificates.plain(draft.prometheus_ca_pem)
+    if not pem:
+        return {}
+    if not draft.prometheus_url.startswith("https://"):
+        return {"prometheus_ca_pem": "leave it out, or register an https:// address"}
+    try:
+        found = certificates.read(pem)
+    except certificates.BadBundle as error:
+        return {"prometheus_ca_pem": str(error)}
+    gone = certificates.expired(found, now=clock.now())
+    return {"prometheus_ca_pem": gone} if gone else {}

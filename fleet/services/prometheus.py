@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.domain.capabilities import Feature
-from fleet.domain.prometheus import Answer, Endpoint, PrometheusError
+from fleet.domain.prometheus import Answer, Endpoint, PrometheusError, signing_for
 from fleet.gateways import prometheus
 from fleet.models import Cluster
 
@@ -33,4 +33,8 @@ def look(cluster: Cluster) -> Feature:
 
 
 def _endpoint(cluster: Cluster) -> Endpoint:
-    return Endpoint(cluster.prometheus_url, cluster.prometheus_token_path)
+    url = cluster.prometheus_url
+    signing = None
+    if cluster.has_prometheus_sigv4:
+        signing = signing_for(url, region=cluster.region, role_arn=cluster.role_arn)
+    return Endpoint(url, cluster.prometheus_token_path, cluster.prometheus_ca_pem, signing)

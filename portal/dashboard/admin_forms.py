@@ -11,6 +11,7 @@ from django import forms
 
 from deployments.models import GitDelivery
 from deployments.services.git_delivery import GitDraft
+from fleet.domain.certificates import MOST_BYTES
 from fleet.services.clusters import ClusterDraft
 from portal.accounts.models import Role, Team
 
@@ -154,6 +155,19 @@ class ClusterForm(forms.Form):
         max_length=400,
         required=False,
         help_text="A file with a bearer token, read by the portal and its workers; never copied.",
+    )
+    has_prometheus_sigv4 = forms.BooleanField(
+        label="Amazon Managed Prometheus",
+        required=False,
+        help_text="Signs requests with the AWS role above, or the portal's own. The role needs "
+        "aps:QueryMetrics.",
+    )
+    prometheus_ca_pem = forms.CharField(
+        label="Certificates that sign it",
+        max_length=MOST_BYTES,
+        required=False,
+        help_text="As PEM, for a private authority: only these are trusted. Empty: the public ones.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
     )
 
     def __init__(

@@ -1,0 +1,69 @@
+"""Requests to AWS services that Slipway speaks to itself, signed with Signature Version 4."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import httpx
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from fleet.gateways import eks
+from portal.core import clock
+
+# A role is assumed for an hour; long before its end it is assumed anew.
+_SESSION_LIFE: Final = timedelta(minutes=30)
+_SIGNED: Final = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
+
+
+class SigningFailed(Exception):
+    """There are no credentials; the message says why, and holds none."""
+
+
+class SignedRequests(httpx.Auth):
+    """Signs each request as it is sent: address, body and type of the body."""
+
+    requires_request_body = True
+
+    def __init__(self, *, service: str, region: str, role_arn: str) -> None:
+        self._service, self._region, self._role_arn = service, region, role_arn
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        kind = request.headers.get("Content-Type", "")
+        signed = AWSRequest(
+            method=request.method,
+            url=str(request.url),
+            data=request.content,
+            headers={"Content-Type": kind} if kind else {},
+        )
+        try:
+            credentials = _credentials(self._region, self._role_arn)
+            SigV4Auth(credentials, self._service, self._region).add_auth(signed)
+        except (BotoCoreError, ClientError, eks.EksUnavailable) as error:
+            raise SigningFailed(f"signing for {self._service} failed: {error}") from error
+        for name in _SIGNED:
+            if name in signed.headers:
+                request.headers[name] = signed.headers[name]
+        yield request
+
+
+_sessions: dict[tuple[str, str], tuple[datetime, Any]] = {}
+_lock = threading.Lock()
+
+
+def _credentials(region: str, role_arn: str) -> Any:
+    """Frozen: what one request is signed with stays one set of keys."""
+    with _lock:
+        at = clock.now()
+        made_at, session = _sessions.get((region, role_arn), (None, None))
+        if made_at is None or at - made_at >= _SESSION_LIFE:
+            session = eks.session_for(region, role_arn)
+            _sessions[region, role_arn] = (at, session)
+        found = session.get_credentials()
+    if found is None:
+        raise eks.EksUnavailable("no AWS credentials were found for the portal")
+    return found.get_frozen_credentials()
