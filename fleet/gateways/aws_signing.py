@@ -25,12 +25,18 @@ class SigningFailed(Exception):
 
 
 class SignedRequests(httpx.Auth):
-    """Signs each request as it is sent: address, body and type of the body."""
+    """Signs each request as it is sent: address, body and type of the body. For a short while: the
+    credentials are those of its making. Raises SigningFailed where there are none.
+    """
 
     requires_request_body = True
 
     def __init__(self, *, service: str, region: str, role_arn: str) -> None:
-        self._service, self._region, self._role_arn = service, region, role_arn
+        self._service, self._region = service, region
+        try:
+            self._credentials = _credentials(region, role_arn)
+        except (BotoCoreError, ClientError, eks.EksUnavailable) as error:
+            raise SigningFailed(f"signing for {service} failed: {error}") from error
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         kind = request.headers.get("Content-Type", "")
@@ -40,11 +46,7 @@ class SignedRequests(httpx.Auth):
             data=request.content,
             headers={"Content-Type": kind} if kind else {},
         )
-        try:
-            credentials = _credentials(self._region, self._role_arn)
-            SigV4Auth(credentials, self._service, self._region).add_auth(signed)
-        except (BotoCoreError, ClientError, eks.EksUnavailable) as error:
-            raise SigningFailed(f"signing for {self._service} failed: {error}") from error
+        SigV4Auth(self._credentials, self._service, self._region).add_auth(signed)
         for name in _SIGNED:
             if name in signed.headers:
                 request.headers[name] = signed.headers[name]
@@ -56,14 +58,15 @@ _lock = threading.Lock()
 
 
 def _credentials(region: str, role_arn: str) -> Any:
-    """Frozen: what one request is signed with stays one set of keys."""
+    """No lock is held while AWS is asked: two at once assume the role twice, which hurts nobody."""
+    key, at = (region, role_arn), clock.now()
     with _lock:
-        at = clock.now()
-        made_at, session = _sessions.get((region, role_arn), (None, None))
-        if made_at is None or at - made_at >= _SESSION_LIFE:
-            session = eks.session_for(region, role_arn)
-            _sessions[region, role_arn] = (at, session)
-        found = session.get_credentials()
+        made_at, session = _sessions.get(key, (at - _SESSION_LIFE, None))
+    if session is None or at - made_at >= _SESSION_LIFE:
+        session = eks.session_for(region, role_arn)
+        with _lock:
+            _sessions[key] = (at, session)
+    found = session.get_credentials()
     if found is None:
         raise eks.EksUnavailable("no AWS credentials were found for the portal")
     return found.get_frozen_credentials()

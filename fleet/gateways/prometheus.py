@@ -57,24 +57,33 @@ def version(endpoint: Endpoint) -> str:
 
 
 def _client(endpoint: Endpoint) -> httpx.Client:
-    """Where there is a bundle, it is the only one that is trusted."""
-    verify: bool | ssl.SSLContext = True
-    if endpoint.ca_pem:
-        try:
-            verify = ssl.create_default_context(cadata=endpoint.ca_pem)
-        except (ssl.SSLError, ValueError) as error:
-            raise PrometheusUnreachable("its certificates cannot be read") from error
-    auth = None
-    if endpoint.signing is not None:
-        signing = endpoint.signing
-        auth = SignedRequests(service=_SERVICE, region=signing.region, role_arn=signing.role_arn)
     return httpx.Client(
         timeout=TIMEOUT_SECONDS,
         trust_env=False,
         headers=_headers(endpoint),
-        verify=verify,
-        auth=auth,
+        verify=_trust(endpoint),
+        auth=_signed(endpoint),
     )
+
+
+def _trust(endpoint: Endpoint) -> bool | ssl.SSLContext:
+    """Where there is a bundle, it is the only one that is trusted."""
+    if not endpoint.ca_pem:
+        return True
+    try:
+        return ssl.create_default_context(cadata=endpoint.ca_pem)
+    except (ssl.SSLError, ValueError) as error:
+        raise PrometheusUnreachable("its certificates cannot be read") from error
+
+
+def _signed(endpoint: Endpoint) -> SignedRequests | None:
+    if endpoint.signing is None:
+        return None
+    region, role_arn = endpoint.signing.region, endpoint.signing.role_arn
+    try:
+        return SignedRequests(service=_SERVICE, region=region, role_arn=role_arn)
+    except SigningFailed as error:
+        raise PrometheusDenied(str(error)) from error
 
 
 def _ask(client: httpx.Client, endpoint: Endpoint, query: str) -> Answer | PrometheusError:
@@ -93,8 +102,6 @@ def _send(client: httpx.Client, method: str, url: str, form: dict[str, str]) -> 
             return response.status_code, _read(response, until)
     except httpx.InvalidURL as error:
         raise NotPrometheus(f"{url} is no address: {error}") from error
-    except SigningFailed as error:
-        raise PrometheusDenied(str(error)) from error
     except httpx.HTTPError as error:
         words = str(error) or type(error).__name__
         raise PrometheusUnreachable(f"{url} does not answer: {words}") from error
