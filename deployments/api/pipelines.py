@@ -196,7 +196,8 @@ def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
 
 def _spec(request: Request) -> dict[str, Any]:
     """As it came: the domain refuses what it does not know, for example a chain of answers."""
-    return {name: request.data[name] for name in _SPEC if name in request.data}
+    came = dict(request.data)
+    return {name: came[name] for name in _SPEC if name in came}
 
 
 def _created(actor: User, change: PipelineChange) -> Response:

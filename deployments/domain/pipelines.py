@@ -7,7 +7,7 @@ router passes bodies on as they are: such a chain could never answer, so it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -147,14 +147,16 @@ def _node(raw: Any, path: str, found: dict[str, str]) -> Node | None:
     kinds = [kind.value for kind in NodeKind]
     if raw.get("kind") not in kinds:
         found[f"{path}.kind"] = f"must be one of {', '.join(kinds)}"
-    raw_steps = list(raw.get("steps") or ())
-    steps = spec_reading.read_list(Step, _unchained(raw_steps, path, found), f"{path}.steps", found)
+    raw_steps = raw.get("steps", [])
+    if isinstance(raw_steps, list | tuple):
+        raw_steps = _unchained(raw_steps, path, found)
+    steps = spec_reading.read_list(Step, raw_steps, f"{path}.steps", found)
     if found:
         return None
     return Node(name=raw.get("name", ROOT), kind=NodeKind(raw["kind"]), steps=steps)
 
 
-def _unchained(steps: list[Any], path: str, found: dict[str, str]) -> list[Any]:
+def _unchained(steps: Sequence[Any], path: str, found: dict[str, str]) -> list[Any]:
     """KServe's own field `data`, which is answered with what is the matter, not as unknown."""
     kept = []
     for index, step in enumerate(steps):

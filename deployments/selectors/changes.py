@@ -134,7 +134,7 @@ def _waiting_for(actor: Actor) -> QuerySet[ChangeRequest]:
         return rows
     # Few wait at any time; which of them wait for this person, their rules tell.
     mine = rows.filter(deployment__team__in=policy.visible_teams(actor)).exclude(requester=actor)
-    found = list(mine.select_related("deployment").prefetch_related("approvals"))
+    found = list(mine.select_related("deployment__team").prefetch_related("approvals"))
     desk = approvals.Desk(actor) if found else None
     return rows.filter(pk__in=[one.pk for one in found if desk and desk.is_wanted(one)])
 

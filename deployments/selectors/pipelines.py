@@ -82,8 +82,10 @@ def open_change_of(pipeline: Pipeline) -> PipelineChange | None:
 
 def waiting_for(actor: User) -> list[PipelineChange]:
     """Those that wait for a decision which this person may take, oldest first."""
+    rows = list(list_changes(actor, state=ChangeState.SUBMITTED).order_by("id"))
+    if not rows:
+        return []
     desk = approval_selectors.Desk(actor)
-    rows = list_changes(actor, state=ChangeState.SUBMITTED).order_by("id")
     return [change for change in rows if desk.is_wanted(change)]
 
 

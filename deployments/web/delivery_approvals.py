@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from deployments.domain import wording
 from deployments.domain.states import CHANGE, ChangeState
 from deployments.models import ChangeRequest, EmergencyReview
-from deployments.selectors import approvals, changes, emergencies, plans
+from deployments.selectors import approvals, changes, emergencies, pipelines, plans
 from deployments.services import changes as change_services
 from deployments.services import emergencies as emergency_services
 from deployments.services import rechecks
@@ -60,6 +60,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = seen.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "waiting": change_items.items_of(waiting),
+        "pipelines": pipelines.waiting_for(user),
         "reviews": [
             ReviewRow(change_items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergencies.list_visible_to(user, is_open=True)[:_SHOWN]

@@ -85,8 +85,8 @@ class PipelineForm(CommentForm):
     name = forms.CharField(
         label="Name",
         max_length=30,
-        required=False,
         help_text="The address is /team/name, as a deployment's.",
+        error_messages={"required": "Give the pipeline a name, for example 'both'."},
     )
 
     def __init__(

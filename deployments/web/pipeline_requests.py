@@ -179,7 +179,9 @@ def _context(team: Team, form: PipelineForm, kind: NodeKind) -> dict[str, Any]:
         "form": form,
         "kind": next(one for one in pipeline_form.KINDS if one.name == kind.value),
         "kinds": pipeline_form.KINDS,
+        "has_labels": kind == NodeKind.ENSEMBLE,
         "has_weights": kind == NodeKind.SPLITTER,
+        "has_required": kind in (NodeKind.ENSEMBLE, NodeKind.SEQUENCE),
         "has_conditions": kind in (NodeKind.SWITCH, NodeKind.SEQUENCE),
         "no_chain": domain.NO_CHAIN,
     }

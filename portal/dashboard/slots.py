@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployments.selectors import changes, emergencies
+from deployments.selectors import changes, emergencies, pipelines
 from fleet.selectors import clusters
 from portal.accounts.models import User
 from portal.ui.slots import StatusLine, register_badge, register_status
@@ -16,7 +16,8 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    return changes.count_waiting_for(user) + emergencies.waiting_for(user).count()
+    deployments = changes.count_waiting_for(user) + emergencies.waiting_for(user).count()
+    return deployments + len(pipelines.waiting_for(user))
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

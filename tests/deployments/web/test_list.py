@@ -12,7 +12,7 @@ from tests.deployments.delivery.conftest import World
 from tests.deployments.web.conftest import HTMX
 
 SignIn = Callable[[User], Client]
-QUERIES = 13
+QUERIES = 14
 
 
 def more(world: World, count: int, start: int = 0) -> None:

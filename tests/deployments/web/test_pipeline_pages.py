@@ -1,0 +1,160 @@
+"""The pages of pipelines: asked for in the form, approved on the page, tried, changed, retired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.gateways import inference
+from deployments.models import Pipeline, PipelineChange
+from portal.accounts.models import User
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.piped import ask, members, node, serving, step
+from tests.deployments.web.conftest import HTMX
+
+SignIn = Callable[[User], Client]
+NEW = "/pipelines/new"
+FILLED = {
+    "name": "both",
+    "deployment_1": "detector",
+    "label_1": "",
+    "deployment_3": "classifier",
+    "label_3": "second",
+    "required_3": "on",
+    "comment": "together",
+}
+ONE = "/pipelines/vision/both"
+
+
+def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
+    world: World, signed_in: SignIn
+) -> None:
+    members(world)
+    page = signed_in(world.member).get(f"{NEW}?kind=ensemble").content.decode()
+    assert "Every deployment gets the request" in page
+    assert "Only detector serves there" not in page
+
+    asked = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED | {"submit": "yes"})
+
+    assert (asked.status_code, asked["Location"]) == (302, ONE)
+    change = PipelineChange.objects.get()
+    assert [
+        (one["deployment"], one["name"], one["is_required"])
+        for one in change.spec["nodes"][0]["steps"]
+    ] == [("detector", "", False), ("classifier", "second", True)]
+    shown = signed_in(world.lead).get(ONE).content.decode()
+    assert 'value="approve"' in shown
+    assert "kind: InferenceGraph" in shown
+    assert 'value="approve"' not in signed_in(world.member).get(ONE).content.decode()
+    inbox = signed_in(world.lead).get("/approvals").content.decode()
+    assert "Create the pipeline both" in inbox
+
+    decided = signed_in(world.lead).post(
+        ONE, {"decision": "approve", "evidence_hash": change.evidence_hash}
+    )
+    assert decided.status_code == 302
+    assert Pipeline.objects.get().desired_generation == 1
+
+
+def test_what_is_wrong_shows_at_its_step_and_asks_for_nothing(
+    world: World, signed_in: SignIn
+) -> None:
+    members(world)
+    wrong = {**FILLED, "weight_1": "90", "weight_3": "101", "submit": "yes"}
+    answer = signed_in(world.member).post(f"{NEW}?kind=splitter", wrong)
+
+    assert answer.status_code == 422
+    row = answer.content.decode().split('name="weight_3"')[1].split("</td>")[0]
+    assert "Give a weight from 1 to 100 percent." in row
+    assert not Pipeline.objects.exists()
+
+
+def test_checks_show_while_typing_and_a_chain_is_explained(world: World, signed_in: SignIn) -> None:
+    members(world)
+    headers = {**HTMX, "HTTP_HX_TARGET": "side"}
+    side = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED, **headers)
+    assert b"<html" not in side.content
+    assert "kind: InferenceGraph" in side.content.decode()
+    assert not Pipeline.objects.exists()
+
+    page = signed_in(world.member).get(f"{NEW}?kind=sequence").content.decode()
+    assert "Triton ensemble" in page
+
+
+def test_where_nothing_can_be_it_says_why(world: World, signed_in: SignIn) -> None:
+    page = signed_in(world.member).get(NEW).content.decode()
+    assert "asks at least two deployments of vision" in page
+
+
+@pytest.mark.parametrize(
+    ("who", "status"), [("stranger", 404), ("viewer", 200), ("member", 200), ("admin", 200)]
+)
+def test_who_sees_a_pipeline(world: World, signed_in: SignIn, who: str, status: int) -> None:
+    ask(world)
+    person = signed_in(getattr(world, who))
+    assert person.get(ONE).status_code == status
+    assert ("both" in person.get("/pipelines?team=vision").content.decode()) is (status == 200)
+    may = {"stranger": 404, "viewer": 403}
+    assert person.get(f"{ONE}/retire").status_code == may.get(who, 200)
+
+
+def test_it_is_tried_at_its_own_address(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving(world)
+    sent: list[tuple[str, bytes]] = []
+
+    def post(url: str, body: bytes) -> inference.Answer:
+        sent.append((url, body))
+        return inference.Answer(200, b'{"detector": {}}', is_cut=False, milliseconds=3.0)
+
+    monkeypatch.setattr(inference, "post_json", post)
+    headers = {**HTMX, "HTTP_HX_TARGET": "answer"}
+    answer = signed_in(world.viewer).post(f"{ONE}/try", {"body": '{"inputs": []}'}, **headers)
+
+    assert sent == [("http://gateway.example/vision/both", b'{"inputs": []}')]
+    assert "200 OK" in answer.content.decode()
+    page = signed_in(world.viewer).get(ONE).content.decode()
+    assert "curl --json @request.json" in page
+    wrong = signed_in(world.viewer).post(f"{ONE}/try", {"body": "{"})
+    assert (wrong.status_code, len(sent)) == (422, 1)
+
+
+def test_steps_are_changed_and_the_pipeline_retired_by_request(
+    world: World, signed_in: SignIn
+) -> None:
+    serving(world)
+    member = signed_in(world.member)
+    page = member.get(f"{ONE}/change").content.decode()
+    assert page.count("selected") >= 2
+    other = {"deployment_1": "classifier", "deployment_2": "detector", "submit": "yes"}
+    assert member.post(f"{ONE}/change?kind=sequence", other).status_code == 302
+    change = PipelineChange.objects.first()
+    assert change is not None
+    assert change.kind == "change"
+    withdrawn = {"decision": "withdraw", "evidence_hash": change.evidence_hash}
+    assert member.post(ONE, withdrawn).status_code == 302
+
+    assert member.post(f"{ONE}/retire", {"comment": "done"}).status_code == 302
+    assert PipelineChange.objects.order_by("-id").values_list("kind", "state").first() == (
+        "retire",
+        "submitted",
+    )
+
+
+def test_a_pipeline_of_several_nodes_is_shown_and_changed_through_the_api(
+    world: World, signed_in: SignIn
+) -> None:
+    inner = node("ensemble", step("detector"), step("classifier"), name="deep")
+    outer = node(
+        "switch",
+        step("detector", condition="a"),
+        {"node": "deep", "name": "rest", "deployment": ""},
+    )
+    serving(world, {"nodes": [outer, inner]})
+    page = signed_in(world.member).get(ONE).content.decode()
+    assert "Change steps" not in page
+    assert "all others" in page
+    assert signed_in(world.member).get(f"{ONE}/change").status_code == 302
