@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from deployments.domain.states import RolloutPhase
-from deployments.models import Deployment, Rollout
+from deployments.models import Deployment, Pipeline, Rollout
 from portal.core import clock, leases
 from portal.core.wakeups import wake
 
@@ -15,8 +15,7 @@ _FEW = 20
 
 def on_change(cluster_id: int, labels: Collection[str]) -> None:
     """Hints: labels can be written by anyone, so only live deployments of that cluster count."""
-    named = {int(label) for label in labels if label.isdecimal() and len(label) <= 18}
-    rows = Deployment.objects.filter(pk__in=named, cluster_id=cluster_id, is_retired=False)
+    rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
     found = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
     if not found:
         return
@@ -26,6 +25,17 @@ def on_change(cluster_id: int, labels: Collection[str]) -> None:
         return
     for pk in found:
         wake("deployments.reconcile_deployment", pk)
+
+
+def on_pipeline_change(cluster_id: int, labels: Collection[str]) -> None:
+    rows = Pipeline.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
+    for pk in list(rows.filter(desired_generation__gt=0).values_list("pk", flat=True)):
+        leases.nudge(Pipeline, pk)
+        wake("deployments.reconcile_pipeline", pk)
+
+
+def _ids(labels: Collection[str]) -> set[int]:
+    return {int(label) for label in labels if label.isdecimal() and len(label) <= 18}
 
 
 def on_readings(cluster_ids: Collection[int]) -> None:

@@ -13,31 +13,34 @@ DEPLOYMENT_LABEL = "slipway.dev/deployment-id"
 Observer = Callable[[int, Collection[str]], None]
 Reader = Callable[[Collection[int]], None]
 
-_observers: list[Observer] = []
+# With the label whose values each wants to hear.
+_observers: list[tuple[str, Observer]] = []
 _readers: list[Reader] = []
 
 
-def register(callback: Observer) -> None:
-    """`callback(cluster_id, deployments)` runs with the labels of those of which something changed,
-    in the watcher or the worker that saw it; it must be quick. Registering twice is harmless.
+def register(callback: Observer, *, label: str = DEPLOYMENT_LABEL) -> None:
+    """`callback(cluster_id, values)` runs with the label's values of those of which something
+    changed, in the watcher or the worker that saw it; it must be quick. Registering twice is
+    harmless.
     """
-    if callback not in _observers:
-        _observers.append(callback)
+    if (label, callback) not in _observers:
+        _observers.append((label, callback))
 
 
 def notify(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:
     """`changed` are the labels of objects. All at once: a listing has thousands, and the watcher
     writes nothing meanwhile.
     """
-    deployments = {labels[DEPLOYMENT_LABEL] for labels in changed if DEPLOYMENT_LABEL in labels}
-    if not deployments:
-        return
-    for observer in _observers:
+    seen = list(changed)
+    for label, observer in _observers:
+        values = {labels[label] for labels in seen if label in labels}
+        if not values:
+            continue
         try:
-            observer(cluster_id, deployments)
+            observer(cluster_id, values)
         except DatabaseError as error:
             # The sweep of the observer's owner finds the change without the hint.
-            logger.warning("an observer failed for %s deployments: %s", len(deployments), error)
+            logger.warning("an observer failed for %s objects: %s", len(values), error)
 
 
 def register_reader(callback: Reader) -> None:

@@ -16,6 +16,7 @@ from deployments.services import (
 )
 from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
 from fleet.models import Cluster
+from fleet.services import observers
 from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
@@ -366,3 +367,21 @@ def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
         "stranger": [],
         "admin": [change.pk],
     }
+
+
+def test_a_change_on_the_cluster_is_looked_at_at_once(world: World) -> None:
+    pipeline = serving(world)
+    assert pipeline.next_check_at is not None
+    assert pipeline.next_check_at > world.clock.at
+
+    labels = [{"slipway.dev/pipeline-id": str(pipeline.pk)}, {"slipway.dev/pipeline-id": "x"}]
+    observers.notify(world.cluster_id + 1, labels)
+    pipeline.refresh_from_db()
+    assert pipeline.next_check_at > world.clock.at
+    del world.cluster.objects["InferenceGraph", "vision", "both"]
+    observers.notify(world.cluster_id, labels)
+
+    pipeline.refresh_from_db()
+    assert pipeline.next_check_at == world.clock.at
+    pipeline_reconcile.sweep()
+    assert "both" in world.cluster.names("InferenceGraph")

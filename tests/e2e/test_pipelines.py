@@ -1,0 +1,73 @@
+"""Pipelines in the demo: what they answer is what the deployments behind them compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.demo_process import wait_for
+from tests.e2e.rest import Classifier, Person
+
+FIRST, SECOND = {"deployment": "filetype"}, {"deployment": "second"}
+KINDS: dict[str, list[dict[str, Any]]] = {
+    "ensemble": [FIRST, SECOND],
+    "splitter": [{**FIRST, "weight": 50}, {**SECOND, "weight": 50}],
+    "switch": [{**FIRST, "condition": '[@this].#(id=="first")'}, SECOND],
+    "sequence": [FIRST, {**SECOND, "condition": "outputs.0.data.#(>0)"}],
+}
+
+
+@pytest.fixture
+def second(member: Person, lead: Person, version: dict[str, Any]) -> Iterator[None]:
+    change = member.request_deployment(version, "second")
+    lead.approve(change)
+    member.wait_until_ready(change["deployment_id"])
+    yield
+    # Its GPUs are for other tests.
+    member.post(f"deployments/{change['deployment_id']}/stop")
+
+
+@pytest.mark.usefixtures("second")
+def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
+    member: Person, lead: Person, classifier: Classifier
+) -> None:
+    asked = {kind: _ask(member, lead, kind) for kind in KINDS}
+    urls = {kind: _wait_until_ready(member, pipeline) for kind, pipeline in asked.items()}
+    tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
+    body = {"id": "first", "inputs": [{**tensor, "data": classifier.features(b"%PDF-1.4")}]}
+    computed = httpx.post(classifier.url, json=body, timeout=10).json()["outputs"]
+
+    answers = {kind: httpx.post(url, json=body, timeout=10) for kind, url in urls.items()}
+
+    found = {kind: answer.status_code for kind, answer in answers.items()}
+    assert found == dict.fromkeys(KINDS, 200)
+    together = answers.pop("ensemble").json()
+    assert {name: one["outputs"] for name, one in together.items()} == {
+        "filetype": computed,
+        "second": computed,
+    }
+    assert [answer.json()["outputs"] for answer in answers.values()] == [computed] * 3
+    for pipeline in asked.values():
+        _approve(lead, member.post(f"pipelines/{pipeline}/retire"))
+
+
+def _ask(member: Person, lead: Person, kind: str) -> int:
+    nodes = [{"name": "root", "kind": kind, "steps": KINDS[kind]}]
+    body = {"team": "vision", "cluster_id": 1, "name": f"as-{kind}", "nodes": nodes}
+    return int(_approve(lead, member.post("pipelines", body))["pipeline_id"])
+
+
+def _approve(lead: Person, change: dict[str, Any]) -> dict[str, Any]:
+    decision = {"evidence_hash": change["evidence_hash"]}
+    return dict(lead.post(f"pipeline-changes/{change['id']}/approve", decision))
+
+
+def _wait_until_ready(member: Person, pipeline: int) -> str:
+    def is_ready() -> str | None:
+        found = member.try_get(f"pipelines/{pipeline}")
+        return str(found["url"]) if found and found["state"] == "ready" else None
+
+    return wait_for(f"pipeline {pipeline}", is_ready, seconds=60)
