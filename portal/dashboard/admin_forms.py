@@ -159,8 +159,8 @@ class ClusterForm(forms.Form):
     has_prometheus_sigv4 = forms.BooleanField(
         label="Amazon Managed Prometheus",
         required=False,
-        help_text="Signs requests with the AWS role above, or the portal's own. The role needs "
-        "aps:QueryMetrics.",
+        help_text="Signs requests with the AWS role that EKS is reached with, or the portal's own. "
+        "The role needs aps:QueryMetrics.",
     )
     prometheus_ca_pem = forms.CharField(
         label="Certificates that sign it",
