@@ -18,7 +18,8 @@ from deployments.selectors import pipelines as selectors
 from deployments.services import pipelines
 from deployments.services.pipeline_checks import Examined
 from deployments.services.pipelines import PipelineDraft
-from deployments.web import pipeline_form
+from deployments.web import draft_yaml, pipeline_form
+from deployments.web.draft_yaml import Snippet
 from deployments.web.fragments import respond
 from deployments.web.pipeline_form import PipelineForm
 from deployments.web.service_forms import CommentForm
@@ -77,6 +78,8 @@ def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
         )
 
     if "submit" not in request.POST:
+        if form.is_valid():
+            context["snippets"] = _snippets(request, draft())
         return _side(request, form, context, lambda: pipelines.preview(actor=user, draft=draft()))
     made = form.run(
         lambda: pipelines.request_create(
@@ -171,6 +174,19 @@ def _side(
     context |= {"examined": examined, "problem": problem}
     parts = {"side": "pipelines/_side.html"}
     return respond(request, "pipelines/form.html", context, parts=parts)
+
+
+def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[Snippet]:
+    """The same request from a script."""
+    body = {
+        "team": draft.team,
+        "cluster_id": draft.cluster_id,
+        "environment": draft.environment.value,
+        "name": draft.name,
+        **draft.spec,
+    }
+    url = request.build_absolute_uri("/api/v1/pipelines")
+    return draft_yaml.snippets(body=body, url=url)
 
 
 def _context(team: Team, form: PipelineForm, kind: NodeKind) -> dict[str, Any]:

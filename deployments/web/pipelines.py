@@ -33,9 +33,14 @@ _DONE = {
     "withdraw": "Withdrawn.",
 }
 _CONSEQUENCES = {
-    PipelineChangeKind.CREATE: "Approving starts a router that asks the deployments below.",
+    PipelineChangeKind.CREATE: "Approving starts a router that asks these deployments.",
     PipelineChangeKind.CHANGE: "Approving replaces the steps; the address stays.",
     PipelineChangeKind.RETIRE: "Approving removes the address. The deployments stay.",
+}
+_TITLES = {
+    PipelineChangeKind.CREATE: "A new pipeline is asked for",
+    PipelineChangeKind.CHANGE: "Other steps are asked for",
+    PipelineChangeKind.RETIRE: "Its retirement is asked for",
 }
 _SHOWN = 20
 
@@ -180,6 +185,7 @@ def _decision_of(user: User, change: PipelineChange | None) -> dict[str, Any]:
         "wanted_nodes": nodes_of(wanted),
         "wanted_yaml": selectors.yaml_of(change.pipeline, wanted, members),
         "item": {"consequence": _CONSEQUENCES[PipelineChangeKind(change.kind)]},
+        "asked_title": _TITLES[PipelineChangeKind(change.kind)],
         "environment": change.pipeline.environment,
         "decide_at": reverse("pipeline", args=(change.team.slug, change.pipeline.name)),
         "standing": approvals.standing_of(change),

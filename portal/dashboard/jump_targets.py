@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from deployments.models import Model
-from deployments.selectors import deployments
+from deployments.selectors import deployments, pipelines
 from portal.accounts import policy
 from portal.accounts.models import User
 
@@ -19,6 +19,8 @@ _PAGES = (
     ("Upload a version", "/upload", "upload"),
     ("Deployments", "/deployments", "rocket"),
     ("New deployment", "/deployments/new", "plus"),
+    ("Pipelines", "/pipelines", "workflow"),
+    ("New pipeline", "/pipelines/new", "plus"),
     ("Approvals", "/approvals", "check"),
     ("Fleet", "/fleet", "gpu"),
     ("Costs", "/costs", "circle-dollar-sign"),
@@ -38,9 +40,13 @@ class Target:
 
 
 def find(*, actor: User, text: str) -> Sequence[Target]:
-    """The first dozen: deployments and models whose name or team has the text, then pages."""
+    """The first dozen: deployments, pipelines and models whose name or team has the text, then pages."""
     wanted = text.strip().lower()
-    things = chain(_deployments(actor, wanted), _models(actor, wanted)) if wanted else iter(())
+    things = (
+        chain(_deployments(actor, wanted), _pipelines(actor, wanted), _models(actor, wanted))
+        if wanted
+        else iter(())
+    )
     return list(islice(chain(things, _pages(wanted)), _AT_MOST))
 
 
@@ -52,6 +58,16 @@ def _deployments(actor: User, wanted: str) -> Iterator[Target]:
     for row in rows[:_OF_A_KIND]:
         url = f"/deployments/{row.team.slug}/{row.name}"
         yield Target(f"{row.team.slug}/{row.name}", url, "deployment", "rocket")
+
+
+def _pipelines(actor: User, wanted: str) -> Iterator[Target]:
+    team, name = _split(wanted)
+    rows = pipelines.list_visible_to(actor).filter(name__icontains=name)
+    if team:
+        rows = rows.filter(team__slug__startswith=team)
+    for row in rows[:_OF_A_KIND]:
+        url = f"/pipelines/{row.team.slug}/{row.name}"
+        yield Target(f"{row.team.slug}/{row.name}", url, "pipeline", "workflow")
 
 
 def _models(actor: User, wanted: str) -> Iterator[Target]:

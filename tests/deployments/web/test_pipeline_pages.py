@@ -50,6 +50,8 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
     assert 'value="approve"' not in signed_in(world.member).get(ONE).content.decode()
     inbox = signed_in(world.lead).get("/approvals").content.decode()
     assert "Create the pipeline both" in inbox
+    assert "Create the pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
+    assert signed_in(world.lead).get("/jump?q=vision/bo")["Location"] == ONE
 
     decided = signed_in(world.lead).post(
         ONE, {"decision": "approve", "evidence_hash": change.evidence_hash}
@@ -76,7 +78,9 @@ def test_checks_show_while_typing_and_a_chain_is_explained(world: World, signed_
     headers = {**HTMX, "HTTP_HX_TARGET": "side"}
     side = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED, **headers)
     assert b"<html" not in side.content
-    assert "kind: InferenceGraph" in side.content.decode()
+    shown = side.content.decode()
+    assert "kind: InferenceGraph" in shown
+    assert "curl --fail-with-body -X POST http://testserver/api/v1/pipelines" in shown
     assert not Pipeline.objects.exists()
 
     page = signed_in(world.member).get(f"{NEW}?kind=sequence").content.decode()
