@@ -186,11 +186,27 @@ def of_settings(spec: ServingSpec, offered: Capabilities, *, where: str) -> Chec
 
 def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
     """Only what this model cannot use is told."""
+    if spec.llm is not None:
+        return _of_context(version, spec.llm)
     problem = triton_config.problem_with(signatures.from_json(version.signature), spec)
-    if not problem or spec.engine in LLM_ENGINES:
+    if not problem:
         return []
     words, _, fix = problem.partition(": ")
     return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
+
+
+def _of_context(version: ModelVersion, llm: Llm) -> list[Check]:
+    """vLLM does not start with more than the model itself takes. What is stated may be wrong, so it
+    refuses nothing.
+    """
+    stated = stated_models.of_version(version.source_uri, version.metadata).context_length
+    if not stated or llm.max_model_len <= stated:
+        return []
+    words = (
+        f"{llm.max_model_len:,} tokens are asked for; {version.label} is stated to take {stated:,}."
+    )
+    fix = "Ask for fewer, or correct the metadata of the version."
+    return [Check("Context", ok=False, detail=words, fix=fix, is_blocking=False)]
 
 
 def of_memory(

@@ -239,6 +239,18 @@ def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> 
         )
 
 
+def test_more_context_than_the_model_is_stated_to_take_is_told(world: World) -> None:
+    version = register(world, context_length=8192)
+
+    more = checked(world, version, llm={"max_model_len": 16384})
+    fits = checked(world, version, llm={"max_model_len": 8192})
+
+    check = named(more, "Context")
+    assert (check.ok, check.is_refusal) == (False, False)
+    assert check.detail == "16,384 tokens are asked for; chat:1 is stated to take 8,192."
+    assert "Context" not in [one.name for one in fits.checks]
+
+
 def test_quota_counts_its_gpus(world: World) -> None:
     version = register(world)
 
