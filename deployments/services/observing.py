@@ -17,7 +17,7 @@ from fleet.services import objects
 
 Json = dict[str, Any]
 
-_FEW_NAMESPACES: Final = 3
+_FEW_NAMESPACES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 500
 # Deployments that are looked at together.
-_TOGETHER = 50
+_TOGETHER = 125
 # So many parts of one cluster at a time: some wait for it while others write rows.
 _LANES = 4
 _LEASE_SECONDS = 90

@@ -60,12 +60,15 @@ def apply(
 def apply_groups(
     *, cluster_id: int, groups: Sequence[Group], dry_run: bool = False
 ) -> list[list[Json] | ClusterError]:
-    """Server-side apply of several groups side by side, each as in `apply`. What is refused in one
-    group does not touch the others; when the cluster itself gives up, the rest is NotTried.
+    """Server-side apply of several groups side by side, the objects of each one after another until
+    one is refused. What is refused in one group does not touch the others; when the cluster itself
+    gives up, the rest is NotTried.
     """
     push = _Push(clients.client_for(cluster_id), groups, dry_run=dry_run)
     early = [push.early_of(index) for index in range(len(groups))]
-    late = [[place] for index in range(len(groups)) for place in push.late_of(index)]
+    late = [push.late_of(index) for index in range(len(groups))]
+    if len(groups) == 1:
+        late = [[place] for place in late[0]]
     for wave in (early, late):
         _run(push, [places for places in wave if places])
     return [push.result_of(index) for index in range(len(groups))]
