@@ -47,12 +47,10 @@ class Examined:
         return not any(check.is_refusal for check in self.checks)
 
 
-def examine(pipeline: Pipeline, spec: PipelineSpec, *, is_new: bool) -> Examined:
+def examine(pipeline: Pipeline, spec: PipelineSpec) -> Examined:
     """`pipeline` may be a row that is not saved. The cluster is asked only for what could work."""
     members = pipelines.members_asked(pipeline)
-    checks = [_of_cluster(pipeline)]
-    if is_new:
-        checks.append(_of_name(pipeline))
+    checks = [_of_cluster(pipeline), _of_name(pipeline)]
     fields: dict[str, str] = {}
     checks += _of_steps(spec, members, fields)
     if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
@@ -101,6 +99,7 @@ def _of_name(pipeline: Pipeline) -> Check:
     place = {"cluster_id": pipeline.cluster_id, "namespace": pipeline.namespace}
     rows = Deployment.objects.filter(**place, name=pipeline.name, is_retired=False)
     others = Pipeline.objects.filter(**place, name=pipeline.name, is_retired=False)
+    others = others.exclude(pk=pipeline.pk)
     if rows.exists() or others.exists():
         detail = f"{pipeline.namespace}/{pipeline.name} already exists on {pipeline.cluster.name}."
         return Check(NAME, ok=False, detail=detail, fix="Choose another name.")

@@ -47,7 +47,7 @@ def approve(
     approving.require_helps(change, by)
     wanted = pipelines.asked_of(change)
     if wanted is not None:
-        found = pipeline_checks.examine(change.pipeline, wanted, is_new=False)
+        found = pipeline_checks.examine(change.pipeline, wanted)
         pipeline_checks.require_ok(found)
     with transaction.atomic():
         _lock(change)

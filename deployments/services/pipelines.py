@@ -38,19 +38,19 @@ class PipelineDraft:
 
 def preview(*, actor: User, draft: PipelineDraft) -> Examined:
     """What a request would be told, without making one. Raises Invalid for what is no pipeline."""
-    return pipeline_checks.examine(_row(actor, draft), read_spec(draft.spec), is_new=True)
+    return pipeline_checks.examine(_row(actor, draft), read_spec(draft.spec))
 
 
 def preview_change(*, actor: User, pipeline_id: int, spec: Any) -> Examined:
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.REQUEST_CHANGE, pipeline)
-    return pipeline_checks.examine(pipeline, read_spec(spec), is_new=False)
+    return pipeline_checks.examine(pipeline, read_spec(spec))
 
 
 def request_create(*, actor: User, draft: PipelineDraft, comment: str = "") -> PipelineChange:
     """Make the pipeline's row and the request. Raises Invalid when a check refuses."""
     pipeline, spec = _row(actor, draft), read_spec(draft.spec)
-    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, spec, is_new=True))
+    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, spec))
     text = approving.clean(comment)
     try:
         with transaction.atomic():
@@ -71,7 +71,7 @@ def request_change(
     pipeline, wanted = _changeable(actor, pipeline_id), read_spec(spec)
     if wanted == pipelines.spec_of(pipeline):
         raise Conflict(f"{pipeline} is so already.", code="no_change")
-    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, wanted, is_new=False))
+    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, wanted))
     return _submit_alone(actor, pipeline, PipelineChangeKind.CHANGE, wanted, comment)
 
 

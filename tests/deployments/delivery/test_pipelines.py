@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from deployments.domain.states import ChangeState, DeploymentState, Environment
-from deployments.models import Deployment, GitDelivery, Pipeline, PipelineApproval
+from deployments.models import (
+    Deployment,
+    GitDelivery,
+    Pipeline,
+    PipelineApproval,
+    PipelineChange,
+)
 from deployments.selectors import pipelines as selectors
 from deployments.services import (
     changes,
@@ -171,6 +177,19 @@ def test_names_are_shared_with_deployments(world: World) -> None:
     with refused(world, Invalid) as raised:
         changes.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
     assert raised[0].fields["name"].startswith("A pipeline has the address vision/both already.")
+
+
+def test_a_name_that_a_deployment_took_meanwhile_is_refused_at_approval(world: World) -> None:
+    change = ask(world)
+    Deployment.objects.filter(name="detector").update(name="both")
+    renamed = {"nodes": [node("ensemble", step("both"), step("classifier"))]}
+    PipelineChange.objects.update(spec=pipelines.read_spec(renamed).to_json())
+    with pytest.raises(Conflict, match="changed since"):
+        approve(world.lead, change)
+
+    with refused(world, Invalid) as raised:
+        approve(world.lead, change)
+    assert raised[0].fields["name"].startswith("vision/both already exists on eks-test.")
 
 
 @pytest.mark.parametrize(
