@@ -37,6 +37,7 @@ class NodeKind(StrEnum):
 class PipelineChangeKind(StrEnum):
     CREATE = "create"
     CHANGE = "change"
+    START = "start"
     RETIRE = "retire"
 
 

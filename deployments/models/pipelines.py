@@ -25,6 +25,8 @@ class Pipeline(Leased):
 
     # Desired: what was approved last, as deployments.domain.pipelines.PipelineSpec; {} is nothing yet.
     spec = models.JSONField(default=dict)
+    # Nothing of it shall be on the cluster, but it may start again.
+    is_stopped = models.BooleanField(default=False)
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
     desired_generation = models.PositiveIntegerField(default=0)
