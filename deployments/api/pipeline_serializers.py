@@ -133,6 +133,7 @@ class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
             "state",
             "state_reason",
             "desired_generation",
+            "is_stopped",
             "is_retiring",
             "is_retired",
             "desired",

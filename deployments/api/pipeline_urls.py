@@ -13,6 +13,16 @@ urlpatterns: list[URLPattern] = [
         pipelines.RetirePipelineView.as_view(),
         name="retire-pipeline",
     ),
+    path(
+        "pipelines/<int:pipeline_id>/stop",
+        pipelines.StopPipelineView.as_view(),
+        name="stop-pipeline",
+    ),
+    path(
+        "pipelines/<int:pipeline_id>/start",
+        pipelines.StartPipelineView.as_view(),
+        name="start-pipeline",
+    ),
     path("pipeline-changes", pipelines.PipelineChangesView.as_view(), name="pipeline-changes"),
     path(_CHANGE, pipelines.PipelineChangeView.as_view(), name="pipeline-change"),
     path(f"{_CHANGE}/approve", pipelines.ApprovePipelineView.as_view(), name="approve-pipeline"),

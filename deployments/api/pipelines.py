@@ -17,7 +17,7 @@ from deployments.api.delivery import REFUSALS, read
 from deployments.domain.states import Environment
 from deployments.models import PipelineChange
 from deployments.selectors import pipelines as selectors
-from deployments.services import pipeline_decisions, pipelines
+from deployments.services import pipeline_decisions, pipeline_stopping, pipelines
 from deployments.services.pipelines import PipelineDraft
 from portal.accounts.models import User
 from portal.api.idempotency import IdempotentMixin
@@ -114,6 +114,35 @@ class RetirePipelineView(IdempotentMixin, APIView):
     def post(self, request: Request, pipeline_id: int) -> Response:
         body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
         change = pipelines.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
+        return _created(actor, change)
+
+
+class StopPipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="stop_pipeline",
+        tags=TAGS,
+        request=delivery_serializers.StopReasonSerializer,
+        responses={200: shapes.PipelineSerializer, **REFUSALS},
+        description="At once and without approval; the deployments behind it serve on.",
+    )
+    def post(self, request: Request, pipeline_id: int) -> Response:
+        body, actor = read(delivery_serializers.StopReasonSerializer, request), actor_of(request)
+        pipeline_stopping.stop(actor=actor, pipeline_id=pipeline_id, **body)
+        found = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
+        return Response(shapes.PipelineSerializer(found).data)
+
+
+class StartPipelineView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="request_pipeline_start",
+        tags=TAGS,
+        request=delivery_serializers.CommentSerializer,
+        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        description="Ask to bring back a pipeline that was stopped, with the same steps.",
+    )
+    def post(self, request: Request, pipeline_id: int) -> Response:
+        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
+        change = pipelines.request_start(actor=actor, pipeline_id=pipeline_id, **body)
         return _created(actor, change)
 
 

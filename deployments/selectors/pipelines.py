@@ -28,6 +28,7 @@ OPEN_STATES = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING
 _RULED_AS = {
     PipelineChangeKind.CREATE: ChangeKind.DEPLOY,
     PipelineChangeKind.CHANGE: ChangeKind.DEPLOY,
+    PipelineChangeKind.START: ChangeKind.START,
     PipelineChangeKind.RETIRE: ChangeKind.RETIRE,
 }
 _RELATED = ("team", "cluster", "created_by")
@@ -227,6 +228,7 @@ def evidence_of(change: PipelineChange, rules: Sequence[Requirement]) -> str:
             "pipeline": [pipeline.cluster_id, pipeline.namespace, pipeline.name],
             "environment": pipeline.environment,
             "before": pipeline.spec,
+            "is_stopped": pipeline.is_stopped,
             "wanted": change.spec,
             "manifests": yaml_of(pipeline, asked_of(change), members_asked(pipeline)),
             "rules": [{**one.to_json(), "why": ""} for one in rules],

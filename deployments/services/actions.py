@@ -46,5 +46,6 @@ PIPELINE_CHANGE_APPLYING = register("pipeline_change.applying", "began to apply"
 PIPELINE_CHANGE_DONE = register("pipeline_change.done", "finished the pipeline change")
 PIPELINE_CHANGE_FAILED = register("pipeline_change.failed", "could not finish the pipeline change")
 PIPELINE_STATE = register("pipeline.state_changed", "saw a new state of the pipeline")
+PIPELINE_STOPPED = register("pipeline.stopped", "stopped the pipeline")
 PIPELINE_RETIRED = register("pipeline.retired", "retired the pipeline")
 PIPELINE_HEALED = register("pipeline.healed", "put right edits on the cluster of the pipeline")

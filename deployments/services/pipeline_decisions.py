@@ -7,7 +7,7 @@ transaction that has just compared the evidence; nothing lies between approval a
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import F
@@ -205,20 +205,25 @@ def _let_run(actor: User, change: PipelineChange, comment: str) -> None:
         reason=comment,
         deadline_at=at + timedelta(seconds=PROGRESS_SECONDS),
     )
-    wanted = {"is_retiring": True} if _is_end(change) else {"spec": change.spec}
-    Pipeline.objects.filter(pk=change.pipeline_id).update(
-        desired_generation=F("desired_generation") + 1,
-        next_check_at=at,
-        progress_deadline_at=at + timedelta(seconds=PROGRESS_SECONDS),
-        **wanted,
-    )
-    change.pipeline.refresh_from_db()
+    kind = PipelineChangeKind(change.kind)
+    if kind == PipelineChangeKind.RETIRE:
+        want(change.pipeline, is_retiring=True)
+    else:
+        want(change.pipeline, spec=change.spec, is_stopped=False)
     PipelineChange.objects.filter(pk=change.pk).update(
         generation=change.pipeline.desired_generation
     )
     pipeline_states.tell_decided(change, f"{actor.display_name} approved it. {comment}".strip())
-    wake("deployments.reconcile_pipeline", change.pipeline_id)
 
 
-def _is_end(change: PipelineChange) -> bool:
-    return change.kind == PipelineChangeKind.RETIRE
+def want(pipeline: Pipeline, **columns: Any) -> None:
+    """The only writer of what a pipeline wants. Inside the transaction of whatever decided."""
+    at = clock.now()
+    Pipeline.objects.filter(pk=pipeline.pk).update(
+        desired_generation=F("desired_generation") + 1,
+        next_check_at=at,
+        progress_deadline_at=at + timedelta(seconds=PROGRESS_SECONDS),
+        **columns,
+    )
+    pipeline.refresh_from_db()
+    wake("deployments.reconcile_pipeline", pipeline.pk)

@@ -31,6 +31,7 @@ from portal.core.leases import Lease
 _LEASE_SECONDS: Final = 60
 _SOON_SECONDS: Final = 1.0
 _CALM_SECONDS: Final = 15.0
+_CALM: Final = (DeploymentState.READY, DeploymentState.STOPPED)
 _DEPLOYMENT: Final = (kinds.DEPLOYMENT.api_version, kinds.DEPLOYMENT.kind)
 _KINDS: Final = (
     (graph_manifests.API_VERSION, graph_manifests.KIND),
@@ -100,6 +101,9 @@ def _look(pipeline: Pipeline, lease: Lease) -> float | None:
     """Returns after how many seconds to look again; None for never."""
     live, wanted = _observe(pipeline), _wanted(pipeline)
     act = Act.NONE if wanted.gone else decide(wanted.graph, wanted.route, live)
+    if act == Act.FINISH_RETIRING and not pipeline.is_retiring:
+        # It is stopped, and nothing of it is left.
+        act = Act.NONE
     if act != Act.NONE:
         if not leases.is_held(Pipeline, lease):
             return _SOON_SECONDS
@@ -113,7 +117,7 @@ def _look(pipeline: Pipeline, lease: Lease) -> float | None:
     pipeline_recording.record(pipeline, lease, looked)
     if act == Act.FINISH_RETIRING:
         return None
-    is_calm = act == Act.NONE and looked.verdict.state == DeploymentState.READY
+    is_calm = act == Act.NONE and looked.verdict.state in _CALM
     return _CALM_SECONDS if is_calm else _SOON_SECONDS
 
 
@@ -136,7 +140,7 @@ def _named(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any] | None:
 def _wanted(pipeline: Pipeline) -> _Wanted:
     place, spec = pipelines.place_of(pipeline), pipelines.spec_of(pipeline)
     route = graph_manifests.http_route(place)
-    if pipeline.is_retiring or spec is None:
+    if pipeline.is_retiring or pipeline.is_stopped or spec is None:
         return _Wanted(None, route)
     members = pipelines.members_asked(pipeline)
     gone = [name for name in spec.deployments if name not in members or not members[name].path]
@@ -194,6 +198,8 @@ def _verdict(pipeline: Pipeline, wanted: _Wanted, live: Live, act: Act) -> Verdi
         return Verdict(state=DeploymentState.RETIRED)
     if pipeline.is_retiring:
         return Verdict(state=DeploymentState.PROGRESSING, reason="It is being removed.")
+    if pipeline.is_stopped:
+        return _stopped(act)
     if wanted.gone:
         return Verdict(state=DeploymentState.DEGRADED, reason=wanted.gone)
     if act != Act.NONE:
@@ -201,6 +207,12 @@ def _verdict(pipeline: Pipeline, wanted: _Wanted, live: Live, act: Act) -> Verdi
     deadline = pipeline.progress_deadline_at
     is_late = deadline is not None and clock.now() >= deadline
     return judge(live, silent=wanted.silent, is_late=is_late)
+
+
+def _stopped(act: Act) -> Verdict:
+    if act == Act.NONE:
+        return Verdict(state=DeploymentState.STOPPED, reason="Stopped; the deployments serve on.")
+    return Verdict(state=DeploymentState.PROGRESSING, reason="It is being stopped.")
 
 
 def _healed(pipeline: Pipeline, act: Act, wanted: _Wanted, live: Live) -> str:

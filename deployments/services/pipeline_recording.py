@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -18,6 +18,9 @@ from portal.audit import trail
 from portal.audit.actions import AuditAction
 from portal.core import clock, leases
 from portal.core.leases import Lease
+
+# The cluster is as wanted.
+_ARRIVED: Final = (DeploymentState.READY, DeploymentState.STOPPED, DeploymentState.RETIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ def _columns(pipeline: Pipeline, looked: Looked) -> dict[str, Any]:
     columns: dict[str, Any] = {"observed": observed, "observed_at": at}
     if looked.act == Act.FINISH_RETIRING:
         columns["is_retired"] = True
-    if looked.act == Act.FINISH_RETIRING or looked.verdict.state == DeploymentState.READY:
+    if looked.verdict.state in _ARRIVED:
         columns["observed_generation"] = pipeline.desired_generation
     return columns
 

@@ -16,7 +16,7 @@ def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
     """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.VIEW, pipeline)
-    if pipeline.is_retired or not pipeline.desired_generation:
+    if pipeline.is_retired or pipeline.is_stopped or not pipeline.desired_generation:
         raise Conflict(f"{pipeline} answers nothing now.", code="not_serving")
     return trials.post(pipelines.url_of(pipeline), body, version_id=None)
 

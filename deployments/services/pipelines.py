@@ -68,11 +68,21 @@ def request_change(
     *, actor: User, pipeline_id: int, spec: Any, comment: str = ""
 ) -> PipelineChange:
     """Ask for other steps behind the same address."""
-    pipeline, wanted = _changeable(actor, pipeline_id), read_spec(spec)
+    pipeline, wanted = _running(actor, pipeline_id), read_spec(spec)
     if wanted == pipelines.spec_of(pipeline):
         raise Conflict(f"{pipeline} is so already.", code="no_change")
     pipeline_checks.require_ok(pipeline_checks.examine(pipeline, wanted))
     return _submit_alone(actor, pipeline, PipelineChangeKind.CHANGE, wanted, comment)
+
+
+def request_start(*, actor: User, pipeline_id: int, comment: str = "") -> PipelineChange:
+    """Ask to bring back, with the same steps, a pipeline that was stopped."""
+    pipeline = _changeable(actor, pipeline_id)
+    spec = pipelines.spec_of(pipeline)
+    if not pipeline.is_stopped or spec is None:
+        raise Conflict(f"{pipeline} is not stopped.", code="not_stopped")
+    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, spec))
+    return _submit_alone(actor, pipeline, PipelineChangeKind.START, spec, comment)
 
 
 def request_retire(*, actor: User, pipeline_id: int, comment: str = "") -> PipelineChange:
@@ -118,6 +128,13 @@ def _changeable(actor: User, pipeline_id: int) -> Pipeline:
             f"{waiting} (request {waiting.pk}) is {waiting.state}. Let it finish, or withdraw it.",
             code="change_open",
         )
+    return pipeline
+
+
+def _running(actor: User, pipeline_id: int) -> Pipeline:
+    pipeline = _changeable(actor, pipeline_id)
+    if pipeline.is_stopped:
+        raise Conflict(f"{pipeline} is stopped. Ask to start it first.", code="stopped")
     return pipeline
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from deployments.domain.pipelines import NodeKind
 from deployments.domain.states import Environment
 from deployments.models import Pipeline, PipelineChange
 from deployments.selectors import pipelines as selectors
-from deployments.services import pipelines
+from deployments.services import pipeline_stopping, pipelines
 from deployments.services.pipeline_checks import Examined
 from deployments.services.pipelines import PipelineDraft
 from deployments.web import draft_yaml, pipeline_form
@@ -127,22 +128,69 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
     return _after(request, form, made, context)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One page with a reason and a button."""
+
+    verb: str
+    consequence: str
+    button: str
+    tone: str
+
+
+_RETIRE = _Ask(
+    "Retire",
+    "Asks to remove the address and its router. The deployments behind it stay.",
+    "Ask to retire it",
+    "danger",
+)
+_START = _Ask("Start", "Asks to bring back the same steps.", "Ask to start it", "primary")
+_STOP = _Ask(
+    "Stop",
+    "At once, without approval: the address answers 404. The deployments behind it serve on.",
+    "Stop it now",
+    "danger",
+)
+
+
 @require_http_methods(["GET", "POST"])
 @people_only
 def retire_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    found = selectors.get_visible(actor=user, team_slug=team, name=name)
+    return _ask(request, user, (team, name), _RETIRE, pipelines.request_retire)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def start_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    return _ask(request, user, (team, name), _START, pipelines.request_start)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+def stop_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    def stop(*, actor: User, pipeline_id: int, comment: str) -> Pipeline:
+        return pipeline_stopping.stop(actor=actor, pipeline_id=pipeline_id, reason=comment)
+
+    return _ask(request, user, (team, name), _STOP, stop)
+
+
+def _ask(
+    request: HttpRequest, user: User, place: tuple[str, str], ask: _Ask, call: Callable[..., Any]
+) -> HttpResponse:
+    found = selectors.get_visible(actor=user, team_slug=place[0], name=place[1])
     policy.require(user, Action.REQUEST_CHANGE, found)
     form = CommentForm(request.POST or None)
     if request.method == "POST":
         made = form.run(
-            lambda: pipelines.request_retire(
-                actor=user, pipeline_id=found.pk, comment=form.cleaned_data["comment"]
-            )
+            lambda: call(actor=user, pipeline_id=found.pk, comment=form.cleaned_data["comment"])
         )
-        if made is not None:
+        if isinstance(made, PipelineChange):
             return _asked(request, found)
-    context = {"pipeline": found, "form": form, "url": selectors.url_of(found)}
-    return render(request, "pipelines/retire.html", context, status=form.status)
+        if made is not None:
+            messages.success(request, f"{found.name} is stopped.")
+            return redirect("pipeline", team=place[0], name=place[1])
+    context = {"pipeline": found, "form": form, "ask": ask, "url": selectors.url_of(found)}
+    return render(request, "pipelines/ask.html", context, status=form.status)
 
 
 def _after(

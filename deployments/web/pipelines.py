@@ -35,11 +35,13 @@ _DONE = {
 _CONSEQUENCES = {
     PipelineChangeKind.CREATE: "Approving starts a router that asks these deployments.",
     PipelineChangeKind.CHANGE: "Approving replaces the steps; the address stays.",
+    PipelineChangeKind.START: "Approving starts its router again, with the same steps.",
     PipelineChangeKind.RETIRE: "Approving removes the address. The deployments stay.",
 }
 _TITLES = {
     PipelineChangeKind.CREATE: "A new pipeline is asked for",
     PipelineChangeKind.CHANGE: "Other steps are asked for",
+    PipelineChangeKind.START: "Starting again is asked for",
     PipelineChangeKind.RETIRE: "Its retirement is asked for",
 }
 _SHOWN = 20
@@ -168,6 +170,9 @@ def _context_of(user: User, found: Pipeline) -> dict[str, Any]:
         and not found.is_retired
         and not found.is_retiring,
         "is_simple": spec is None or len(spec.nodes) == 1,
+        "may_stop": policy.is_allowed(user, Action.STOP, found)
+        and bool(found.desired_generation)
+        and not (found.is_stopped or found.is_retiring or found.is_retired),
     }
 
 

@@ -17,6 +17,8 @@ from deployments.services import (
     changes,
     pipeline_decisions,
     pipeline_reconcile,
+    pipeline_stopping,
+    pipeline_trials,
     pipelines,
     stopping,
 )
@@ -404,3 +406,64 @@ def test_a_change_on_the_cluster_is_looked_at_at_once(world: World) -> None:
     assert pipeline.next_check_at == world.clock.at
     pipeline_reconcile.sweep()
     assert "both" in world.cluster.names("InferenceGraph")
+
+
+@pytest.mark.parametrize("who", ["viewer", "stranger"])
+def test_who_may_not_stop_a_pipeline(world: World, who: str) -> None:
+    pipeline = serving(world)
+    error = Forbidden if who == "viewer" else NotFound
+    with refused(world, error):
+        pipeline_stopping.stop(actor=getattr(world, who), pipeline_id=pipeline.pk)
+
+
+def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: World) -> None:
+    pipeline = serving(world)
+    waiting = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+
+    pipeline_stopping.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
+    look(pipeline)
+
+    assert world.cluster.writes[-2:] == [
+        ("delete", "HTTPRoute", "both"),
+        ("delete", "InferenceGraph", "both"),
+    ]
+    assert (pipeline.state, pipeline.is_retired) == (DeploymentState.STOPPED, False)
+    assert pipeline.observed_generation == pipeline.desired_generation
+    waiting.refresh_from_db()
+    assert waiting.state == ChangeState.WITHDRAWN
+    stopped = AuditEvent.objects.get(action="pipeline.stopped")
+    assert (stopped.actor_name, stopped.reason) == ("member", "too loud")
+    with refused(world, Conflict, "stopped"):
+        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    with refused(world, Conflict, "not_serving"):
+        pipeline_trials.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
+
+    started = pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+    look(pipeline)
+    assert pipeline.state == DeploymentState.STOPPED
+    approve(world.lead, started)
+    look(pipeline)
+    start_router(world, pipeline)
+    look(pipeline)
+    assert (pipeline.state, pipeline.is_stopped) == (DeploymentState.READY, False)
+    with refused(world, Conflict, "not_stopped"):
+        pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+
+
+def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:
+    change = ask(world)
+    with refused(world, Conflict, "not_serving"):
+        pipeline_stopping.stop(actor=world.member, pipeline_id=change.pipeline_id)
+
+
+def test_a_stop_ends_what_is_being_applied(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    look(change.pipeline, rounds=1)
+
+    pipeline_stopping.stop(actor=world.lead2, pipeline_id=change.pipeline_id)
+    pipeline = look(change.pipeline)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.FAILED
+    assert (pipeline.state, world.cluster.names("InferenceGraph")) == (DeploymentState.STOPPED, [])

@@ -141,6 +141,15 @@ def test_steps_are_changed_and_the_pipeline_retired_by_request(
     withdrawn = {"decision": "withdraw", "evidence_hash": change.evidence_hash}
     assert member.post(ONE, withdrawn).status_code == 302
 
+    assert "Stop it now" in member.get(f"{ONE}/stop").content.decode()
+    assert member.post(f"{ONE}/stop", {"comment": "too loud"}).status_code == 302
+    assert Pipeline.objects.get().is_stopped
+    assert "Start again" in member.get(ONE).content.decode()
+    assert member.post(f"{ONE}/start", {"comment": ""}).status_code == 302
+    started = PipelineChange.objects.first()
+    assert started is not None
+    assert started.kind == "start"
+    assert member.post(ONE, {"decision": "withdraw"}).status_code == 302
     assert member.post(f"{ONE}/retire", {"comment": "done"}).status_code == 302
     assert PipelineChange.objects.order_by("-id").values_list("kind", "state").first() == (
         "retire",
