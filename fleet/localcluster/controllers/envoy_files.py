@@ -30,18 +30,22 @@ class EnvoyFiles:
         self._needed_until: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
         self._warm: set[str] = set()
-        self.admin_port = self._choose_admin_port()
+        self.admin_port = self._choose_admin_port(gateway_port)
         self._write_first(gateway_port)
 
-    def _choose_admin_port(self) -> int:
-        """Kept over restarts, so that a running Envoy and a new cluster agree."""
+    def _choose_admin_port(self, gateway_port: int) -> int:
+        """Kept over restarts, so that a running Envoy and a new cluster agree. The gateway's own
+        port may still be free when this one is chosen.
+        """
         remembered = self._directory / _ADMIN_PORT
         if remembered.is_file():
             port = int(remembered.read_text())
-            if processes.is_free(port) or _reported_clusters(port) is not None:
+            is_usable = processes.is_free(port) or _reported_clusters(port) is not None
+            if is_usable and port != gateway_port:
                 return port
-        remembered.write_text(str(processes.free_ports(1)[0]))
-        return int(remembered.read_text())
+        chosen = next(port for port in processes.free_ports(2) if port != gateway_port)
+        remembered.write_text(str(chosen))
+        return chosen
 
     def _write_first(self, gateway_port: int) -> None:
         for path, empty in (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.localcluster.controllers import envoy_config, http_routes
+from fleet.localcluster.controllers import envoy_config, http_routes, processes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
@@ -170,3 +170,14 @@ def test_files_are_complete_and_keep_clusters_for_a_while(tmp_path: Path) -> Non
     assert (live / "endpoints" / "vision_one-predictor_80.json").is_file()
     assert not list(tmp_path.rglob("*.partial"))
     assert (tmp_path / "bootstrap.json").is_file()
+
+
+def test_the_port_for_administration_is_never_the_gateways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "free_ports", lambda count: [4712, 4713][:count])
+
+    first = EnvoyFiles(tmp_path, 4712).admin_port
+    moved = EnvoyFiles(tmp_path, 4713).admin_port
+
+    assert (first, moved) == (4713, 4712)
