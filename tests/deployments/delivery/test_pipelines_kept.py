@@ -1,0 +1,248 @@
+"""Pipelines on their cluster: brought there, kept true, changed, stopped, removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain.states import ChangeState, DeploymentState
+from deployments.models import (
+    Deployment,
+    Pipeline,
+)
+from deployments.services import (
+    changes,
+    pipeline_decisions,
+    pipeline_reconcile,
+    pipeline_stopping,
+    pipeline_trials,
+    pipelines,
+    stopping,
+)
+from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from fleet.services import observers
+from portal.audit.models import AuditEvent
+from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.piped import (
+    ENSEMBLE,
+    approve,
+    ask,
+    look,
+    node,
+    serving,
+    start_router,
+    step,
+)
+from tests.deployments.delivery.refusals import refused
+
+OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
+
+
+def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) -> None:
+    pipeline = serving(world)
+    key = ("InferenceGraph", "vision", "both")
+    world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] = "Sequence"
+
+    look(pipeline)
+
+    assert world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] == "Ensemble"
+    healed = AuditEvent.objects.get(action="pipeline.healed")
+    assert healed.reason == "edited on the cluster: nodes"
+    assert pipeline.observed["healed"] == "edited on the cluster: nodes"
+    assert pipeline.state == DeploymentState.READY
+
+    del world.cluster.objects["HTTPRoute", "vision", "both"]
+    look(pipeline)
+    assert ("HTTPRoute", "vision", "both") in world.cluster.objects
+
+
+def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) -> None:
+    pipeline = serving(world)
+    with refused(world, Conflict, "no_change"):
+        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
+    change = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    with refused(world, Conflict, "change_open"):
+        pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk)
+    approve(world.lead, change)
+    look(pipeline)
+
+    change.refresh_from_db()
+    assert (change.state, pipeline.desired_generation) == (ChangeState.DONE, 2)
+    steps = world.cluster.objects["InferenceGraph", "vision", "both"]["spec"]["nodes"]["root"]
+    assert [one["weight"] for one in steps["steps"]] == [90, 10]
+    assert not AuditEvent.objects.filter(action="pipeline.healed").exists()
+
+    approve(world.lead, pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk))
+    look(pipeline)
+    assert world.cluster.writes[-2:] == [
+        ("delete", "HTTPRoute", "both"),
+        ("delete", "InferenceGraph", "both"),
+    ]
+    assert (pipeline.is_retired, pipeline.state) == (True, DeploymentState.RETIRED)
+    assert ask(world).pipeline.pk != pipeline.pk
+
+
+def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) -> None:
+    pipeline = serving(world)
+    deployment = Deployment.objects.get(name="classifier")
+    with refused(world, Conflict, "in_a_pipeline"):
+        changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+
+    stopping.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
+    look(pipeline)
+
+    assert (pipeline.state, pipeline.state_reason) == (
+        DeploymentState.DEGRADED,
+        "classifier is stopped, so its steps fail.",
+    )
+
+
+def test_an_answerless_cluster_changes_nothing_but_the_reason(world: World) -> None:
+    pipeline = serving(world)
+    world.cluster.fail_with = Unreachable("no route to host")
+    look(pipeline, rounds=1)
+    assert pipeline.state == DeploymentState.READY
+    assert pipeline.state_reason == "The cluster says: no route to host"
+    assert pipeline.check_failures == 1
+
+    world.cluster.fail_with = None
+    look(pipeline)
+    assert (pipeline.state_reason, pipeline.check_failures) == ("", 0)
+
+
+def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    world.cluster.refuse["InferenceGraph"] = ObjectInvalid("the webhook says no")
+    look(change.pipeline, rounds=1)
+    change.refresh_from_db()
+    assert change.state in (ChangeState.APPROVED, ChangeState.APPLYING)
+
+    world.clock.move(601)
+    look(change.pipeline, rounds=2)
+    change.refresh_from_db()
+    assert (change.state, change.state_reason) == (
+        ChangeState.FAILED,
+        "The cluster says: the webhook says no",
+    )
+
+
+@pytest.mark.parametrize("how", ["reject", "withdraw", "expire"])
+def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
+    world: World, how: str
+) -> None:
+    change = ask(world)
+    writes = list(world.cluster.writes)
+    if how == "reject":
+        with refused(world, Invalid):
+            pipeline_decisions.reject(actor=world.lead, change_id=change.pk)
+        pipeline_decisions.reject(actor=world.lead, change_id=change.pk, comment="too dear")
+    elif how == "withdraw":
+        pipeline_decisions.withdraw(actor=world.member, change_id=change.pk)
+    else:
+        world.clock.move(15 * 24 * 3600)
+        pipeline_reconcile.sweep()
+
+    change.refresh_from_db()
+    pipeline = Pipeline.objects.get()
+    assert (
+        change.state
+        == {
+            "reject": ChangeState.REJECTED,
+            "withdraw": ChangeState.WITHDRAWN,
+            "expire": ChangeState.EXPIRED,
+        }[how]
+    )
+    assert (pipeline.is_retired, world.cluster.writes) == (True, writes)
+    with refused(world, Conflict, "change_state"):
+        approve(world.lead2, change)
+    assert ask(world).pipeline.pk != pipeline.pk
+
+
+def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    writes = list(world.cluster.writes)
+    Pipeline.objects.update(lease_until=world.clock.at.replace(year=2099), lease_token="other")
+
+    assert pipeline_reconcile.reconcile(pipeline_id=change.pipeline_id) is None
+    assert world.cluster.writes == writes
+
+
+def test_a_change_on_the_cluster_is_looked_at_at_once(world: World) -> None:
+    pipeline = serving(world)
+    assert pipeline.next_check_at is not None
+    assert pipeline.next_check_at > world.clock.at
+
+    labels = [{"slipway.dev/pipeline-id": str(pipeline.pk)}, {"slipway.dev/pipeline-id": "x"}]
+    observers.notify(world.cluster_id + 1, labels)
+    pipeline.refresh_from_db()
+    assert pipeline.next_check_at > world.clock.at
+    del world.cluster.objects["InferenceGraph", "vision", "both"]
+    observers.notify(world.cluster_id, labels)
+
+    pipeline.refresh_from_db()
+    assert pipeline.next_check_at == world.clock.at
+    pipeline_reconcile.sweep()
+    assert "both" in world.cluster.names("InferenceGraph")
+
+
+@pytest.mark.parametrize("who", ["viewer", "stranger"])
+def test_who_may_not_stop_a_pipeline(world: World, who: str) -> None:
+    pipeline = serving(world)
+    error = Forbidden if who == "viewer" else NotFound
+    with refused(world, error):
+        pipeline_stopping.stop(actor=getattr(world, who), pipeline_id=pipeline.pk)
+
+
+def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: World) -> None:
+    pipeline = serving(world)
+    waiting = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+
+    pipeline_stopping.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
+    look(pipeline)
+
+    assert world.cluster.writes[-2:] == [
+        ("delete", "HTTPRoute", "both"),
+        ("delete", "InferenceGraph", "both"),
+    ]
+    assert (pipeline.state, pipeline.is_retired) == (DeploymentState.STOPPED, False)
+    assert pipeline.observed_generation == pipeline.desired_generation
+    waiting.refresh_from_db()
+    assert waiting.state == ChangeState.WITHDRAWN
+    stopped = AuditEvent.objects.get(action="pipeline.stopped")
+    assert (stopped.actor_name, stopped.reason) == ("member", "too loud")
+    with refused(world, Conflict, "stopped"):
+        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    with refused(world, Conflict, "not_serving"):
+        pipeline_trials.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
+
+    started = pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+    look(pipeline)
+    assert pipeline.state == DeploymentState.STOPPED
+    approve(world.lead, started)
+    look(pipeline)
+    start_router(world, pipeline)
+    look(pipeline)
+    assert (pipeline.state, pipeline.is_stopped) == (DeploymentState.READY, False)
+    with refused(world, Conflict, "not_stopped"):
+        pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+
+
+def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:
+    change = ask(world)
+    with refused(world, Conflict, "not_serving"):
+        pipeline_stopping.stop(actor=world.member, pipeline_id=change.pipeline_id)
+
+
+def test_a_stop_ends_what_is_being_applied(world: World) -> None:
+    change = ask(world)
+    approve(world.lead, change)
+    look(change.pipeline, rounds=1)
+
+    pipeline_stopping.stop(actor=world.lead2, pipeline_id=change.pipeline_id)
+    pipeline = look(change.pipeline)
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.FAILED
+    assert (pipeline.state, world.cluster.names("InferenceGraph")) == (DeploymentState.STOPPED, [])
