@@ -96,9 +96,10 @@ STEP_NAMES = tuple(step.name for step in STEPS)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What may be chosen here: (value, label) pairs."""
+    """What may be chosen here: (value, label) pairs. `packable`: labels of versions with a file."""
 
     versions: Sequence[tuple[str, str]]
+    packable: Sequence[str]
     clusters: Sequence[tuple[str, str]]
     shares: Sequence[tuple[str, str]]
 
@@ -161,7 +162,7 @@ class DeployForm(SettingsForm, ServiceForm):
             ("share", choices.shares),
         ):
             cast("forms.ChoiceField", self.fields[name]).choices = list(offered)
-        others = _labels_beside(str(self.data.get("version", "")), choices.versions)
+        others = _labels_beside(str(self.data.get("version", "")), choices)
         for name in request_body.PACKED:
             packable = [("", "none"), *((label, label) for label in others)]
             cast("forms.ChoiceField", self.fields[name]).choices = packable
@@ -185,10 +186,11 @@ class DeployForm(SettingsForm, ServiceForm):
         return specs.from_json(request_body.spec_of(self.data))
 
 
-def _labels_beside(chosen: str, versions: Sequence[tuple[str, str]]) -> list[str]:
+def _labels_beside(chosen: str, choices: Choices) -> list[str]:
     """Of the other models: Triton serves a model under its name, so one is served once."""
-    own = next((label.rpartition(":")[0] for value, label in versions if value == chosen), "")
-    return [label for _, label in versions if label.rpartition(":")[0] != own]
+    labels = (label for value, label in choices.versions if value == chosen)
+    own = next(labels, "").rpartition(":")[0]
+    return [label for label in choices.packable if label.rpartition(":")[0] != own]
 
 
 def is_back(*, at: str, wanted: str) -> bool:

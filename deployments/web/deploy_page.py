@@ -86,6 +86,7 @@ def choices_of(
 ) -> Choices:
     return Choices(
         versions=[(str(version.pk), version.label) for version in versions],
+        packable=[version.label for version in versions if not version.source_uri],
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
         shares=[(value_of(share), value_of(share)) for share in shares],
     )

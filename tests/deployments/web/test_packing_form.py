@@ -20,6 +20,7 @@ _DATA = {
 }
 _CHOICES = Choices(
     versions=[("1", "detector:3"), ("2", "detector:2"), ("7", "classifier:1")],
+    packable=["detector:3", "detector:2", "classifier:1"],
     clusters=[],
     shares=[],
 )
