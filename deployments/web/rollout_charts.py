@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.domain import rollout_plans
+from deployments.domain import metric_words, rollout_plans
 from deployments.domain.guards import Metric
 from deployments.models import Rollout, RolloutEvent
 from deployments.selectors import rollouts
@@ -164,7 +164,7 @@ def _limit_of(found: Rollout, metric: Metric) -> tuple[float | None, str]:
         if guard.metric != metric:
             continue
         if guard.max is not None:
-            return guard.max, "limit"
+            return guard.max, f"limit: {metric_words.value_words(metric, guard.max)}"
         return None, f"limit: {guard.max_ratio:g} times stable"
     return None, ""
 

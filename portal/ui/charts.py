@@ -123,7 +123,7 @@ def lines(
     """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
     names = _ordered([point.series for point in points])
     colours = _colours(names)
-    layers = [_line_layer(points, names, colours, unit)]
+    layers = [_line_layer(points, names, colours, unit, threshold)]
     if threshold is not None:
         layers += _threshold(threshold, unit)
     if marks:
@@ -135,7 +135,11 @@ def lines(
 
 
 def _line_layer(
-    points: Sequence[Point], names: Sequence[str], colours: Sequence[str], unit: str
+    points: Sequence[Point],
+    names: Sequence[str],
+    colours: Sequence[str],
+    unit: str,
+    threshold: float | None,
 ) -> dict[str, Any]:
     mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.8}
     mark["invalid"] = "break-paths-show-domains"
@@ -151,7 +155,7 @@ def _line_layer(
         "mark": mark,
         "encoding": {
             "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "axis": axis},
-            "y": value | {"scale": _value_scale(points), "axis": _value_axis(unit)},
+            "y": value | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit)},
             "color": _colour_scale(names, colours),
             "tooltip": [
                 {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
@@ -169,9 +173,9 @@ def _ticks(points: Sequence[Point]) -> int:
     return max(1, min(6, minutes))
 
 
-def _value_scale(points: Sequence[Point]) -> dict[str, Any]:
-    """From zero; a line of zeros lies on the ground instead of in the middle."""
-    is_flat = not any(point.value for point in points)
+def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
+    """From zero; a line of zeros lies on the ground instead of in the middle. The limit is in sight."""
+    is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 
 
@@ -213,7 +217,7 @@ def _base(label: str) -> dict[str, Any]:
 
 
 def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
-    data = {"values": [{"limit": value, "text": f"limit {value:g} {unit}".strip()}]}
+    data = {"values": [{"limit": value, "text": f"limit {value:.3g} {unit}".strip()}]}
     y = {"field": "limit", "type": "quantitative"}
     return [
         {

@@ -68,3 +68,17 @@ def test_chart_tag_carries_the_spec_as_data_and_the_table() -> None:
     assert html.count("</script>") == 1
     assert '<th scope="col"' in html
     assert "2026-11-20 00:00" in html
+
+
+def test_a_limit_over_a_line_of_zeros_stays_in_sight() -> None:
+    points = [Point(AT, "stable", 0.0), Point(NEXT, "stable", 0.0)]
+
+    alone = lines(label="errors", points=points, unit="%").spec
+    limited = lines(label="errors", points=points, unit="%", threshold=2).spec
+
+    assert alone["layer"][0]["encoding"]["y"]["scale"] == {
+        "zero": True,
+        "domainMin": 0,
+        "domainMax": 1,
+    }
+    assert "domainMax" not in limited["layer"][0]["encoding"]["y"]["scale"]
