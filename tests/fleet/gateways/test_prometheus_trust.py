@@ -1,80 +1,34 @@
-"""A Prometheus that asks for more than a token: one behind a private authority, one behind AWS."""
+"""A Prometheus behind a private authority: a real TLS server, whose certificate the test signs."""
 
 from __future__ import annotations
 
 import hashlib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
-import boto3
 import pytest
 import time_machine
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from django.test import Client
 
 from fleet.domain import certificates
 from fleet.domain.prometheus import (
     Answer,
     Endpoint,
-    PrometheusDenied,
-    PrometheusError,
     PrometheusUnreachable,
     Sample,
-    Signing,
-    signing_for,
 )
-from fleet.gateways import aws_signing, eks
-from fleet.gateways import prometheus as gateway
 from fleet.localcluster import tls
 from fleet.models import Cluster
 from fleet.services import clusters, prometheus
-from fleet.services.clusters import ClusterDraft
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Invalid
 from tests.factories import UserFactory
+from tests.fleet.gateways.prometheus_servers import Server, asked, draft
 
-ONE = b'{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}'
-KEYS = ("AKIDEXAMPLE", "wJalrXUtnFEMI", "a-session-token")
 ROLE = "arn:aws:iam::123456789012:role/slipway"
-Judge = Callable[[BaseHTTPRequestHandler, bytes], int]
-
-
-class Server:
-    """`judge` gives the status of an answer; `seen` counts requests."""
-
-    def __init__(self, judge: Judge, context: ssl.SSLContext | None = None) -> None:
-        self.seen = 0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.seen += 1
-                self.send_response(judge(self, body))
-                self.send_header("Content-Length", str(len(ONE)))
-                self.end_headers()
-                self.wfile.write(ONE)
-
-            def log_message(self, *_args: Any) -> None:
-                """Silent."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.scheme = "http"
-        if context is not None:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            self.scheme = "https"
-        Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.server.server_address[1]}"
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +52,6 @@ def secured(authority: tls.Credentials) -> Iterator[Server]:
 
 def ca_of(authority: tls.Credentials) -> str:
     return authority.authority.read_text()
-
-
-def asked(endpoint: Endpoint) -> Answer | PrometheusError:
-    [found] = gateway.ask(endpoint, ["vector(1)"])
-    return found
 
 
 def test_only_the_registered_authority_is_trusted(
@@ -149,18 +98,6 @@ def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credenti
     assert certificates.expired((found,), now=found.expires_at).startswith(
         "slipway-local-ca expired"
     )
-
-
-def draft(**changed: Any) -> ClusterDraft:
-    values = {
-        "name": "prod",
-        "kind": "kubeconfig",
-        "gateway_url": "https://models.example.com",
-        "kubeconfig_path": "/etc/kubeconfig",
-        "prometheus_url": "https://prometheus.example.com",
-        **changed,
-    }
-    return ClusterDraft(**values)
 
 
 @pytest.mark.django_db
@@ -283,119 +220,3 @@ def test_the_form_keeps_the_bundle_and_the_signature(
     assert wrong.status_code == 422
     assert "1 to 20 certificates" in wrong.content.decode()
     assert Cluster.objects.get().prometheus_ca_pem == cluster.prometheus_ca_pem
-
-
-# Amazon Managed Prometheus
-
-
-def is_signed(request: BaseHTTPRequestHandler, body: bytes, *, secret: str = KEYS[1]) -> int:
-    """What AWS does: the signature is made again of what arrived."""
-    sent = request.headers
-    _, _, rest = sent["Authorization"].partition("Credential=")
-    scope, _, rest = rest.partition(", SignedHeaders=")
-    names, _, signature = rest.partition(", Signature=")
-    _, _, region, service, _ = scope.split("/")
-    again = AWSRequest(
-        method=request.command,
-        url=f"http://{sent['Host']}{request.path}",
-        data=body,
-        headers={name: sent[name] for name in names.split(";") if name != "host"},
-    )
-    again.context["timestamp"] = sent["X-Amz-Date"]
-    auth = SigV4Auth(Credentials(KEYS[0], secret, KEYS[2]), service, region)
-    made = auth.signature(auth.string_to_sign(again, auth.canonical_request(again)), again)
-    is_right = made == signature and (service, region) == ("aps", "eu-west-1")
-    return 200 if is_right and sent["X-Amz-Security-Token"] == KEYS[2] else 403
-
-
-@pytest.fixture
-def sessions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Which roles were assumed, in the place of STS."""
-    assumed: list[tuple[str, str]] = []
-
-    def session_for(region: str, role_arn: str) -> Any:
-        assumed.append((region, role_arn))
-        return boto3.session.Session(*KEYS, region_name=region)
-
-    monkeypatch.setattr(eks, "session_for", session_for)
-    monkeypatch.setattr(aws_signing, "_sessions", {})
-    return assumed
-
-
-def test_requests_are_signed_with_the_clusters_role_and_the_role_is_kept_a_while(
-    sessions: list[tuple[str, str]],
-) -> None:
-    server = Server(is_signed)
-    endpoint = Endpoint(f"{server.url}/workspaces/ws-1", signing=Signing("eu-west-1", ROLE))
-
-    with time_machine.travel(datetime(2026, 11, 21, tzinfo=UTC), tick=False) as clock:
-        found = gateway.ask(endpoint, ['sum(rate(x{a="ü b"}[1m]))', "vector(1)"])
-        clock.shift(timedelta(minutes=29))
-        asked(endpoint)
-        assert sessions == [("eu-west-1", ROLE)]
-        clock.shift(timedelta(minutes=2))
-        asked(endpoint)
-
-    assert found == [Answer("scalar", (Sample(1.0),))] * 2
-    assert sessions == [("eu-west-1", ROLE)] * 2
-    assert server.seen == 4
-
-
-def test_a_signature_that_aws_does_not_take_is_a_denial(
-    sessions: list[tuple[str, str]],
-) -> None:
-    server = Server(lambda request, body: is_signed(request, body, secret="another"))
-
-    found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
-
-    assert isinstance(found, PrometheusDenied)
-    assert found.message == "Prometheus answers 403: the portal may not ask it"
-    assert server.seen == 1
-
-
-def test_without_credentials_nothing_is_sent_and_the_reason_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def session_for(_region: str, role_arn: str) -> Any:
-        raise eks.EksUnavailable(f"sts:AssumeRole {role_arn} failed: denied")
-
-    monkeypatch.setattr(eks, "session_for", session_for)
-    monkeypatch.setattr(aws_signing, "_sessions", {})
-    server = Server(lambda _request, _body: 200)
-
-    found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
-
-    assert isinstance(found, PrometheusDenied)
-    assert found.message == f"signing for aps failed: sts:AssumeRole {ROLE} failed: denied"
-    assert server.seen == 0
-
-
-@pytest.mark.parametrize(
-    ("url", "region"),
-    [
-        ("https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-1", "us-west-2"),
-        ("https://prometheus.example.com", "eu-west-1"),
-        ("https://aps-workspaces.us-west-2.amazonaws.com.example.com/x", "eu-west-1"),
-    ],
-)
-def test_a_workspace_in_another_region_is_signed_for_there(url: str, region: str) -> None:
-    assert signing_for(url, region="eu-west-1", role_arn=ROLE) == Signing(region, ROLE)
-
-
-@pytest.mark.django_db
-def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, str]]) -> None:
-    server = Server(is_signed)
-    wanted = draft(
-        kind="eks",
-        eks_name="prod",
-        region="eu-west-1",
-        role_arn=ROLE,
-        prometheus_url=server.url,
-        has_prometheus_sigv4=True,
-    )
-    cluster_id = clusters.register(actor=SYSTEM, draft=wanted)
-
-    found = prometheus.ask(cluster_id=cluster_id, queries=["vector(1)"])
-
-    assert found == [Answer("scalar", (Sample(1.0),))]
-    assert sessions == [("eu-west-1", ROLE)]

@@ -1,0 +1,51 @@
+"""A cluster that runs language models, and versions by reference to deploy there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.preflight import Check, DeployDraft, Preflight
+from deployments.models import ModelVersion
+from deployments.services import preflight, references
+from deployments.services.references import ReferenceDraft
+from fleet.domain.capabilities import Capabilities, Feature
+from fleet.domain.capability_words import WORDS
+from fleet.models import Cluster
+from tests.deployments.delivery.conftest import World
+
+COMMIT = "ab12" * 10
+URI = f"hf://org/chat:{COMMIT}"
+NEXT = f"hf://org/chat:{'cd34' * 10}"
+IMAGE = f"oci://ghcr.io/org/chat:2@sha256:{'ef' * 32}"
+CLAIM = "pvc://weights/chat/1"
+
+
+def register(world: World, uri: str = URI, **stated: Any) -> ModelVersion:
+    return references.register(
+        actor=world.member,
+        team_slug="vision",
+        model_name="chat",
+        draft=ReferenceDraft(uri, metadata=stated),
+    )
+
+
+def draft(world: World, version: ModelVersion, **changed: Any) -> DeployDraft:
+    data = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", **changed}
+    return DeployDraft(version.pk, world.cluster_id, "chat", specs.from_json(data))
+
+
+def checked(world: World, version: ModelVersion, **changed: Any) -> Preflight:
+    return preflight.check(actor=world.member, draft=draft(world, version, **changed))
+
+
+def named(found: Preflight, name: str) -> Check:
+    return next(check for check in found.checks if check.name == name)
+
+
+@pytest.fixture
+def language_cluster(world: World) -> None:
+    features = {name: Feature(name != "kserve-knative") for name in WORDS}
+    Cluster.objects.update(capabilities=Capabilities(features=features).to_json())

@@ -1,0 +1,164 @@
+"""What is told and refused of a version by reference before it is deployed."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.domain import specs
+from deployments.domain.preflight import DeployDraft
+from deployments.models import ModelVersion
+from deployments.services import changes, preflight, sizing
+from deployments.services.sizing import Load
+from portal.core.errors import Invalid, QuotaExceeded
+from tests.deployments.delivery.conftest import World
+from tests.deployments.delivery.reference_world import (
+    CLAIM,
+    COMMIT,
+    IMAGE,
+    NEXT,
+    URI,
+    checked,
+    draft,
+    language_cluster,
+    named,
+    register,
+)
+from tests.deployments.delivery.refusals import refused
+
+__all__ = ["language_cluster"]
+pytestmark = pytest.mark.usefixtures("language_cluster")
+
+
+@pytest.mark.parametrize(
+    ("uri", "engine", "fix"),
+    [
+        (URI, "kserve-triton", "kserve-vllm or triton-vllm or llm-inference-service"),
+        (URI, "triton", "kserve-vllm or triton-vllm or llm-inference-service"),
+        (CLAIM, "triton-vllm", "kserve-vllm or llm-inference-service"),
+        (IMAGE, "triton-vllm", "kserve-vllm or llm-inference-service"),
+    ],
+)
+def test_an_engine_that_cannot_load_it_is_refused_with_those_that_can(
+    world: World, uri: str, engine: str, fix: str
+) -> None:
+    version = register(world, uri)
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
+
+    assert raised[0].fields["version_id"].endswith(f"Choose {fix}.")
+
+
+def test_other_weights_than_the_versions_are_refused_at_their_field(world: World) -> None:
+    version = register(world)
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(
+            actor=world.member,
+            draft=draft(world, version, llm={"hugging_face_id": "org/other"}),
+        )
+    same = checked(world, version, llm={"hugging_face_id": f"org/chat:{COMMIT}"})
+
+    assert list(raised[0].fields) == ["llm.hugging_face_id"]
+    assert f"lie at {URI}" in raised[0].message
+    assert same.can_submit
+
+
+def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
+    data = {"engine": "triton-vllm", "instance_type": "g5.xlarge"}
+    asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", specs.from_json(data))
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=asked)
+
+    assert "triton-vllm cannot load detector.onnx" in raised[0].fields["version_id"]
+
+
+def test_what_may_change_after_the_approval_is_told_before_it(world: World) -> None:
+    world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
+    pinned = named(checked(world, register(world)), "Artifact")
+    claim = named(checked(world, register(world, CLAIM)), "Artifact")
+    tag = named(checked(world, register(world, "oci://ghcr.io/org/chat:2")), "Artifact")
+
+    assert (pinned.ok, pinned.fix) == (None, "")
+    assert [one.detail.endswith("They may change after the approval.") for one in (claim, tag)] == [
+        True,
+        True,
+    ]
+    assert "add the digest" in tag.fix
+
+
+def test_a_volume_that_is_not_there_is_refused(world: World) -> None:
+    version = register(world, CLAIM)
+
+    with refused(world, Invalid) as raised:
+        changes.request_deploy(actor=world.member, draft=draft(world, version))
+    assert "there is no PersistentVolumeClaim weights" in raised[0].message
+
+    world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
+    assert checked(world, version).can_submit
+
+
+def test_an_archived_reference_cannot_be_deployed(world: World) -> None:
+    version = register(world)
+    ModelVersion.objects.filter(pk=version.pk).update(state="archived")
+
+    with refused(world, Invalid, "version_not_ready"):
+        changes.request_deploy(actor=world.member, draft=draft(world, version))
+
+
+def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> None:
+    small = register(world, parameters_millions=8190, dtype="int4")
+    large = register(world, NEXT, parameters_millions=8190, dtype="fp32")
+    unsaid = register(world, "hf://org/chat:main")
+
+    advice = [
+        sizing.advise(
+            actor=world.member, version_id=one.pk, cluster_id=world.cluster_id, load=Load()
+        )
+        for one in (small, large)
+    ]
+
+    # 8.19 billion at 4 and at 32 bits.
+    assert [one.need.terms[0].mib for one in advice] == [3906, 31243]
+    assert named(checked(world, small), "GPU memory").ok is True
+    assert named(checked(world, large), "GPU memory").ok is False
+    with pytest.raises(Invalid, match="was not stated"):
+        sizing.advise(
+            actor=world.member, version_id=unsaid.pk, cluster_id=world.cluster_id, load=Load()
+        )
+
+
+def test_more_context_than_the_model_is_stated_to_take_is_told(world: World) -> None:
+    version = register(world, context_length=8192)
+
+    more = checked(world, version, llm={"max_model_len": 16384})
+    fits = checked(world, version, llm={"max_model_len": 8192})
+
+    check = named(more, "Context")
+    assert (check.ok, check.is_refusal) == (False, False)
+    assert check.detail == "16,384 tokens are asked for; chat:1 is stated to take 8,192."
+    assert "Context" not in [one.name for one in fits.checks]
+
+
+def test_quota_counts_its_gpus(world: World) -> None:
+    version = register(world)
+
+    with refused(world, QuotaExceeded) as raised:
+        changes.request_deploy(
+            actor=world.member,
+            draft=draft(world, version, min_replicas=9, max_replicas=9),
+        )
+
+    assert "9 of 8 GPUs" in raised[0].message
+
+
+def test_it_is_not_packed_beside_an_uploaded_model(world: World) -> None:
+    register(world)
+    asked = world.draft(packed=(specs.Packed(model="chat", version=1),))
+
+    found = preflight.check(actor=world.member, draft=asked)
+
+    assert named(found, "Packed models").detail == (
+        f"chat:1 lies at {URI}: only uploaded versions are packed."
+    )
