@@ -174,7 +174,7 @@ def _ticks(points: Sequence[Point]) -> int:
 
 
 def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
-    """From zero; a line of zeros lies on the ground instead of in the middle. The limit is in sight."""
+    """From zero; a line of zeros lies on the ground, not in the middle. The limit is in sight."""
     is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 
@@ -219,23 +219,14 @@ def _base(label: str) -> dict[str, Any]:
 def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
     data = {"values": [{"limit": value, "text": f"limit {value:.3g} {unit}".strip()}]}
     y = {"field": "limit", "type": "quantitative"}
+    words = {"type": "text", "color": "var(--bad)", "align": "right", "dy": -6, "x": "width"}
     return [
         {
             "data": data,
             "mark": {"type": "rule", "color": "var(--bad)", "strokeDash": [4, 4]},
             "encoding": {"y": y},
         },
-        {
-            "data": data,
-            "mark": {
-                "type": "text",
-                "color": "var(--bad)",
-                "align": "right",
-                "dy": -6,
-                "x": "width",
-            },
-            "encoding": {"y": y, "text": {"field": "text"}},
-        },
+        {"data": data, "mark": words, "encoding": {"y": y, "text": {"field": "text"}}},
     ]
 
 
