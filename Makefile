@@ -17,9 +17,9 @@ demo-reset: $(STAMP)
 	@$(BIN)/python -m portal.management.demo --reset
 
 # Shows why each skipped test was skipped. ARGS narrows it down: make test ARGS=tests/fleet
-# One worker more than two cores, because the one with the demo mostly waits for real parts.
+# Four workers on two cores, because those with the demo and with local clusters mostly wait.
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup -q -rs --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup -q -rs --durations=10 $(ARGS)
 
 check: $(STAMP)
 	@$(BIN)/python -m portal.management.check

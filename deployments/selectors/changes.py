@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from deployments.domain.approvals import Capacity
 from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Revision
-from deployments.selectors import approvals
+from deployments.selectors import approvals, revisions
 from deployments.selectors.approvals import Decidable
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -22,13 +22,9 @@ OPEN_STATES = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING
 _RELATED = (
     "deployment__team",
     "deployment__cluster",
-    "deployment__stable_revision__version__model__team",
-    "deployment__stable_revision__deployment",
     "requester",
     "emergency_review__opened_by",
     "emergency_review__closed_by",
-    "revision__version__model__team",
-    "revision__deployment",
 )
 
 
@@ -124,7 +120,10 @@ def diff_of(change: ChangeRequest) -> list[DiffLine]:
 
 def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
     return rows.select_related(*_RELATED).prefetch_related(
-        "approvals__user", "approvals__stands_for"
+        Prefetch("deployment__stable_revision", revisions.complete()),
+        Prefetch("revision", revisions.complete()),
+        "approvals__user",
+        "approvals__stands_for",
     )
 
 

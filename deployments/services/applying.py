@@ -9,6 +9,7 @@ from django.db import transaction
 from deployments.domain import rollouts
 from deployments.domain.states import ChangeKind, ChangeState, RolloutPhase
 from deployments.models import ChangeRequest, Rollout
+from deployments.selectors import revisions
 from deployments.services import (
     actions,
     approving,
@@ -30,12 +31,7 @@ _LEASE_SECONDS = 30
 _RELATED = (
     "deployment__team",
     "deployment__cluster",
-    "deployment__stable_revision__version__model__team",
-    "deployment__candidate_revision__version__model__team",
     "requester",
-    "revision__deployment__team",
-    "revision__deployment__cluster",
-    "revision__version__model__team",
 )
 
 
@@ -53,6 +49,7 @@ def apply_change(*, change_id: int) -> int | None:
     if lease is None:
         return None
     change = ChangeRequest.objects.select_related(*_RELATED).get(pk=change_id)
+    revisions.load_onto(change, change.deployment)
     try:
         begun = _step(change)
     except Conflict:

@@ -15,6 +15,7 @@ from django.db import transaction
 from deployments.domain import rollouts
 from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
 from deployments.models import ChangeRequest, Deployment, Rollout
+from deployments.selectors import revisions
 from deployments.services import actions, change_states, desired, rollout_telling, timeline
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
@@ -23,15 +24,10 @@ from portal.core import clock
 from portal.core.errors import Conflict
 from portal.core.wakeups import wake
 
-RELATED: Final = (
+_RELATED: Final = (
     "change__requester",
-    "change__deployment__team",
     "deployment__team",
     "deployment__cluster",
-    "deployment__stable_revision__version__model__team",
-    "deployment__candidate_revision__version__model__team",
-    "stable_revision__version__model__team",
-    "candidate_revision__version__model__team",
     "requested_by",
 )
 _SECONDS: Final[Mapping[RolloutPhase, int]] = {
@@ -160,14 +156,18 @@ def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: 
             desired.set_weight(deployment, 0)
 
 
+def load(rollout_id: int) -> Rollout:
+    """With all that a look at it needs."""
+    rollout = Rollout.objects.select_related(*_RELATED).get(pk=rollout_id)
+    revisions.load_onto(rollout, rollout.deployment)
+    rollout.change.deployment = rollout.deployment
+    return rollout
+
+
 def reload(rollout: Rollout) -> Deployment:
-    rows = Deployment.objects.select_related(
-        "team",
-        "cluster",
-        "stable_revision__version__model__team",
-        "candidate_revision__version__model__team",
-    )
+    rows = Deployment.objects.select_related("team", "cluster")
     rollout.deployment = rows.get(pk=rollout.deployment_id)
+    revisions.load_onto(rollout.deployment)
     return rollout.deployment
 
 

@@ -61,7 +61,7 @@ def advance(*, rollout_id: int) -> None:
         return
     wait: float | None = None
     for _ in range(_MOST_EFFECTS):
-        rollout = Rollout.objects.select_related(*rollout_states.RELATED).get(pk=rollout_id)
+        rollout = rollout_states.load(rollout_id)
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
             wait = None
             break

@@ -14,7 +14,7 @@ from tests.deployments.delivery.conftest import World
 from tests.deployments.web.conftest import HTMX
 
 SignIn = Callable[[User], Client]
-INBOX_QUERIES = 22
+INBOX_QUERIES = 23
 
 
 @pytest.fixture

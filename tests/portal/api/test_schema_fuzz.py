@@ -24,7 +24,7 @@ from portal.accounts import tokens
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = pytest.mark.django_db
-EXAMPLES = 3
+EXAMPLES = 2
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     openapi_checks.status_code_conformance,
