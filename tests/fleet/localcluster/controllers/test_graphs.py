@@ -82,6 +82,7 @@ GRAPHS = {
             {"deployment": "dog"},
         )
     ],
+    "spare": [node("ensemble", {"deployment": "cat"})],
     "unsure": [
         node(
             "sequence",
@@ -187,12 +188,12 @@ def test_a_required_step_that_fails_is_the_answer(graphs: Running) -> None:
 
 
 def test_a_graph_that_is_deleted_takes_its_router_with_it(graphs: Running) -> None:
-    labels = {"serving.kserve.io/inferencegraph": "rest"}
+    labels = {"serving.kserve.io/inferencegraph": "spare"}
     assert len(graphs.store.list(POD, "vision", labels)) == 1
-    graphs.store.delete(HTTP_ROUTE, "vision", "rest")
-    graphs.store.delete(INFERENCE_GRAPH, "vision", "rest")
+    graphs.store.delete(HTTP_ROUTE, "vision", "spare")
+    graphs.store.delete(INFERENCE_GRAPH, "vision", "spare")
     eventually(lambda: not graphs.store.list(POD, "vision", labels), what="the router is gone")
-    assert graphs.store.find(DEPLOYMENT, "vision", "rest") is None
+    assert graphs.store.find(DEPLOYMENT, "vision", "spare") is None
 
 
 def test_what_the_router_does_not_do_is_said_in_the_status(graphs: Running) -> None:
