@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +16,6 @@ from fleet.gateways import eks
 
 _POOL_SIZE = 32
 _BEARER = "Bearer "
-# Tokens of commands and pods are renewed minutes before they end.
-_RENEWAL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +56,7 @@ def _from_file(connection: Connection) -> Any:
         raise Refused(
             f"Cluster {connection.name}: {where} cannot be used as credentials: {error}"
         ) from error
-    if loaded.refresh_api_key_hook is not None:
-        loaded.refresh_api_key_hook = _seldom(loaded.refresh_api_key_hook)
     return loaded
-
-
-def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The client library's hook sets its whole configuration anew before each request, proxies from
-    the environment included, which costs as much as the request itself.
-    """
-    asked_at = -_RENEWAL_SECONDS
-
-    def refresh(configuration: Any) -> None:
-        nonlocal asked_at
-        if time.monotonic() - asked_at >= _RENEWAL_SECONDS:
-            hook(configuration)
-            # The library puts its own hook back.
-            configuration.refresh_api_key_hook = refresh
-            asked_at = time.monotonic()
-
-    return refresh
 
 
 def _eks(connection: Connection) -> Access:
