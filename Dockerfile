@@ -1,13 +1,14 @@
 # One image for every role of the portal; docker-compose.yml says which command makes which role.
-FROM python:3.11-slim
+# A digest can follow the version: @sha256:…
+FROM python:3.11.14-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 \
     DJANGO_SETTINGS_MODULE=portal.settings SLIPWAY_STATIC_ROOT=/srv/slipway/staticfiles
 WORKDIR /srv/slipway
 
 # Runtime dependencies only, at exactly the versions that the tests ran with.
-COPY pyproject.toml requirements.lock ./
-RUN pip install -c requirements.lock .
+COPY requirements-image.lock ./
+RUN pip install --no-deps --require-hashes -r requirements-image.lock
 
 COPY manage.py ./
 COPY portal portal

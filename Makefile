@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test check bench install openapi
+.PHONY: demo demo-reset test check bench install openapi lock FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -30,8 +30,17 @@ bench: $(STAMP)
 openapi: $(STAMP)
 	@$(BIN)/python -m portal.management.check --write-openapi
 
+# Pins versions anew: make lock keeps what is pinned, make lock ARGS=--upgrade renews all.
+lock: $(STAMP)
+	@$(BIN)/python -m portal.management.lock $(ARGS)
+
 install: $(STAMP)
 
-$(STAMP): requirements.lock portal/management/install.py
-	@$(PYTHON) portal/management/install.py $(VENV)
+# Whoever names an interpreter gets that one, also where another made the environment before.
+ifneq ($(origin PYTHON),file)
+$(STAMP): FORCE
+endif
+
+$(STAMP): requirements.lock portal/management/install.py portal/management/interpreters.py
+	@$(PYTHON) -m portal.management.install $(VENV)
 	@touch $@

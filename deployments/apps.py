@@ -9,10 +9,13 @@ class DeploymentsConfig(AppConfig):
     def ready(self) -> None:
         # After the models are loaded; also fills the task registry in the web process.
         from deployments import tasks  # noqa: F401, PLC0415  models must be loaded
-        from deployments.domain.manifests import graph  # noqa: PLC0415  as above
-        from deployments.services import hearing  # noqa: PLC0415  as above
-        from fleet.services import observers  # noqa: PLC0415  as above
+        from deployments.changes.services import drafts  # noqa: PLC0415  as above
+        from deployments.lifecycle.services import wakeups  # noqa: PLC0415  as above
+        from deployments.pipelines.domain import manifests  # noqa: PLC0415  as above
+        from deployments.pipelines.services import usage  # noqa: PLC0415  as above
+        from fleet.observation.services import subscribers  # noqa: PLC0415  as above
 
-        observers.register(hearing.on_change)
-        observers.register(hearing.on_pipeline_change, label=graph.PIPELINE_ID_LABEL)
-        observers.register_reader(hearing.on_readings)
+        subscribers.register(wakeups.on_change)
+        subscribers.register(wakeups.on_pipeline_change, label=manifests.PIPELINE_ID_LABEL)
+        subscribers.register_reader(wakeups.on_readings)
+        drafts.before_retire(usage.require_unused)

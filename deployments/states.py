@@ -34,8 +34,16 @@ class ChangeKind(StrEnum):
     PROMOTE = "promote"
     SCALE = "scale"
     ROLL_BACK = "roll_back"
+    STOP = "stop"
     START = "start"
     RETIRE = "retire"
+
+    @property
+    def noun(self) -> str:
+        """For sentences: "the roll back of vision/detector"."""
+        nouns = {"deploy": "deployment", "promote": "promotion", "scale": "scaling"}
+        nouns |= {"roll_back": "roll back", "retire": "retirement"}
+        return nouns.get(self.value, self.value)
 
 
 class Environment(StrEnum):
@@ -44,6 +52,11 @@ class Environment(StrEnum):
     DEVELOPMENT = "development"
     STAGING = "staging"
     PRODUCTION = "production"
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether ending its answers needs what beginning them needs."""
+        return self == Environment.PRODUCTION
 
 
 class DriftPolicy(StrEnum):
@@ -79,7 +92,8 @@ VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
     VersionState.VERIFYING: frozenset(
         {VersionState.READY, VersionState.QUARANTINED, VersionState.FAILED}
     ),
-    VersionState.READY: frozenset({VersionState.ARCHIVED}),
+    # Declared anew, a version is verified again.
+    VersionState.READY: frozenset({VersionState.ARCHIVED, VersionState.VERIFYING}),
     VersionState.QUARANTINED: frozenset({VersionState.READY, VersionState.ARCHIVED}),
     VersionState.ARCHIVED: frozenset({VersionState.READY}),
     VersionState.FAILED: frozenset(),
@@ -159,3 +173,27 @@ ROLLOUT: Final[Mapping[RolloutPhase, frozenset[RolloutPhase]]] = {
     RolloutPhase.COMPLETED: frozenset(),
     RolloutPhase.ABORTED: frozenset(),
 }
+
+
+class PipelineChangeKind(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    START = "start"
+    RETIRE = "retire"
+
+    @property
+    def noun(self) -> str:
+        return {"create": "creation", "retire": "retirement"}.get(self.value, self.value)
+
+
+class ProbePurpose(StrEnum):
+    BEFORE_TRAFFIC = "before traffic"
+    PROBE = "probe"
+
+
+class ProbeVerdict(StrEnum):
+    """WAITING is "not known": nothing was answered yet, or it could not be asked."""
+
+    WAITING = "waiting"
+    PASSED = "pass"
+    FAILED = "fail"

@@ -1,17 +1,16 @@
-"""Applying changes, reconciling deployments, advancing rollouts."""
+"""Celery's way in. Each task finds its work in rows, so it may run twice, late, or never."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from deployments.services import (
-    applying,
-    golden_runs,
-    pipeline_reconcile,
-    prometheus_readings,
-    reconcile,
-    rollout_steps,
-)
+from deployments.delivery.services import reconcile, serving_watch
+from deployments.lifecycle.services import apply_changes
+from deployments.pipelines.services import reconcile as pipeline_reconcile
+from deployments.quality.services import golden_runs
+from deployments.registry.services import verification
+from deployments.rollouts.services import prometheus_readings
+from deployments.rollouts.services import reconcile as rollout_reconcile
 
 # As many as a sweep surely ends with in its time; the next one goes on.
 _MOST_BATCHES = 4
@@ -19,7 +18,7 @@ _MOST_BATCHES = 4
 
 @shared_task(name="deployments.sweep_changes", time_limit=120)
 def sweep_changes() -> None:
-    applying.sweep()
+    apply_changes.sweep()
 
 
 @shared_task(name="deployments.sweep_deployments", time_limit=120)
@@ -31,12 +30,12 @@ def sweep_deployments() -> None:
 
 @shared_task(name="deployments.sweep_rollouts", time_limit=120)
 def sweep_rollouts() -> None:
-    rollout_steps.sweep()
+    rollout_reconcile.sweep()
 
 
 @shared_task(name="deployments.apply_change", time_limit=120)
 def apply_change(change_id: int) -> None:
-    deployment_id = applying.apply_change(change_id=change_id)
+    deployment_id = apply_changes.apply_change(change_id=change_id)
     if deployment_id is not None:
         reconcile.reconcile(deployment_id=deployment_id)
 
@@ -48,7 +47,7 @@ def reconcile_deployment(deployment_id: int) -> None:
 
 @shared_task(name="deployments.advance_rollout", time_limit=60)
 def advance_rollout(rollout_id: int) -> None:
-    rollout_steps.advance(rollout_id=rollout_id)
+    rollout_reconcile.advance(rollout_id=rollout_id)
 
 
 @shared_task(name="deployments.sweep_golden_runs", time_limit=120)
@@ -69,3 +68,19 @@ def sweep_pipelines() -> None:
 @shared_task(name="deployments.reconcile_pipeline", time_limit=120)
 def reconcile_pipeline(pipeline_id: int) -> None:
     pipeline_reconcile.reconcile(pipeline_id=pipeline_id)
+
+
+@shared_task(name="deployments.verify_version", time_limit=1800)
+def verify_version(version_id: int) -> None:
+    verification.advance(version_id)
+
+
+@shared_task(name="deployments.sweep_versions", time_limit=1800)
+def sweep_versions() -> None:
+    for version_id in verification.due():
+        verification.advance(version_id)
+
+
+@shared_task(name="deployments.sweep_serving_bytes", time_limit=120)
+def sweep_serving_bytes() -> None:
+    serving_watch.sweep()

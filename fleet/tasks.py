@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from fleet.services import ledger, rollups, sweeps, telemetry
+from fleet.costs.services import ledger
+from fleet.observation.services import sweep
+from fleet.telemetry.services import poll, rollups
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)
 def observe_clusters() -> None:
-    sweeps.observe_due()
+    sweep.observe_due()
 
 
 @shared_task(name="fleet.poll_metrics", time_limit=60)
 def poll_metrics() -> None:
-    telemetry.poll()
+    poll.poll()
 
 
 @shared_task(name="fleet.poll_workloads", time_limit=60)
 def poll_workloads(*workload_ids: int) -> None:
-    telemetry.poll(workload_ids=workload_ids)
+    poll.poll(workload_ids=workload_ids)
 
 
 @shared_task(name="fleet.meter", time_limit=300)
 def meter() -> None:
     ledger.seal_due()
     ledger.correct_late()
+    ledger.price_late()
 
 
 @shared_task(name="fleet.thin_samples", time_limit=300)

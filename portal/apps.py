@@ -7,3 +7,6 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         # Registers the system checks, and makes ours the current Celery application.
         from portal import celery, checks  # noqa: F401, PLC0415  needed for their effect
+        from portal.core import redaction  # noqa: PLC0415  beside the others
+
+        redaction.install()

@@ -30,6 +30,7 @@ task_routes = {
     "notifications.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},
+    "deployments.sweep_serving_bytes": {"queue": "artifacts"},
     "deployments.sweep_prometheus": {"queue": "notifications"},
 }
 
@@ -40,6 +41,7 @@ def _every(task: str, seconds: float) -> dict[str, Any]:
 
 beat_schedule = {
     "sweep versions": _every("deployments.sweep_versions", 5),
+    "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),

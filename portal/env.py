@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 
 class BadEnvironment(Exception):
@@ -51,7 +52,7 @@ def flag(name: str, *, default: bool) -> bool:
         return True
     if value.lower() in {"0", "false", "no", "off", ""}:
         return False
-    raise BadEnvironment(f"{name}={value!r} is not a yes or no. Use 1 or 0.")
+    raise BadEnvironment(f"{name}={value!r} is not a boolean. Use 1 or 0.")
 
 
 def integer(name: str, default: int) -> int:
@@ -69,13 +70,25 @@ def names(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
 
 
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Read a comma-separated list of addresses and networks: 10.0.0.0/8,192.0.2.7."""
+    try:
+        return [ip_network(item, strict=False) for item in names(name)]
+    except ValueError as error:
+        raise BadEnvironment(
+            f"{name}: {error}. Write addresses or networks, such as 10.0.0.0/8."
+        ) from error
+
+
 def database(name: str) -> dict[str, object]:
     """Read a database URL: postgres://user:password@host:5432/name or sqlite:///path/to/file (absolute).
 
-    `?host=/path` names the folder of a Unix socket, as in libpq.
+    The query of a postgres URL goes to libpq: `?sslmode=verify-full&sslrootcert=/etc/ca.pem`;
+    `?host=/path` names the folder of a Unix socket.
     """
     url = urlsplit(secret(name))
-    if url.scheme == "sqlite":
+    options = _query(name, url)
+    if url.scheme == "sqlite" and not options:
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": unquote(url.path),
@@ -86,14 +99,48 @@ def database(name: str) -> dict[str, object]:
             },
         }
     if url.scheme in {"postgres", "postgresql"}:
+        _refuse_given_twice(name, url, options)
         return {
             "ENGINE": "django.db.backends.postgresql",
-            "NAME": unquote(url.path[1:]),
-            "USER": unquote(url.username or ""),
-            "PASSWORD": unquote(url.password or ""),
-            "HOST": unquote(url.hostname or "") or parse_qs(url.query).get("host", [""])[0],
-            "PORT": url.port or "",
+            "NAME": unquote(url.path[1:]) or options.pop("dbname", ""),
+            "USER": unquote(url.username or "") or options.pop("user", ""),
+            "PASSWORD": unquote(url.password or "") or options.pop("password", ""),
+            "HOST": unquote(url.hostname or "") or options.pop("host", ""),
+            "PORT": url.port or options.pop("port", ""),
+            "OPTIONS": options,
             "CONN_MAX_AGE": 60,
             "CONN_HEALTH_CHECKS": True,
         }
+    if url.scheme == "sqlite":
+        raise BadEnvironment(f"{name}: SQLite has no option {min(options)!r}. Leave it out.")
     raise BadEnvironment(f"{name} must begin with postgres:// or sqlite:///, not {url.scheme!r}.")
+
+
+def _query(name: str, url: SplitResult) -> dict[str, str]:
+    """Read as libpq does: percent signs only, a "+" stays one, and each option once."""
+    options: dict[str, str] = {}
+    for item in filter(None, url.query.split("&")):
+        key, equals, value = item.partition("=")
+        if not equals or not key or key in options:
+            raise BadEnvironment(
+                f"{name}: the query {item.partition('=')[0]!r} cannot be read. Write each option "
+                "once, as in ?sslmode=verify-full&connect_timeout=5."
+            )
+        options[unquote(key)] = unquote(value)
+    return options
+
+
+def _refuse_given_twice(name: str, url: SplitResult, options: dict[str, str]) -> None:
+    """One that is dropped in silence could be the one that was meant."""
+    given = {
+        "dbname": url.path[1:],
+        "user": url.username,
+        "password": url.password,
+        "host": url.hostname,
+        "port": url.port,
+    }
+    twice = [option for option, value in given.items() if value and option in options]
+    if twice:
+        raise BadEnvironment(
+            f"{name} names {twice[0]} twice, before and after the question mark. Leave one out."
+        )

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployments.domain.approvals import ApproverRole
-from deployments.domain.evidence import Verdict
-from deployments.domain.pipelines import NodeKind, PipelineChangeKind
-from deployments.domain.quality import Kind as ObservationKind
-from deployments.domain.rollout_plans import PlanKind
-from deployments.domain.sizing_needs import BITS
-from deployments.domain.spec_parts import PRECISIONS, SCALING_KINDS
-from deployments.domain.states import (
+from deployments.approvals.domain.rules import ApproverRole
+from deployments.guards.domain.answer_metrics import Kind as ObservationKind
+from deployments.guards.domain.evidence import Verdict
+from deployments.pipelines.domain.pipeline_spec import NodeKind
+from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.sizing.domain.memory import BITS
+from deployments.spec.domain.parts import PRECISIONS, SCALING_KINDS
+from deployments.states import (
     ChangeKind,
     ChangeState,
     DeploymentState,
     Environment,
+    PipelineChangeKind,
     VersionState,
 )
 from portal import env
@@ -66,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "portal.ui.middleware.FragmentCacheMiddleware",
     "portal.ui.middleware.CurrentTeamMiddleware",
     "portal.ui.middleware.DomainErrorMiddleware",
 ]
@@ -112,6 +114,11 @@ CACHES = {
     }
 }
 
+# X-Forwarded-For is believed from these networks only.
+SLIPWAY_TRUSTED_PROXIES = env.networks("SLIPWAY_TRUSTED_PROXIES")
+SLIPWAY_API_REQUESTS_PER_MINUTE = env.integer("SLIPWAY_API_REQUESTS_PER_MINUTE", 1200)
+SLIPWAY_API_ANONYMOUS_PER_MINUTE = env.integer("SLIPWAY_API_ANONYMOUS_PER_MINUTE", 60)
+
 SLIPWAY_S3_BUCKET = env.text("SLIPWAY_S3_BUCKET", "slipway-models")
 SLIPWAY_S3_REGION = env.text("SLIPWAY_S3_REGION", "us-east-1")
 # Empty means AWS itself. The browser endpoint differs only when clients reach S3 by another name.
@@ -120,6 +127,12 @@ SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
+# Of one team at a time, and altogether; promised bytes count from the start of an upload.
+SLIPWAY_TEAM_OPEN_UPLOADS = env.integer("SLIPWAY_TEAM_OPEN_UPLOADS", 20)
+SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 2 * 2**40)
+# What one examination of an uploaded file may use before the file's own size is added.
+SLIPWAY_EXAMINATION_MEMORY_MIB = env.integer("SLIPWAY_EXAMINATION_MEMORY_MIB", 1024)
+SLIPWAY_EXAMINATION_CPU_SECONDS = env.integer("SLIPWAY_EXAMINATION_CPU_SECONDS", 30)
 SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-py3")
 SLIPWAY_TRITON_VLLM_IMAGE = env.text(
     "SLIPWAY_TRITON_VLLM_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3"
@@ -128,19 +141,36 @@ SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", "vllm/vllm-openai:v0.11.0")
 SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
     "SLIPWAY_STORAGE_INITIALIZER_IMAGE", "kserve/storage-initializer:v0.20.0"
 )
+# What teams may name as an image (fleet.clusters.domain.images has the forms), and as a priority class.
+SLIPWAY_ALLOWED_IMAGES = env.text(
+    "SLIPWAY_ALLOWED_IMAGES", "nvcr.io/nvidia/tritonserver, vllm/vllm-openai, kserve/*"
+)
+SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
+# What pods may reach by HTTPS. A bucket's addresses change, so all but link-local ones by default.
+SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
+# Where requests of API servers to pods come from: golden requests and trials take that way.
+SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency asks it.
 SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
     "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
 )
 # The LocalModelNodeGroup of the clusters whose nodes cache models.
 SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
-# The IAM role with which pods on EKS read models (IRSA); empty leaves service accounts without one.
+# The IAM role with which pods of a team on EKS read its models (IRSA): {team} becomes the team's
+# short name. Empty leaves service accounts without one.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
+if SLIPWAY_SERVING_ROLE_ARN and "{team}" not in SLIPWAY_SERVING_ROLE_ARN:
+    raise env.BadEnvironment(
+        "SLIPWAY_SERVING_ROLE_ARN names one role for all teams, which could read every team's models. "
+        "Write {team} where the team's short name stands: arn:aws:iam::…:role/slipway-models-{team}."
+    )
 # Given to pods on clusters of kind local only; elsewhere pods have their own role.
 SLIPWAY_LOCAL_S3_KEYS = (
     env.text("AWS_ACCESS_KEY_ID", ""),
     env.text("AWS_SECRET_ACCESS_KEY", ""),
 )
+# Kubeconfigs and Prometheus tokens of clusters are files in it, and nowhere else.
+SLIPWAY_CLUSTER_CREDENTIALS_DIR = env.text("SLIPWAY_CLUSTER_CREDENTIALS_DIR", "/etc/slipway")
 # Each file in it is the token of one Git repository; teams are given them by name.
 SLIPWAY_GIT_CREDENTIALS_DIR = env.text("SLIPWAY_GIT_CREDENTIALS_DIR", "")
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
@@ -207,7 +237,9 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
+        "portal.api.throttling.AnonymousLimit",
     ],
+    "DEFAULT_THROTTLE_CLASSES": ["portal.api.throttling.CallerThrottle"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.parsing.BoundedJSONParser"],
@@ -219,8 +251,12 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "VERSION": "v1",
-    "DESCRIPTION": "Models, deployments, rollouts, fleet and cost. The same checks as the pages.",
+    "DESCRIPTION": "Models, deployments, rollouts, fleet and costs. The same checks as the web pages.",
     "SERVE_INCLUDE_SCHEMA": False,
+    "AUTHENTICATION_WHITELIST": [
+        "portal.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,

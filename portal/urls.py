@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from django.contrib.auth import views as auth_views
 from django.urls import URLPattern, URLResolver, include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from portal.api import health, views
+from portal.api.schema_view import SchemaView
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
     path("", include("portal.api.urls")),
-    path("", include("deployments.api.urls")),
-    path("", include("fleet.api.urls")),
-    path("schema", SpectacularAPIView.as_view(), name="schema"),
+    path("", include("deployments.api_urls")),
+    path("", include("fleet.api_urls")),
+    path("schema", SchemaView.as_view(), name="schema"),
     # Last: what is no address of the API is told as a problem, not as a page.
     re_path("", views.UnknownView.as_view(), name="unknown"),
 ]
@@ -26,8 +27,8 @@ urlpatterns = [
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.urls")),
-    path("", include("deployments.web.urls")),
-    path("", include("fleet.web.urls")),
+    path("", include("deployments.urls")),
+    path("", include("fleet.urls")),
 ]
 
 handler400 = "portal.api.border.bad_request"

@@ -95,10 +95,25 @@ else:
 environment.apply()
 
 
+def _let_tests_empty_tables() -> None:
+    """Triggers refuse to empty the trail and the ledger, as tests with real transactions do after
+    each. The superuser of the tests may leave them out for that one transaction.
+    """
+    from django.db.backends.postgresql.operations import DatabaseOperations
+
+    empty = DatabaseOperations.execute_sql_flush
+
+    def empty_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
+        empty(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+
+    DatabaseOperations.execute_sql_flush = empty_without_triggers  # type: ignore[method-assign]
+
+
 def pytest_configure() -> None:
     """A password is as slow to check as it should be; tests sign in a hundred times."""
     from django.conf import settings
 
+    _let_tests_empty_tables()
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 

@@ -1,4 +1,6 @@
-from deployments.models.delivery import (
+from deployments.models.approvals import ApprovalRule, EmergencyReview
+from deployments.models.auto_promotion import RolloutLimit
+from deployments.models.deployments import (
     Approval,
     ChangeRequest,
     Deployment,
@@ -6,10 +8,9 @@ from deployments.models.delivery import (
     GivenApproval,
     Revision,
 )
-from deployments.models.git_delivery import GitDelivery, GitExport
-from deployments.models.own_requests import OwnRequest
+from deployments.models.git import GitDelivery, GitExport
 from deployments.models.pipelines import Pipeline, PipelineApproval, PipelineChange
-from deployments.models.policies import ApprovalRule, EmergencyReview
+from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
     EmbeddingReference,
@@ -19,9 +20,8 @@ from deployments.models.quality import (
     QualityObservation,
 )
 from deployments.models.registry import Alias, Model, ModelVersion
-from deployments.models.rollout_limits import RolloutLimit
-from deployments.models.rollout_templates import RolloutTemplate
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
+from deployments.models.synthetic_requests import OwnRequest
 
 __all__ = [
     "Alias",

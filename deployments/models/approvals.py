@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.models.delivery import ChangeRequest
+from deployments.models.deployments import ChangeRequest
 from portal.accounts.models import Team
 
 _ROLES = ("lead", "admin", "named")

@@ -5,14 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import (
-    ChangeKind,
-    ChangeState,
-    DeploymentState,
-    DriftPolicy,
-    Environment,
-)
 from deployments.models.registry import ModelVersion
+from deployments.states import ChangeKind, ChangeState, DeploymentState, DriftPolicy, Environment
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -26,7 +20,9 @@ class Deployment(Leased):
     namespace = models.CharField(max_length=63)
     # Chosen once: rules of approval depend on it, so it never changes afterwards.
     environment = models.CharField(
-        max_length=11, choices=[(e, e) for e in Environment], default=Environment.PRODUCTION
+        max_length=11,
+        choices=[(e.value, e.value) for e in Environment],
+        default=Environment.PRODUCTION.value,
     )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
@@ -43,8 +39,8 @@ class Deployment(Leased):
     # Percent of requests that the route shall copy to it, its answers dropped; users notice nothing.
     candidate_mirror = models.PositiveSmallIntegerField(default=0)
     is_stopped = models.BooleanField(default=False)
-    # Replicas that differ from the revision's spec: {"revision": 3, "min_replicas", "max_replicas"};
-    # without effect on any other revision.
+    # What differs from the revision's spec, as deployments/spec/domain/replicas.py keeps it; without
+    # effect on any other revision.
     scale = models.JSONField(default=dict)
     # Wanted: everything removed. `is_retired` follows when the cluster shows nothing of it any more.
     is_retiring = models.BooleanField(default=False)
@@ -52,7 +48,9 @@ class Deployment(Leased):
     desired_generation = models.PositiveIntegerField(default=1)
     # What to do when someone edits its objects on the cluster; the route is always put right.
     drift_policy = models.CharField(
-        max_length=8, choices=[(p, p) for p in DriftPolicy], default=DriftPolicy.RE_APPLY
+        max_length=8,
+        choices=[(p.value, p.value) for p in DriftPolicy],
+        default=DriftPolicy.RE_APPLY.value,
     )
     # Someone decided that what differs now shall be put right.
     is_heal_wanted = models.BooleanField(default=False)
@@ -60,7 +58,9 @@ class Deployment(Leased):
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)
     state = models.CharField(
-        max_length=12, choices=[(s, s) for s in DeploymentState], default=DeploymentState.PENDING
+        max_length=12,
+        choices=[(s.value, s.value) for s in DeploymentState],
+        default=DeploymentState.PENDING.value,
     )
     state_reason = models.TextField(blank=True, default="")
     observed_weight = models.PositiveSmallIntegerField(null=True)
@@ -70,8 +70,11 @@ class Deployment(Leased):
     observed_at = models.DateTimeField(null=True)
     first_ready_at = models.DateTimeField(null=True)
     progress_deadline_at = models.DateTimeField(null=True)
-    # What others changed of it on the cluster and what was done: deployments.domain.drifting.Drift.
+    # What others changed of it on the cluster and what was done: deployments.delivery.domain.drift.Drift.
     drift = models.JSONField(default=dict)
+    # What serving would read beside what was approved; the words are empty while they are the same.
+    bytes_checked_at = models.DateTimeField(null=True)
+    bytes_problem = models.TextField(blank=True, default="")
     # When all its objects were last compared with what is wanted, and for which generation.
     objects_checked_at = models.DateTimeField(null=True)
     objects_checked_generation = models.PositiveIntegerField(default=0)
@@ -107,7 +110,7 @@ class Revision(models.Model):
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="revisions")
     number = models.PositiveIntegerField()
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, related_name="revisions")
-    # deployments.domain.specs.ServingSpec as JSON
+    # deployments.spec.domain.serving_spec.ServingSpec as JSON
     spec = models.JSONField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
@@ -134,8 +137,8 @@ class ChangeRequest(Leased):
     """Asks for one change of one deployment. For a first deploy the deployment row is made on submit."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="changes")
-    kind = models.CharField(max_length=10, choices=[(k, k) for k in ChangeKind])
-    state = models.CharField(max_length=10, choices=[(s, s) for s in ChangeState])
+    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in ChangeKind])
+    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in ChangeState])
     state_reason = models.TextField(blank=True, default="")
     requester = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="change_requests"
@@ -145,22 +148,28 @@ class ChangeRequest(Leased):
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
     # For a canary: [{"weight": 5, "soak_seconds": 600, "min_requests": 100}, …]
     steps = models.JSONField(default=list)
-    # What is approved beside the steps: {"kind", "guards", "analysis", …}, as domain/rollout_plans.py
+    # What is approved beside the steps: {"kind", "guards", "analysis", …}, as deployments/plans/domain/rollout_plan.py
     plan = models.JSONField(default=dict)
     # [{"name", "ok": true|false|null, "detail", "fix"}]
     checks = models.JSONField(default=list)
-    # Of the last time that they were made again: {"at", "evidence_hash", "can_approve"}
+    # Of the last time that they were made again: {"at", "evidence_hash", "can_approve", "checks"}
     last_look = models.JSONField(default=dict)
     # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
     cost = models.JSONField(default=dict)
-    # For a scale change: {"revision", "min_replicas", "max_replicas"}
+    # For a roll back: the number of the revision that `revision` is a copy of.
+    restored_number = models.PositiveIntegerField(null=True)
+    # For a scale change: {"revision", "min_replicas", "max_replicas", "scaling", "network"}
     scale = models.JSONField(default=dict)
     # As the cluster named the GPU when it was asked for; rules of approval match on it.
     gpu_name = models.CharField(max_length=80, blank=True, default="")
-    # deployments.domain.approvals.Requirement as JSON: what the rules asked for when last looked at.
+    # deployments.approvals.domain.rules.Requirement as JSON: what the rules asked for when last looked at.
     required = models.JSONField(default=list)
-    # SHA-256 over manifests + version identity + steps; an approval is void when it no longer matches.
+    # Keys of the golden requests that are approved with it: these the candidate is asked.
+    golden = models.JSONField(default=list)
+    # As deployments/changes/selectors/evidence.py says; an approval is void when it no longer matches.
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
+    # All that was shown when it was decided, as deployments/changes/selectors/shown_evidence.py; {} until then.
+    decided = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
@@ -178,7 +187,7 @@ class ChangeRequest(Leased):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.deployment}"
+        return f"{ChangeKind(self.kind).noun} of {self.deployment}"
 
     @property
     def team(self) -> Team:

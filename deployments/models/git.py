@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from deployments.models.delivery import Deployment
+from deployments.models.deployments import Deployment
 from portal.accounts.models import Team
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.pipelines import PipelineChangeKind
-from deployments.domain.states import ChangeState, DeploymentState, Environment
-from deployments.models.delivery import GivenApproval
+from deployments.models.deployments import GivenApproval
+from deployments.states import ChangeState, DeploymentState, Environment, PipelineChangeKind
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -19,11 +18,11 @@ class Pipeline(Leased):
     cluster = models.ForeignKey("fleet.Cluster", on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=30)
     namespace = models.CharField(max_length=63)
-    environment = models.CharField(max_length=11, choices=[(e, e) for e in Environment])
+    environment = models.CharField(max_length=11, choices=[(e.value, e.value) for e in Environment])
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
 
-    # Desired: what was approved last, as deployments.domain.pipelines.PipelineSpec; {} is nothing yet.
+    # Desired: what was approved last, as deployments.pipelines.domain.pipeline_spec.PipelineSpec; {} is nothing yet.
     spec = models.JSONField(default=dict)
     # Nothing of it shall be on the cluster, but it may start again.
     is_stopped = models.BooleanField(default=False)
@@ -34,7 +33,9 @@ class Pipeline(Leased):
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)
     state = models.CharField(
-        max_length=12, choices=[(s, s) for s in DeploymentState], default=DeploymentState.PENDING
+        max_length=12,
+        choices=[(s.value, s.value) for s in DeploymentState],
+        default=DeploymentState.PENDING.value,
     )
     state_reason = models.TextField(blank=True, default="")
     # {"conditions": [{"type", "status", "reason", "message"}], "healed": words of the last edit undone}
@@ -60,8 +61,8 @@ class PipelineChange(models.Model):
     """Asks for one change of one pipeline. For the first one the pipeline's row is made with it."""
 
     pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="changes")
-    kind = models.CharField(max_length=10, choices=[(k, k) for k in PipelineChangeKind])
-    state = models.CharField(max_length=10, choices=[(s, s) for s in ChangeState])
+    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in PipelineChangeKind])
+    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in ChangeState])
     state_reason = models.TextField(blank=True, default="")
     requester = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="pipeline_changes"
@@ -69,7 +70,7 @@ class PipelineChange(models.Model):
     comment = models.TextField(blank=True, default="")
     # What the pipeline shall be; {} for a retirement.
     spec = models.JSONField(default=dict)
-    # deployments.domain.approvals.Requirement as JSON: what the rules asked for when last looked at.
+    # deployments.approvals.domain.rules.Requirement as JSON: what the rules asked for when last looked at.
     required = models.JSONField(default=list)
     evidence_hash = models.CharField(max_length=64)
     # The pipeline's generation that this change brought about.
@@ -90,7 +91,7 @@ class PipelineChange(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.pipeline}"
+        return f"{PipelineChangeKind(self.kind).noun} of {self.pipeline}"
 
     @property
     def team(self) -> Team:

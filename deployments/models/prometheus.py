@@ -16,7 +16,7 @@ class PrometheusReading(Leased):
     )
     # Which step, begun when, `state` is of: another one begins anew.
     step = models.CharField(max_length=60, blank=True, default="")
-    # deployments.domain.prometheus_state.State
+    # deployments.guards.domain.prometheus_state.State
     state = models.JSONField(default=dict)
     read_at = models.DateTimeField(null=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.golden import ProbePurpose, ProbeVerdict
-from deployments.models.delivery import Revision
+from deployments.models.deployments import Revision
 from deployments.models.registry import Model, ModelVersion
 from deployments.models.rollouts import Rollout
+from deployments.states import ProbePurpose, ProbeVerdict
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -64,13 +64,17 @@ class GoldenRun(Leased):
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="golden_runs")
-    purpose = models.CharField(max_length=14, choices=[(p, p) for p in ProbePurpose])
+    purpose = models.CharField(max_length=14, choices=[(p.value, p.value) for p in ProbePurpose])
     verdict = models.CharField(
-        max_length=10, choices=[(v, v) for v in ProbeVerdict], default=ProbeVerdict.WAITING
+        max_length=10,
+        choices=[(v.value, v.value) for v in ProbeVerdict],
+        default=ProbeVerdict.WAITING.value,
     )
     words = models.TextField(blank=True, default="")
     signature_verdict = models.CharField(
-        max_length=10, choices=[(v, v) for v in ProbeVerdict], default=ProbeVerdict.WAITING
+        max_length=10,
+        choices=[(v.value, v.value) for v in ProbeVerdict],
+        default=ProbeVerdict.WAITING.value,
     )
     signature_words = models.TextField(blank=True, default="")
     # Complete passes over all requests.
@@ -96,10 +100,12 @@ class GoldenResult(models.Model):
     run = models.ForeignKey(GoldenRun, on_delete=models.CASCADE, related_name="results")
     golden = models.ForeignKey(GoldenRequest, on_delete=models.PROTECT, related_name="results")
     verdict = models.CharField(
-        max_length=10, choices=[(v, v) for v in ProbeVerdict], default=ProbeVerdict.WAITING
+        max_length=10,
+        choices=[(v.value, v.value) for v in ProbeVerdict],
+        default=ProbeVerdict.WAITING.value,
     )
     words = models.TextField(blank=True, default="")
-    # deployments.domain.outputs.Difference per output: the candidate's answer against the expected
+    # deployments.quality.domain.output_comparison.Difference per output: the candidate's answer against the expected
     # one, and against the stable revision's; the latter empty while stable has not answered.
     against_expected = models.JSONField(default=list)
     against_stable = models.JSONField(default=list)
@@ -123,7 +129,7 @@ class QualityObservation(models.Model):
     revision = models.ForeignKey(
         Revision, on_delete=models.CASCADE, related_name="quality_observations"
     )
-    # deployments.domain.quality.Kind
+    # deployments.guards.domain.answer_metrics.Kind
     kind = models.CharField(max_length=24)
     n = models.PositiveIntegerField()
     # {bucket: count}: labels, buckets of lengths, good and bad, buckets of distances

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import VersionState
+from deployments.states import VersionState
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -37,13 +37,13 @@ class ModelVersion(Leased):
     `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
 
-    A version by reference has a `source_uri` (domain/references.py) in place of bytes: it is ready
+    A version by reference has a `source_uri` (deployments/registry/domain/references.py) in place of bytes: it is ready
     from its registration, and everything of the file, the bucket and the upload stays empty.
     """
 
     model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
-    state = models.CharField(max_length=12, choices=[(s, s) for s in VersionState])
+    state = models.CharField(max_length=12, choices=[(s.value, s.value) for s in VersionState])
     # Why it is quarantined or failed, in words, with the fix.
     state_reason = models.TextField(blank=True, default="")
     deadline_at = models.DateTimeField(null=True, blank=True)
@@ -72,9 +72,21 @@ class ModelVersion(Leased):
     # [{"name", "ok", "detail"}]: one line per verification step, in order
     checks = models.JSONField(default=list)
     vram_estimate_mib = models.PositiveIntegerField(null=True)
+    # How often the process that reads the file died; the second time fails the version.
+    examination_deaths = models.PositiveSmallIntegerField(default=0)
+    # Somebody threw a failed or unfinished upload away: no list shows it, the next tick removes it.
+    discarded_at = models.DateTimeField(null=True, blank=True)
+    # What the uploader declares of its use (deployments/registry/domain/declarations.py); empty declares nothing.
+    declared = models.JSONField(default=dict)
+    # While a ready version is verified again: {"declared", "checks", "ready_at"} as they were, so that
+    # an end without a verdict gives them back. Empty otherwise.
+    former = models.JSONField(default=dict)
     # The immutable Triton repository laid out from exactly these bytes; ends with "/".
     repository_prefix = models.CharField(max_length=400, blank=True, default="")
     config_pbtxt = models.TextField(blank=True, default="")
+    # What lies there, as deployments.registry.domain.laid_out.LaidObject: written when the digests were
+    # compared, and part of what is approved.
+    laid_out = models.JSONField(default=list)
 
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()

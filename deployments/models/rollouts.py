@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.domain.states import RolloutPhase
-from deployments.models.delivery import ChangeRequest, Deployment, Revision
+from deployments.models.deployments import ChangeRequest, Deployment, Revision
+from deployments.states import RolloutPhase
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -22,7 +22,9 @@ class Rollout(Leased):
     # Frozen copies of what was approved: [{"weight", "soak_seconds", "min_requests", …}, …]
     steps = models.JSONField()
     plan = models.JSONField(default=dict)
-    phase = models.CharField(max_length=10, choices=[(p, p) for p in RolloutPhase])
+    # Keys of golden requests. They are asked also when someone deletes them from the model meanwhile.
+    golden = models.JSONField(default=list)
+    phase = models.CharField(max_length=10, choices=[(p.value, p.value) for p in RolloutPhase])
     phase_reason = models.TextField(blank=True, default="")
     step_index = models.PositiveSmallIntegerField(default=0)
     step_started_at = models.DateTimeField(null=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from deployments.models.delivery import Revision
+from deployments.models.deployments import Revision
 
 
 class OwnRequest(models.Model):

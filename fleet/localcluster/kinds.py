@@ -66,6 +66,15 @@ CONFIG_MAP = Kind(
 RESOURCE_QUOTA = Kind(
     "", "v1", "ResourceQuota", "resourcequotas", namespaced=True, short_names=("quota",)
 )
+LIMIT_RANGE = Kind(
+    "",
+    "v1",
+    "LimitRange",
+    "limitranges",
+    namespaced=True,
+    short_names=("limits",),
+    has_status=False,
+)
 DEPLOYMENT = Kind(
     "apps",
     "v1",
@@ -152,6 +161,7 @@ KINDS: tuple[Kind, ...] = (
     SERVICE_ACCOUNT,
     CONFIG_MAP,
     RESOURCE_QUOTA,
+    LIMIT_RANGE,
     DEPLOYMENT,
     REPLICA_SET,
     HPA,

@@ -10,8 +10,12 @@ END;
 $$;
 CREATE TRIGGER ledger_rows_are_final BEFORE UPDATE OR DELETE ON fleet_ledgerrow
     FOR EACH ROW EXECUTE FUNCTION slipway_refuse_ledger_change();
+-- A trigger for each row does not see TRUNCATE, so that one has its own.
+CREATE TRIGGER ledger_rows_are_kept BEFORE TRUNCATE ON fleet_ledgerrow
+    FOR EACH STATEMENT EXECUTE FUNCTION slipway_refuse_ledger_change();
 """
 DROP = """
+DROP TRIGGER ledger_rows_are_kept ON fleet_ledgerrow;
 DROP TRIGGER ledger_rows_are_final ON fleet_ledgerrow;
 DROP FUNCTION slipway_refuse_ledger_change();
 """

@@ -6,6 +6,7 @@ from fleet.models.metering import (
     LedgerKind,
     LedgerRow,
     SealedHour,
+    UnpricedHour,
 )
 from fleet.models.telemetry import MetricSample, WorkloadHour, WorkloadMinute
 
@@ -21,6 +22,7 @@ __all__ = [
     "Node",
     "Pod",
     "SealedHour",
+    "UnpricedHour",
     "Workload",
     "WorkloadHour",
     "WorkloadMinute",

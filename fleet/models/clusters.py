@@ -37,7 +37,7 @@ class Cluster(Leased):
     prometheus_ca_pem = models.TextField(blank=True, default="")
     # Amazon Managed Prometheus: requests are signed with the cluster's role.
     has_prometheus_sigv4 = models.BooleanField(default=False)
-    # fleet.domain.serving_policies.ServingPolicy: images, role and credentials of what is served there
+    # fleet.clusters.domain.serving_policy.ServingPolicy: images, role and credentials of what is served there
     serving = models.JSONField(default=dict)
     capabilities = models.JSONField(default=dict)
     is_reachable = models.BooleanField(null=True)
@@ -98,8 +98,8 @@ class Workload(models.Model):
     namespace = models.CharField(max_length=63)
     name = models.CharField(max_length=63)
     labels = models.JSONField(default=dict)
-    # The Triton model whose counters are this workload's.
-    triton_model = models.CharField(max_length=100, blank=True, default="")
+    # The Triton models whose counters, summed, are this workload's; empty: all of its Triton.
+    triton_models = models.JSONField(default=list)
     # The most memory that one GPU held while a pod of it had that GPU alone; null is not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()
@@ -137,6 +137,9 @@ class Pod(models.Model):
     restart_count = models.PositiveIntegerField(default=0)
     gpu_resource = models.CharField(max_length=60, blank=True, default="")
     gpu_units = models.PositiveIntegerField(default=0)
+    # What the scheduler sets aside for it on its node.
+    cpu_millicores = models.PositiveBigIntegerField(default=0)
+    memory_bytes = models.PositiveBigIntegerField(default=0)
     scheduled_at = models.DateTimeField(null=True)
     # When it first was; `is_ready` says whether it is.
     ready_at = models.DateTimeField(null=True)

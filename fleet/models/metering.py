@@ -83,7 +83,8 @@ class LedgerRow(models.Model):
     """A sealed hour of one node, split by who held its GPUs. Never updated, never deleted.
 
     The rows of a node and hour sum to `node price x time it existed in that hour`, exactly.
-    Names are copies, so that a row outlives what it names.
+    Where no price was known, `usd_per_hour_amount` is null and the cost is 0: adjustment rows add
+    the cost once a price is loaded. Names are copies, so that a row outlives what it names.
     """
 
     hour = models.DateTimeField(db_index=True)
@@ -91,6 +92,7 @@ class LedgerRow(models.Model):
     node_uid = models.CharField(max_length=64)
     node_name = models.CharField(max_length=253)
     instance_type = models.CharField(max_length=40)
+    capacity_type = models.CharField(max_length=20, default="on-demand")
     kind = models.CharField(max_length=12, choices=LedgerKind.choices)
     team_slug = models.CharField(max_length=32, blank=True, default="")
     namespace = models.CharField(max_length=63, blank=True, default="")
@@ -99,8 +101,8 @@ class LedgerRow(models.Model):
     # Share of GPUs x time: one GPU for one hour is 3,600,000.
     gpu_milliseconds = models.BigIntegerField()
     cost_amount = models.DecimalField(max_digits=20, decimal_places=6)
-    usd_per_hour_amount = models.DecimalField(max_digits=14, decimal_places=6)
-    price_source = models.CharField(max_length=200)
+    usd_per_hour_amount = models.DecimalField(max_digits=14, decimal_places=6, null=True)
+    price_source = models.CharField(max_length=200, blank=True)
     is_demo = models.BooleanField(default=False)
     sealed_at = models.DateTimeField()
 
@@ -117,6 +119,10 @@ class LedgerRow(models.Model):
     def __str__(self) -> str:
         return f"{self.hour:%Y-%m-%d %H}h {self.kind} {self.cost_amount}"
 
+    @property
+    def is_priced(self) -> bool:
+        return self.usd_per_hour_amount is not None
+
 
 class SealedHour(models.Model):
     """Says that a cluster's hour is final. Later knowledge becomes adjustment rows."""
@@ -130,3 +136,16 @@ class SealedHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster_id} {self.hour:%Y-%m-%d %H}h"
+
+
+class UnpricedHour(models.Model):
+    """A sealed hour of a node whose price is not known yet. Deleted once adjustment rows price it."""
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="unpriced_hours")
+    hour = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["node", "hour"], name="unpriced_once")]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.hour:%Y-%m-%d %H}h"

@@ -15,7 +15,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 
-DELEGATED = register("delegation.made", "named a delegate in")
+DELEGATED = register("delegation.made", "added a delegate in")
 ENDED = register("delegation.ended", "ended a delegation in")
 MOST_DAYS = 60
 _LONGEST_REASON = 300
@@ -30,7 +30,7 @@ def name_delegate(
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     if not Membership.objects.filter(user=actor, team=team, role=Role.LEAD).exists():
         raise Forbidden(
-            f"You are no lead of {team.slug}, so there is no place of yours to hand over.",
+            f"Only a lead of {team.slug} can add a delegate.",
             code="role_required",
         )
     delegate = _delegate(team, actor, username)
@@ -47,7 +47,7 @@ def name_delegate(
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
         if overlapping.exists():
             raise Conflict(
-                f"{username} is your delegate then already; end that delegation first.",
+                f"{username} is already your delegate in that period. End that delegation first.",
                 code="delegated_already",
             )
         made = Delegation.objects.create(
@@ -76,11 +76,11 @@ def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     row = _rows(team).filter(pk=delegation_id, ended_at=None).first()
     if row is None:
-        raise NotFound(f"{team.slug} has no open delegation {delegation_id}.")
+        raise NotFound(f"{team.slug} has no active delegation {delegation_id}.")
     with transaction.atomic():
         at = clock.now()
         if Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=at) == 0:
-            raise Conflict("Someone else ended it a moment ago.", code="delegation_ended")
+            raise Conflict("Someone else has just ended this delegation.", code="delegation_ended")
         trail.record(
             actor=actor,
             action=ENDED,
@@ -108,15 +108,21 @@ def _delegate(team: Team, actor: User, username: str) -> User:
     membership = found.first()
     if membership is None:
         raise Invalid(
-            f"{username!r} is not in {team.slug}; add them to the team first.",
+            f"{username} is not in {team.slug}. Add them to the team first.",
             fields={"username": "must be in the team"},
         )
     if membership.user_id == actor.pk:
-        raise Invalid("You cannot stand in for yourself.", fields={"username": "someone else"})
+        raise Invalid("You can't be your own delegate.", fields={"username": "choose someone else"})
     if membership.role == Role.LEAD:
         raise Invalid(
-            f"{username} is a lead already and may approve without you.",
-            fields={"username": "is a lead already"},
+            f"{username} is already a lead and can approve without a delegation.",
+            fields={"username": "already a lead"},
+        )
+    if membership.role == Role.VIEWER:
+        raise Invalid(
+            f"{username} is a viewer in {team.slug} and can't approve there. "
+            "Choose a member, or give them the member role first.",
+            fields={"username": "must be a member"},
         )
     return membership.user
 
@@ -124,19 +130,19 @@ def _delegate(team: Team, actor: User, username: str) -> User:
 def _check_period(starts_at: datetime, ends_at: datetime, reason: str) -> str:
     if ends_at <= clock.now() or ends_at <= starts_at:
         raise Invalid(
-            "The period must end in the future and after it begins.",
-            fields={"ends_at": "later than now and than its beginning"},
+            "The period must end in the future and after its start.",
+            fields={"ends_at": "later than now and than the start"},
         )
     if ends_at - starts_at > timedelta(days=MOST_DAYS):
         raise Invalid(
-            f"A delegation lasts {MOST_DAYS} days at most; make them a lead instead.",
+            f"A delegation can last {MOST_DAYS} days at most. For longer, make them a lead.",
             fields={"ends_at": f"at most {MOST_DAYS} days"},
         )
     text = reason.strip()
     if not text or len(text) > _LONGEST_REASON:
         raise Invalid(
-            f"Say why, in at most {_LONGEST_REASON} characters.",
-            fields={"reason": "say why" if not text else "too long"},
+            f"Enter a reason of at most {_LONGEST_REASON} characters.",
+            fields={"reason": "enter a reason" if not text else "too long"},
         )
     return text
 

@@ -14,6 +14,9 @@ SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 
 class UserManager(DjangoUserManager["User"]):
+    # A migration that named it would nail it to its place.
+    use_in_migrations = False
+
     def create_superuser(
         self,
         username: str,

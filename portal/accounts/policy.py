@@ -23,8 +23,9 @@ class Action(StrEnum):
     REQUEST_CHANGE = "request changes"
     STOP = "abort or pause"
     MOVE_ALIAS = "move aliases"
+    MOVE_PROTECTED_ALIAS = "move protected aliases"
     APPROVE = "approve change requests"
-    BREAK_GLASS = "approve in an emergency or review that"
+    BREAK_GLASS = "use or review an emergency override"
     PROMOTE = "promote a rollout"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
@@ -40,6 +41,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.REQUEST_CHANGE: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
     Action.STOP: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
     Action.MOVE_ALIAS: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
+    Action.MOVE_PROTECTED_ALIAS: frozenset({Role.LEAD, _ADMIN}),
     Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
     Action.BREAK_GLASS: frozenset({Role.LEAD, _ADMIN}),
     Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
@@ -50,8 +52,8 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
 }
 # Four eyes: whoever asked for it does not decide on it.
-_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.PROMOTE})
-# What a lead's delegate may do in the lead's place.
+_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.BREAK_GLASS, Action.PROMOTE})
+# What a lead's delegate may do in the lead's place: decide on requests, and nothing else.
 _DELEGABLE = frozenset({Action.APPROVE})
 
 
@@ -96,17 +98,17 @@ def require(
     team = obj if isinstance(obj, Team) else obj.team
     role = role_in(actor, team)
     if role is None:
-        raise NotFound("There is no such object, or you are not in the team that owns it.")
+        raise NotFound("Not found, or you are not in the team that owns it.")
     if role not in _RULES[action] and not _stands_in(actor, action, team, requester_id):
         allowed = " or ".join(sorted(_RULES[action]))
         raise Forbidden(
-            f"You are {role} of {team.slug}; to {action} you must be {allowed}.",
+            f"Your role in {team.slug} is {role}. To {action}, you need the role {allowed}.",
             code="role_required",
         )
     is_own = isinstance(actor, User) and requester_id is not None and actor.pk == requester_id
     if is_own and action in _NOT_THE_REQUESTER:
         raise Forbidden(
-            f"You asked for this change, so someone else of {team.slug} must {action} (four eyes).",
+            f"You requested this change, so someone else in {team.slug} must {action} (four eyes).",
             code="four_eyes",
         )
 
@@ -124,12 +126,16 @@ def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
 
 
 def running_delegations() -> QuerySet[Delegation]:
+    """Whoever only looks decides nothing: a delegate who became a viewer stands in for nobody."""
     at = clock.now()
     rows = Delegation.objects.filter(starts_at__lte=at, ends_at__gt=at, ended_at=None)
     still_leads = Membership.objects.filter(
         user=OuterRef("lead"), team=OuterRef("team"), role=Role.LEAD
     )
-    return rows.filter(Exists(still_leads), lead__is_active=True).order_by("id")
+    may_act = Membership.objects.filter(
+        user=OuterRef("delegate"), team=OuterRef("team"), role__in=(Role.MEMBER, Role.LEAD)
+    )
+    return rows.filter(Exists(still_leads), Exists(may_act), lead__is_active=True).order_by("id")
 
 
 def _stands_in(actor: Actor, action: Action, team: Team, requester_id: int | None) -> bool:
@@ -151,7 +157,7 @@ def is_allowed(
 
 def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM) -> None:
     if isinstance(actor, User) and not actor.is_platform_admin:
-        raise Forbidden(f"Only a platform admin may {action}.", code="role_required")
+        raise Forbidden(f"Only a platform admin can {action}.", code="role_required")
 
 
 def visible_teams(actor: Actor) -> QuerySet[Team]:

@@ -12,7 +12,8 @@ def checked_theme(theme: str) -> str:
     """Raises Invalid for an unknown theme; empty follows the system."""
     if theme not in THEMES:
         raise Invalid(
-            "A theme is light, dark or empty for the system's.", fields={"theme": "unknown"}
+            "The theme must be light, dark, or empty to follow the system.",
+            fields={"theme": "unknown"},
         )
     return theme
 

@@ -16,8 +16,8 @@ from portal.core import clock
 from portal.core.errors import Conflict, Invalid, NotFound
 
 CREATED = register("team.created", "created team")
-LIMITS_SET = register("team.limits_set", "set quota and budget of")
-MEMBER_SET = register("team.member_set", "set a member of")
+LIMITS_SET = register("team.limits_set", "changed the quota and budget of")
+MEMBER_SET = register("team.member_set", "changed a member of")
 MEMBER_REMOVED = register("team.member_removed", "removed a member of")
 # What runs in these namespaces serves all teams; a team there could replace it.
 _RESERVED = re.compile(
@@ -35,18 +35,18 @@ def create(
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     if not re.fullmatch(SLUG, slug):
         raise Invalid(
-            f"{slug!r} cannot name a team: it is also the Kubernetes namespace. Use at most 32 "
-            "lower-case letters, digits and '-', beginning with a letter.",
-            fields={"slug": "lower-case letters, digits and '-'"},
+            "The short name is also the Kubernetes namespace. Use at most 32 "
+            "lowercase letters, digits and '-', starting with a letter.",
+            fields={"slug": "lowercase letters, digits and '-'"},
         )
     if _RESERVED.fullmatch(slug):
         raise Invalid(
-            f"{slug!r} is a namespace of Kubernetes or of the platform; teams do not run there.",
+            f"{slug} is reserved for Kubernetes or the platform. Choose another short name.",
             fields={"slug": "choose another name"},
         )
     _check_quota(quota_gpus)
     if Team.objects.filter(slug=slug).exists():
-        raise Conflict(f"There is already a team {slug}.", code="name_taken")
+        raise Conflict(f"Team {slug} already exists.", code="name_taken")
     with transaction.atomic():
         team = Team.objects.create(
             slug=slug,
@@ -87,7 +87,7 @@ def set_limits(
 def _check_quota(quota_gpus: int) -> None:
     if not 0 <= quota_gpus <= MOST_GPUS:
         raise Invalid(
-            f"A quota is between 0 and {MOST_GPUS} GPUs.",
+            f"The GPU quota must be between 0 and {MOST_GPUS}.",
             fields={"quota_gpus": f"0 to {MOST_GPUS}"},
         )
 
@@ -98,12 +98,12 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
     user = User.objects.filter(username=username).first()
     if user is None:
         raise Invalid(
-            f"There is no user {username!r}. They must sign in once first.",
+            f"User {username} does not exist. A person must sign in once before you can add them.",
             fields={"username": "unknown"},
         )
     if role not in Role.values:
         raise Invalid(
-            f"{role!r} is no role; use {', '.join(Role.values)}.", fields={"role": "unknown"}
+            f"Unknown role. Use one of: {', '.join(Role.values)}.", fields={"role": "unknown"}
         )
     with transaction.atomic():
         old = Membership.objects.filter(user=user, team=team).first()
@@ -142,7 +142,7 @@ def remove_member(*, actor: Actor, team: Team, username: str) -> None:
 def get_visible(*, actor: Actor, slug: str) -> Team:
     team = policy.visible_teams(actor).filter(slug=slug).first()
     if team is None:
-        raise NotFound(f"There is no team {slug}, or you are not in it.")
+        raise NotFound(f"Team {slug} does not exist, or you are not in it.")
     return team
 
 

@@ -15,7 +15,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid, NotFound
 
-MADE = register("token.made", "made an API token")
+MADE = register("token.made", "created an API token")
 REVOKED = register("token.revoked", "revoked an API token")
 _PREFIX = "slp_"
 _LONGEST_DAYS = 365
@@ -37,7 +37,8 @@ def make(*, actor: User, name: str, days: int = 90) -> NewToken:
         )
     if not 1 <= days <= _LONGEST_DAYS:
         raise Invalid(
-            f"A token lives 1 to {_LONGEST_DAYS} days.", fields={"days": f"1 to {_LONGEST_DAYS}"}
+            f"The lifetime must be 1 to {_LONGEST_DAYS} days.",
+            fields={"days": f"1 to {_LONGEST_DAYS}"},
         )
     plain = _PREFIX + secrets.token_urlsafe(32)
     at = clock.now()
@@ -58,7 +59,7 @@ def revoke(*, actor: User, token_id: int) -> None:
     with transaction.atomic():
         row = ApiToken.objects.filter(pk=token_id, user=actor, revoked_at=None).first()
         if row is None:
-            raise NotFound("You have no such token, or it is already revoked.")
+            raise NotFound("The token does not exist or is already revoked.")
         ApiToken.objects.filter(pk=row.pk).update(revoked_at=clock.now())
         trail.record(actor=actor, action=REVOKED, obj=row, label=row.name)
 

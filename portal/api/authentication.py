@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 from portal.accounts import tokens
 from portal.accounts.models import User
+from portal.api import throttling
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -17,8 +18,9 @@ class TokenAuthentication(BaseAuthentication):
             return None
         user = tokens.user_of(parts[1])
         if user is None:
+            throttling.count_nobody(request)
             raise AuthenticationFailed(
-                "The token is unknown, expired or revoked. Make a new one under your name > API tokens."
+                "The token is unknown, expired or revoked. Create one in the user menu under API tokens."
             )
         return user, None
 

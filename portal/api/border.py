@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.views import defaults
 
@@ -17,40 +18,56 @@ _API = "/api/"
 class _Ours(DomainError):
     code = "internal_error"
     status = HTTPStatus.INTERNAL_SERVER_ERROR
-    title = "The portal failed"
+    title = "Internal error"
 
 
 class _Unreadable(DomainError):
     code = "bad_request"
-    title = "The request cannot be read"
+    title = "Bad request"
 
 
 class NulMiddleware:
-    """Nothing is named with NUL, and PostgreSQL fails when asked for such a name."""
+    """Nothing is named with NUL, and PostgreSQL fails when asked for such a name. Forms and the
+    parser of JSON bodies refuse it themselves, at the field.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if "\0" not in request.path:
-            return self.get_response(request)
-        if not request.path.startswith(_API):
-            raise Http404
-        return _problem(NotFound("There is nothing at this address."))
+        if "\0" in request.path:
+            return _nothing_there(request)
+        if "%00" in request.META.get("QUERY_STRING", ""):
+            return _with_nul(request)
+        return self.get_response(request)
+
+
+def _nothing_there(request: HttpRequest) -> HttpResponse:
+    if not request.path.startswith(_API):
+        raise Http404
+    return _problem(NotFound("Nothing exists at this address."))
+
+
+def _with_nul(request: HttpRequest) -> HttpResponseBase:
+    if not request.path.startswith(_API):
+        return defaults.bad_request(request, SuspiciousOperation("NUL in the query"))
+    return _problem(_Unreadable("The query contains a NUL character (%00). Remove it."))
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if not request.path.startswith(_API):
         return defaults.server_error(request)
     return _problem(
-        _Ours("This is our fault and was logged. Try again; if it stays, tell us when.")
+        _Ours(
+            "The error was logged. Try again, and contact a platform admin if it keeps happening."
+        )
     )
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not request.path.startswith(_API):
         return defaults.bad_request(request, exception)
-    return _problem(_Unreadable("The request is not well-formed: check host, size and headers."))
+    return _problem(_Unreadable("The request is malformed. Check its host, size and headers."))
 
 
 def _problem(error: DomainError) -> HttpResponse:

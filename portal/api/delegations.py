@@ -9,12 +9,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts import delegations, teams
+from portal.api.base_serializer import Serializer
 from portal.api.idempotency import IdempotentMixin
-from portal.api.serializers import Shape
 from portal.api.views import PROBLEM, actor_of, read
 
 
-class DelegationSerializer(Shape):
+class DelegationSerializer(Serializer):
     id = serializers.IntegerField()
     lead = serializers.CharField(source="lead.username")
     delegate = serializers.CharField(source="delegate.username")
@@ -23,10 +23,10 @@ class DelegationSerializer(Shape):
     ends_at = serializers.DateTimeField()
 
 
-class NewDelegationSerializer(Shape):
-    username = serializers.CharField(max_length=150, help_text="a member of the team, no lead")
+class NewDelegationSerializer(Serializer):
+    username = serializers.CharField(max_length=150, help_text="a team member who is not a lead")
     starts_at = serializers.DateTimeField()
-    ends_at = serializers.DateTimeField(help_text="60 days after it begins at most")
+    ends_at = serializers.DateTimeField(help_text="at most 60 days after the start")
     reason = serializers.CharField(max_length=300)
 
 
@@ -35,7 +35,7 @@ class DelegationsView(IdempotentMixin, APIView):
         operation_id="list_delegations",
         tags=["teams"],
         responses={200: DelegationSerializer(many=True), 404: PROBLEM},
-        description="Running or to come.",
+        description="Current and future delegations.",
     )
     def get(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
@@ -54,7 +54,7 @@ class DelegationsView(IdempotentMixin, APIView):
             409: PROBLEM,
             422: PROBLEM,
         },
-        description="By a lead, for their own place. Four eyes hold for the delegate too.",
+        description="A lead's own delegate. Four eyes apply to the delegate too.",
     )
     def post(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)

@@ -36,7 +36,7 @@ class ConditionalMixin:
         current: Response = self.get(request, *args, **kwargs)  # type: ignore[attr-defined]  # the view's own
         known = parse_etags(request.headers["If-Match"])
         if "*" not in known and etag_of(current.data) not in known:
-            raise Stale("This has changed since you read it. Read it again, then repeat your edit.")
+            raise Stale("It has changed since you read it. Read it again and repeat your edit.")
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         if response.status_code == 200 and request.method in {"GET", *self.guarded}:

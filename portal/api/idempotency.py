@@ -83,5 +83,7 @@ def _begin(request: Request, key: str) -> IdempotencyRecord:
     if record.request_digest != digest:
         raise Invalid("This Idempotency-Key was used for another request. Use a new one.")
     if record.status is None:
-        raise Conflict("The first request with this Idempotency-Key still runs. Ask again soon.")
+        raise Conflict(
+            "The first request with this Idempotency-Key is still running. Try again soon."
+        )
     raise _Replay(record)

@@ -1,30 +1,44 @@
-"""JSON bodies, with what the framework's parser lets through to a server error refused."""
+"""JSON bodies, read within bounds: what cannot be used is refused with its place."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import IO, Any
 
-from rest_framework.exceptions import ParseError
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from rest_framework.parsers import JSONParser
+
+from portal.core import documents
+from portal.core.documents import Unreadable
+from portal.core.errors import DomainError, Invalid
+
+
+class Malformed(DomainError):
+    code = "parse_error"
+    status = HTTPStatus.BAD_REQUEST
+    title = "Bad request"
 
 
 class BoundedJSONParser(JSONParser):
-    """The size is bounded by Django (DATA_UPLOAD_MAX_MEMORY_SIZE), the depth by Python's stack."""
-
     def parse(
         self,
         stream: IO[Any],
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Any:
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or documents.DEFAULT.most_bytes
+        content = stream.read(most + 1)
+        if len(content) > most:
+            raise RequestDataTooBig
         try:
-            parsed = super().parse(stream, media_type, parser_context)
-            # An escaped lone surrogate is JSON, but no text: it can be neither stored nor answered.
-            json.dumps(parsed, ensure_ascii=False).encode()
-        except RecursionError as error:
-            raise ParseError("The JSON is nested too deeply.") from error
-        except UnicodeEncodeError as error:
-            raise ParseError("The JSON holds half a character: a lone surrogate.") from error
-        return parsed
+            return documents.read_json(content)
+        except Unreadable as error:
+            raise _problem_of(error) from error
+
+
+def _problem_of(error: Unreadable) -> DomainError:
+    place = error.place or "body"
+    kind = Malformed if error.is_syntax else Invalid
+    return kind(f"Check {place}: {error.message}", fields={place: error.message})

@@ -53,11 +53,11 @@ def _as_domain_error(error: Exception) -> DomainError | None:
     if isinstance(error, DomainError):
         return error
     if isinstance(error, Http404):
-        return NotFound("There is nothing at this address.")
+        return NotFound("Nothing exists at this address.")
     if isinstance(error, RequestDataTooBig):
-        return TooLarge("The body is too large. Files go to the object store, never through here.")
+        return TooLarge("The body is too large. Upload files to the object store instead.")
     if isinstance(error, PermissionDenied):
-        return Forbidden(str(error) or "You may not do this.")
+        return Forbidden(str(error) or "You are not allowed to do this.")
     if isinstance(error, exceptions.ValidationError):
         fields = _flatten(error.detail)
         names = ", ".join(fields) or "the body"

@@ -11,12 +11,13 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 
+from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import LONGEST_KEY, IdempotentMixin
 from portal.api.problems import CONTENT_TYPE
 
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_ANY = (HTTPStatus.UNAUTHORIZED,)
+_ANY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _OF_NAMED_THINGS = (HTTPStatus.NOT_FOUND,)
 _OF_INPUT = (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 _OF_BODIES = (
@@ -57,6 +58,12 @@ class ProblemSchema(AutoSchema):
         self._add_problems(operation, [*added, *_problems_of(operation, self.method)])
         return operation
 
+    def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]  # an untyped base
+        if direction == "request" and isinstance(serializer, Serializer):
+            schema["additionalProperties"] = False
+        return schema
+
     def _add_problems(self, operation: dict[str, Any], added: list[HTTPStatus]) -> None:
         responses = operation["responses"]
         body = {CONTENT_TYPE: {"schema": self._problem()}}
@@ -65,6 +72,8 @@ class ProblemSchema(AutoSchema):
         for code, response in responses.items():
             if int(code) >= HTTPStatus.BAD_REQUEST:
                 response["content"] = body
+            if int(code) == HTTPStatus.TOO_MANY_REQUESTS:
+                response["headers"] = {"Retry-After": _RETRY_AFTER}
         operation["responses"] = dict(sorted(responses.items()))
 
     def _problem(self) -> dict[str, Any]:
@@ -79,7 +88,7 @@ class ProblemSchema(AutoSchema):
 _TEXT = {"type": "string"}
 _PROBLEM = {
     "type": "object",
-    "description": "RFC 9457. `code` is stable and for programs, `detail` names object and fix.",
+    "description": "RFC 9457. `code` is stable and meant for programs; `detail` explains the problem and the fix.",
     "required": ["type", "title", "status", "detail", "code"],
     "properties": {
         **dict.fromkeys(("type", "title", "detail", "code"), _TEXT),
@@ -99,15 +108,16 @@ _PROBLEM = {
 _IDEMPOTENCY_KEY = {
     "in": "header",
     "name": "Idempotency-Key",
-    "description": "The same request again under the same key gets the first answer.",
+    "description": "Repeating a request with the same key returns the first response.",
     "schema": {"type": "string", "maxLength": LONGEST_KEY},
 }
 _IF_MATCH = {
     "in": "header",
     "name": "If-Match",
-    "description": "The ETag that was read; refused with 412 when it has changed since.",
+    "description": "The ETag of the version you read; 412 if it has changed since.",
     "schema": {"type": "string"},
 }
+_RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
 _ETAG = {"description": "Send it back as If-Match.", "schema": {"type": "string"}}
 
 
@@ -122,6 +132,8 @@ def _problems_of(operation: dict[str, Any], method: str) -> list[HTTPStatus]:
         found += _OF_NAMED_THINGS
     if "query" in places or "requestBody" in operation:
         found += _OF_INPUT
+    if "query" in places:
+        found.append(HTTPStatus.BAD_REQUEST)
     if "requestBody" in operation:
         found += _OF_BODIES
     if method in _CHANGES:

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from rest_framework import serializers
 
 from portal.accounts.models import Role
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class MyTeamSerializer(Shape):
+class MyTeamSerializer(Serializer):
     slug = serializers.CharField()
     name = serializers.CharField()
     role = serializers.CharField(help_text="viewer, member, lead, or admin for platform admins")
 
 
-class MeSerializer(Shape):
+class MeSerializer(Serializer):
     username = serializers.CharField()
     display_name = serializers.CharField()
     is_platform_admin = serializers.BooleanField()
     teams = MyTeamSerializer(many=True)
 
 
-class TokenSerializer(Shape):
+class TokenSerializer(Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
-    prefix = serializers.CharField(help_text="the first characters, to tell tokens apart")
+    prefix = serializers.CharField(help_text="first characters of the token")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 
-class NewTokenRequestSerializer(Shape):
-    name = serializers.CharField(max_length=80, help_text="where it is used")
+class NewTokenRequestSerializer(Serializer):
+    name = serializers.CharField(max_length=80, help_text="where the token is used")
     days = serializers.IntegerField(default=90, min_value=1, max_value=365)
 
 
 class NewTokenSerializer(TokenSerializer):
-    token = serializers.CharField(help_text="shown this once; send it as Authorization: Bearer …")
+    token = serializers.CharField(help_text="shown only once; send it as Authorization: Bearer …")
 
 
-class TeamSerializer(Shape):
+class TeamSerializer(Serializer):
     slug = serializers.CharField(help_text="also its namespace on every cluster")
     name = serializers.CharField()
     quota_gpus = serializers.IntegerField()
@@ -52,7 +50,7 @@ class TeamSerializer(Shape):
     created_at = serializers.DateTimeField()
 
 
-class NewTeamSerializer(Shape):
+class NewTeamSerializer(Serializer):
     slug = serializers.CharField(max_length=63)
     name = serializers.CharField(max_length=80)
     quota_gpus = serializers.IntegerField(min_value=0, default=4)
@@ -61,16 +59,16 @@ class NewTeamSerializer(Shape):
     )
 
 
-class LimitsSerializer(Shape):
+class LimitsSerializer(Serializer):
     quota_gpus = serializers.IntegerField(min_value=0)
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2, min_value=0)
 
 
-class MemberSerializer(Shape):
+class MemberSerializer(Serializer):
     username = serializers.CharField(source="user.username")
     display_name = serializers.CharField(source="user.display_name")
     role = serializers.ChoiceField(choices=Role.choices)
 
 
-class RoleSerializer(Shape):
+class RoleSerializer(Serializer):
     role = serializers.ChoiceField(choices=Role.choices)

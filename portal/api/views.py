@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from portal.accounts import policy, teams, tokens
 from portal.accounts.models import User
 from portal.api import serializers as shapes
+from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.core.errors import NotFound
@@ -165,10 +166,10 @@ class UnknownView(APIView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        raise NotFound(f"The API has nothing at {request.path}. It is described at /api/docs.")
+        raise NotFound(f"The API has no resource at {request.path}. See /api/docs.")
 
 
-def read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
+def read(shape: type[Serializer], request: Request) -> dict[str, Any]:
     """Raises the framework's ValidationError, which becomes a problem naming the fields."""
     serializer = shape(data=request.data)
     serializer.is_valid(raise_exception=True)

@@ -13,7 +13,7 @@ from http import HTTPStatus
 class DomainError(Exception):
     code = "error"
     status = HTTPStatus.BAD_REQUEST
-    title = "The request cannot be carried out"
+    title = "Request failed"
 
     def __init__(
         self, message: str, *, code: str | None = None, fields: Mapping[str, str] | None = None
@@ -30,7 +30,7 @@ class Invalid(DomainError):
 
     code = "invalid"
     status = HTTPStatus.UNPROCESSABLE_ENTITY
-    title = "The input is not valid"
+    title = "Invalid input"
 
 
 class NotFound(DomainError):
@@ -62,19 +62,19 @@ class Stale(DomainError):
 
     code = "stale"
     status = HTTPStatus.PRECONDITION_FAILED
-    title = "It has changed meanwhile"
+    title = "Changed in the meantime"
 
 
 class TooLarge(DomainError):
     code = "too_large"
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    title = "The request is too large"
+    title = "Request too large"
 
 
 class QuotaExceeded(DomainError):
     code = "quota_exceeded"
     status = HTTPStatus.UNPROCESSABLE_ENTITY
-    title = "Over quota"
+    title = "Quota exceeded"
 
 
 class Unavailable(DomainError):

@@ -18,7 +18,8 @@ from portal.ui.form_errors import add_to
 
 class TokenForm(forms.Form):
     name = forms.CharField(
-        max_length=80, help_text="Where it is used, so that you know what revoking it stops."
+        max_length=80,
+        help_text="Where the token is used, so that you know what stops when you revoke it.",
     )
     days = forms.IntegerField(
         label="Lifetime", initial=90, help_text="1 to 365 days.", min_value=1, max_value=365
@@ -43,7 +44,7 @@ def token_list(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 def revoke_token(request: HttpRequest, user: User, token_id: int) -> HttpResponse:
     tokens.revoke(actor=user, token_id=token_id)
-    messages.success(request, "Revoked. Requests with that token are refused from now on.")
+    messages.success(request, "Token revoked. Requests with it are now rejected.")
     return redirect("tokens")
 
 

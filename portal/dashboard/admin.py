@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.accounts import delegations, teams
 from portal.accounts.models import Role, User
 from portal.core.errors import DomainError
 from portal.dashboard import admin_overview
-from portal.dashboard.admin_forms import LimitsForm, MemberForm, TeamForm
-from portal.dashboard.admin_policy_forms import DelegateForm
+from portal.dashboard.admin_forms import DelegateForm, LimitsForm, MemberForm, TeamForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
 
+@require_http_methods(["GET", "POST"])
 @people_only
 def team_list(request: HttpRequest, user: User) -> HttpResponse:
     form = TeamForm(request.POST or None)
+    status = HTTPStatus.OK
     if request.method == "POST" and form.is_valid():
         try:
             team = teams.create(actor=user, **form.values())
             return redirect("admin-team", slug=team.slug)
         except DomainError as error:
             add_to(form, error)
+            status = error.status
+    elif form.errors:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
     overview = admin_overview.teams_of(actor=user)
     context = {"teams": overview, "form": form}
-    return render(request, "dashboard/admin.html", context, status=422 if form.errors else 200)
+    return render(request, "dashboard/admin.html", context, status=status)
 
 
 @require_GET
@@ -45,7 +51,7 @@ def set_limits(request: HttpRequest, user: User, slug: str) -> HttpResponse:
         return team_page(request, user, slug, limits=form)
     team = teams.get_visible(actor=user, slug=slug)
     teams.set_limits(actor=user, team=team, **form.values())
-    messages.success(request, f"Quota and budget of {slug} are set.")
+    messages.success(request, f"Quota and budget of {slug} saved.")
     return redirect("admin-team", slug=slug)
 
 
@@ -70,7 +76,7 @@ def set_member(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 def remove_member(request: HttpRequest, user: User, slug: str, username: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     teams.remove_member(actor=user, team=team, username=username)
-    messages.success(request, f"{username} is no longer in {slug}.")
+    messages.success(request, f"Removed {username} from {slug}.")
     return redirect("admin-team", slug=slug)
 
 

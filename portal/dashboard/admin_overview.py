@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from django.db.models import Count
 
-from fleet.domain.spending import Spend
-from fleet.selectors import costs
+from fleet.costs.domain.results import Spend
+from fleet.costs.selectors import costs
 from portal.accounts import policy, roles, teams
 from portal.accounts.models import Membership, Team, User
 from portal.accounts.policy import Action
@@ -47,7 +47,7 @@ def teams_of(*, actor: User) -> Sequence[TeamRow]:
     rows = list(led.order_by("slug"))
     if not rows and not actor.is_platform_admin:
         raise Forbidden(
-            "Only leads of a team and platform admins manage teams.", code="role_required"
+            "Only team leads and platform admins can manage teams.", code="role_required"
         )
     return [TeamRow(team, team.members, costs.gpus_in_use(team_slug=team.slug)) for team in rows]
 

@@ -57,7 +57,7 @@ def read(*, actor: User, wanted: AuditFilter) -> AuditPage:
     slugs = list(roles.led_teams(actor).values_list("slug", flat=True))
     if not slugs and not actor.is_platform_admin:
         raise Forbidden(
-            "The audit trail is for leads of a team and platform admins.", code="role_required"
+            "Only team leads and platform admins can read the audit trail.", code="role_required"
         )
     visible = selectors.list_events(team_slugs=None if actor.is_platform_admin else slugs)
     found = list(_filtered(visible, wanted)[: _PAGE + 1])

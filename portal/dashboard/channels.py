@@ -25,12 +25,12 @@ _EVENTS = [(event.code, event.phrase) for event in events.CATALOGUE]
 
 
 class ChannelForm(forms.Form):
-    name = forms.CharField(max_length=60, help_text="What it is called here.")
+    name = forms.CharField(max_length=60, help_text="How it appears in Slipway.")
     kind = forms.ChoiceField(choices=ChannelKind.choices)
     address = forms.CharField(
         max_length=2000,
-        help_text="Slack or Teams webhook, https address or e-mail address. "
-        "Kept encrypted and never shown again.",
+        help_text="Slack or Teams webhook, https:// URL or e-mail address. "
+        "Stored encrypted and never shown again.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -56,8 +56,8 @@ class ChannelItem:
     def wanted_words(self) -> str:
         wanted = sum(choice.is_wanted for choice in self.choices)
         if wanted == len(self.choices):
-            return "everything"
-        return f"{wanted} of {len(self.choices)} kinds of event"
+            return "all events"
+        return f"{wanted} of {len(self.choices)} events"
 
 
 @never_cache
@@ -89,7 +89,7 @@ def change(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
         wanted=[] if is_all else wanted,
         is_on=bool(wanted) and "is_on" in request.POST,
     )
-    messages.success(request, f"“{channel.name}” is saved.")
+    messages.success(request, f"Channel “{channel.name}” saved.")
     return redirect(_home_of(channel))
 
 
@@ -98,7 +98,7 @@ def change(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
 def try_out(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
     channel = channels.get_own(actor=user, channel_id=channel_id)
     channels.try_out(actor=user, channel_id=channel_id, path=_home_of(channel))
-    messages.success(request, "A test message is on its way; its outcome shows here.")
+    messages.success(request, "Sending a test message. The result appears here.")
     return redirect(_home_of(channel))
 
 
@@ -107,14 +107,14 @@ def try_out(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
 def remove(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
     channel = channels.get_own(actor=user, channel_id=channel_id)
     channels.remove(actor=user, channel_id=channel_id)
-    messages.success(request, f"“{channel.name}” is removed; its address is forgotten.")
+    messages.success(request, f"Channel “{channel.name}” and its address deleted.")
     return redirect(_home_of(channel))
 
 
 def _page(request: HttpRequest, user: User, team: Team | None, rows: list[Channel]) -> HttpResponse:
     form = ChannelForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid() and (added := _add(form, user, team)) is not None:
-        messages.success(request, f"“{added.name}” is added. Try it once.")
+        messages.success(request, f"Channel “{added.name}” added. Send a test to check it.")
         return redirect(_home_of(added))
     context: dict[str, Any] = {
         "team": team,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.middleware.csrf import get_token
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
@@ -29,9 +31,23 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
+def session(request: HttpRequest) -> HttpResponse:
+    """Who is signed in, for pages that were left open; 401 for nobody. With the token that forms
+    need now, because signing in changes it.
+    """
+    if not isinstance(request.user, User):
+        response = JsonResponse({"user": None}, status=HTTPStatus.UNAUTHORIZED)
+    else:
+        body = {"user": request.user.username, "csrf_token": get_token(request)}
+        response = JsonResponse(body)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_GET
 def chart_script(request: HttpRequest, version: str) -> HttpResponse:
     if version != chart_bundle.VERSION:
-        raise NotFound("There is no such version of the charts' script.")
+        raise NotFound("Chart script version not found.")
     packed = chart_bundle.compressed()
     is_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
     response = HttpResponse(

@@ -9,11 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from deployments.selectors import pages_home, pages_rows
-from deployments.web import tab_data
-from deployments.web.fragments import respond
-from deployments.web.tab_data import EventRow
-from fleet.selectors import serving_now
+from deployments.pages.selectors import deployment_rows
+from deployments.pages.selectors import home as page_home
+from deployments.serving.selectors import statistics
+from deployments.serving.web import events as serving_events
+from deployments.serving.web.events import EventRow
+from fleet.telemetry.selectors import current
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -21,6 +22,7 @@ from portal.core import clock
 from portal.dashboard import home_needs, home_tiles
 from portal.ui import teams
 from portal.ui.access import people_only
+from portal.ui.htmx import respond
 
 _DEPLOYMENTS = 8
 _EVENTS = 8
@@ -38,20 +40,22 @@ def home(request: HttpRequest, user: User) -> HttpResponse:
 
 def _context_of(user: User, team: Team) -> dict[str, Any]:
     now = clock.now()
-    held = serving_now.held_by_team(team_slug=team.slug)
+    held = current.held_by_team(team_slug=team.slug)
     spend = home_tiles.spend_of(team, held, now)
-    newest = pages_home.newest_deployments(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
-    events = pages_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
+    deployments = page_home.deployments_to_watch(actor=user, team_slug=team.slug)
+    newest = deployments[:_DEPLOYMENTS]
+    figures = statistics.figures_together(deployments)
+    events = page_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
     return {
         "team": team,
         "person": user.display_name,
         "needs": home_needs.needs_of(user, team, spend, now),
-        "traffic": home_tiles.traffic_of(team, now),
+        "traffic": home_tiles.traffic_of(team, figures, now),
         "gpus": home_tiles.gpus_of(team, held),
         "spend": spend,
-        "rows": pages_rows.rows_of(newest),
-        "events": _without_echoes(tab_data.event_rows(events))[:_EVENTS],
-        "is_new": not newest and not pages_home.has_versions(actor=user, team_slug=team.slug),
+        "rows": deployment_rows.rows_of(newest),
+        "events": _without_echoes(serving_events.event_rows(events))[:_EVENTS],
+        "is_new": not newest and not page_home.has_versions(actor=user, team_slug=team.slug),
         "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
     }
 

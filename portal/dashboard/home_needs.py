@@ -8,6 +8,8 @@ from decimal import Decimal
 
 from django.urls import reverse
 
+from deployments.changes.selectors import changes, emergency_reviews
+from deployments.changes.web import items
 from deployments.models import (
     ChangeRequest,
     Deployment,
@@ -16,8 +18,9 @@ from deployments.models import (
     PipelineChange,
     Rollout,
 )
-from deployments.selectors import changes, emergencies, pages_home, pipelines, rollouts
-from deployments.web import change_items
+from deployments.pages.selectors import home
+from deployments.pipelines.selectors import pipelines
+from deployments.rollouts.selectors import rollouts
 from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
 from portal.ui import words
@@ -43,10 +46,10 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
     found = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MOST]]
     found += [_waiting(change) for change in changes.inbox(user)[:_MOST]]
     found += [_pipeline(change) for change in pipelines.waiting_for(user)[:_MOST]]
-    found += [_emergency(review) for review in emergencies.waiting_for(user)[:_MOST]]
-    failing = pages_home.failing(actor=user, team_slug=team.slug, now=now)
+    found += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MOST]]
+    failing = home.failing(actor=user, team_slug=team.slug, now=now)
     found += [_failing(deployment) for deployment in failing]
-    bad = pages_home.bad_versions(actor=user, team_slug=team.slug, since=now - _LATELY)
+    bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _LATELY)
     found += [_bad_version(version) for version in bad]
     if spend.over is not None:
         found.append(_over_budget(team, spend.over, spend))
@@ -58,13 +61,13 @@ def _promotable(rollout: Rollout) -> Need:
     ahead = rollout.steps[rollout.step_index + 1 :]
     target = ahead[0]["weight"] if ahead else 100
     mirror = deployment.candidate_mirror
-    now = f"{mirror} % mirrored" if mirror else f"{deployment.candidate_weight}"
-    becomes = f"{target} % mirrored" if mirror and ahead else f"{target} %"
+    now = f"{mirror}% mirrored" if mirror else f"{deployment.candidate_weight}%"
+    becomes = f"{target}% mirrored" if mirror and ahead else f"{target}%"
     return Need(
         state="canary",
         ask="Promote?",
         title=f"{deployment.name} {now} → {becomes}",
-        detail=rollout.observed.get("why", "the step may be promoted"),
+        detail=rollout.observed.get("why", "The step is ready to be promoted."),
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         verb="Review",
         who=rollout.requested_by.display_name,
@@ -73,8 +76,8 @@ def _promotable(rollout: Rollout) -> Need:
 
 
 def _waiting(change: ChangeRequest) -> Need:
-    item = change_items.item_of(change)
-    cost = f" · {words.money(item.month_min)} a month" if item.month_min is not None else ""
+    item = items.item_of(change)
+    cost = f" · {words.money(item.month_min)}/month" if item.month_min is not None else ""
     return Need(
         state="submitted",
         ask="Approve?",
@@ -91,7 +94,7 @@ def _pipeline(change: PipelineChange) -> Need:
     return Need(
         state="submitted",
         ask="Approve?",
-        title=f"{change.kind.capitalize()} the pipeline {change.pipeline.name}",
+        title=f"{change.kind.capitalize()} pipeline {change.pipeline.name}",
         detail=change.comment or f"{change.pipeline.environment} on {change.pipeline.cluster.name}",
         url=reverse("pipeline", args=(change.team.slug, change.pipeline.name)),
         verb="Review",
@@ -104,8 +107,8 @@ def _emergency(review: EmergencyReview) -> Need:
     return Need(
         state="degraded",
         ask="Review",
-        title=f"Emergency: {change_items.item_of(review.change).title}",
-        detail=f"approved without the rules: {review.reason}",
+        title=f"Emergency override: {items.item_of(review.change).title}",
+        detail=f"Needs review. Reason: {review.reason}",
         url=f"{reverse('change', args=(review.change_id,))}#review",
         verb="Review",
         who=review.opened_by.display_name,
@@ -118,9 +121,9 @@ def _failing(deployment: Deployment) -> Need:
         state="failed",
         ask="Failing",
         title=deployment.name,
-        detail=deployment.state_reason or "The cluster gave no reason.",
+        detail=deployment.state_reason or "The cluster reported no reason.",
         url=reverse("timeline", args=(deployment.team.slug, deployment.name)),
-        verb="Show",
+        verb="View",
         since=deployment.observed_at,
     )
 
@@ -133,7 +136,7 @@ def _bad_version(version: ModelVersion) -> Need:
         title=version.label,
         detail=version.state_reason or "No reason was recorded.",
         url=reverse("version", args=(model.team.slug, model.name, version.number)),
-        verb="Show",
+        verb="View",
         who=version.created_by.display_name,
         since=version.created_at,
     )
@@ -144,8 +147,8 @@ def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
     return Need(
         state="degraded",
         ask="Budget",
-        title=f"{team.slug} is heading {words.money(over)} over its budget",
-        detail=f"forecast {forecast} for {spend.month}",
+        title=f"{team.slug} is forecast to exceed its budget by {words.money(over)}",
+        detail=f"Forecast for {spend.month}: {forecast}",
         url=reverse("costs"),
-        verb="Show",
+        verb="View",
     )

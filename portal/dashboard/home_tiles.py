@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from fleet.domain.forecast import month_end_amount
-from fleet.domain.metering import minute_of
-from fleet.selectors import costs, serving_now
-from fleet.selectors.serving_now import Held, MinuteOfTeam
+from deployments.serving.selectors.statistics import Figures
+from fleet.costs.domain.forecast import month_end_amount
+from fleet.costs.selectors import costs
+from fleet.gpus.domain.intervals import minute_of
+from fleet.telemetry.selectors import current
+from fleet.telemetry.selectors.current import Held, MinuteOfTeam
 from portal.accounts.models import Team
 
 _MINUTES = 30
-_LATELY = timedelta(minutes=5)
 _CENT = Decimal("0.01")
 
 
@@ -56,19 +57,17 @@ class SpendTile:
         return "warn" if self.over else ""
 
 
-def traffic_of(team: Team, now: datetime) -> TrafficTiles:
-    minutes = serving_now.minutes_of_team(team_slug=team.slug, minutes=_MINUTES)
-    lately = [minute for minute in minutes if minute.at >= minute_of(now - _LATELY)]
-    success, total = _sum(lately)
+def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
+    """`figures` are those of the team's deployments together, as their rows show them."""
+    minutes = current.minutes_of_team(team_slug=team.slug, minutes=_MINUTES)
     by_minute = {minute.at: minute for minute in minutes}
     first = minute_of(now - timedelta(minutes=_MINUTES))
     # The running minute is left out of the trend: it is not over, so it would look like a fall.
     slots = [by_minute.get(first + timedelta(minutes=i)) for i in range(_MINUTES)]
-    span = max(1.0, (now - lately[0].at).total_seconds()) if lately else 1.0
     return TrafficTiles(
-        requests_per_second=total / span if lately else None,
-        error_ratio=(total - success) / total if total else None,
-        mean_latency_ms=_mean_ms(lately),
+        requests_per_second=figures.requests_per_second,
+        error_ratio=figures.error_ratio,
+        mean_latency_ms=figures.latency_ms,
         requests_trend=[None if m is None else (m.success + m.failure) / 60 for m in slots],
         latency_trend=[_mean_ms([m]) if m else None for m in slots],
     )
@@ -105,8 +104,3 @@ def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
 def _mean_ms(minutes: Sequence[MinuteOfTeam]) -> float | None:
     success = sum(minute.success for minute in minutes)
     return sum(minute.duration_us for minute in minutes) / success / 1000 if success else None
-
-
-def _sum(minutes: Sequence[MinuteOfTeam]) -> tuple[int, int]:
-    success = sum(minute.success for minute in minutes)
-    return success, success + sum(minute.failure for minute in minutes)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from deployments.models import Model
-from deployments.selectors import deployments, pipelines
+from deployments.pipelines.selectors import pipelines
+from deployments.serving.selectors import deployments
 from portal.accounts import policy
 from portal.accounts.models import User
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployments.selectors import changes, emergencies, pipelines
-from fleet.selectors import clusters
+from deployments.changes.selectors import changes, emergency_reviews
+from deployments.pipelines.selectors import pipelines
+from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
 from portal.ui.slots import StatusLine, register_badge, register_status
 
@@ -16,7 +17,7 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    deployments = changes.count_waiting_for(user) + emergencies.waiting_for(user).count()
+    deployments = changes.count_waiting_for(user) + emergency_reviews.waiting_for(user).count()
     return deployments + len(pipelines.waiting_for(user))
 
 
@@ -26,7 +27,7 @@ def _cluster_lines(user: User) -> Sequence[StatusLine]:
 
 def _line(cluster: clusters.ClusterInfo) -> StatusLine:
     if cluster.is_reachable is None:
-        return StatusLine(f"{cluster.name} · not tried yet")
+        return StatusLine(f"{cluster.name} · not tested")
     if not cluster.is_reachable:
         return StatusLine(f"{cluster.name} · unreachable", "bad")
     return StatusLine(f"{cluster.name} · ok", "ok")

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.dashboard import (
-    account,
-    admin,
-    admin_clusters,
-    admin_fleet,
-    admin_git,
-    admin_serving,
-    audit,
-    channels,
-    frame,
-    jump,
-    slots,
-)
+from deployments.delivery.web import admin_git
+from fleet.clusters.web import admin_clusters, admin_serving
+from fleet.gpus.web import admin_prices
+from portal.dashboard import account, admin, audit, channels, delegates, frame, jump, slots
 
 slots.fill()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("theme", frame.theme, name="theme"),
+    path("session", frame.session, name="session"),
     path("charts/vega-<str:version>.js", frame.chart_script, name="chart-bundle"),
     path("jump", jump.jump, name="jump"),
     path("audit", audit.audit_page, name="audit"),
@@ -58,8 +50,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
         admin_clusters.test_cluster,
         name="admin-cluster-test",
     ),
-    path("admin/prices", admin_fleet.price_page, name="admin-prices"),
-    path("admin/prices/load", admin_fleet.load_prices, name="admin-prices-load"),
+    path(
+        "admin/clusters/<int:cluster_id>/delete",
+        admin_clusters.delete_cluster,
+        name="admin-cluster-delete",
+    ),
+    path("admin/prices", admin_prices.price_page, name="admin-prices"),
+    path("admin/prices/load", admin_prices.load_prices, name="admin-prices-load"),
     path("admin/teams/<str:slug>/notifications", channels.of_team, name="team-channels"),
     path("account/notifications", channels.of_person, name="my-channels"),
     path("channels/<int:channel_id>", channels.change, name="channel-change"),
@@ -67,6 +64,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("channels/<int:channel_id>/remove", channels.remove, name="channel-remove"),
     path("account/tokens", account.token_list, name="tokens"),
     path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
-    path("", include("portal.dashboard.policy_urls")),
+    path("", include("deployments.approvals.web.urls")),
     path("", include("portal.dashboard.home_urls")),
+    path("admin/teams/<str:slug>/delegates", delegates.name_delegate, name="admin-delegates"),
+    path(
+        "admin/teams/<str:slug>/delegates/<int:delegation_id>/end",
+        delegates.end_delegation,
+        name="admin-delegation-end",
+    ),
 ]

@@ -65,17 +65,21 @@ def _checks() -> list[Check]:
     migrations = (*_MANAGE, "makemigrations", "--check", "--dry-run", "-v", "1")
     templates = ("--check", "--lint", "templates")
     return [
-        Check("mypy", (_tool("mypy"),), "Mend the types; read the lines above."),
+        Check("mypy", (_tool("mypy"),), "Fix the types reported above."),
         Check("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
         Check("ruff format", (_tool("ruff"), "format", "--check", "."), "ruff format ."),
-        Check("import-linter", (_tool("lint-imports"),), "Move the code; keep the arrows."),
+        Check(
+            "import-linter",
+            (_tool("lint-imports"),),
+            "Move the code so that imports follow docs/architecture.md.",
+        ),
         Check("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
         Check("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
-        Check("deploy settings", deploy, "Mend portal/settings.py.", production),
+        Check("deploy settings", deploy, "Fix portal/settings.py.", production),
         Check(
             "OpenAPI snapshot",
             (sys.executable, "-m", "portal.management.check", "--openapi"),
-            "make openapi, and read the difference before you commit it.",
+            "Run make openapi and review the diff before you commit it.",
         ),
     ]
 
@@ -99,7 +103,7 @@ def _schema() -> str:
         check=False,
     )
     if done.returncode:
-        sys.exit(f"The API's schema cannot be made:\n{done.stderr}")
+        sys.exit(f"The API schema could not be generated:\n{done.stderr}")
     return done.stdout
 
 
@@ -121,7 +125,7 @@ def _show(result: Result) -> Result:
     word = "ok    " if result.is_ok else "FAILED"
     print(f"{word} {result.check.name:<18} {result.seconds:5.1f} s", flush=True)
     if not result.is_ok:
-        print(f"{result.output}\n  How to mend it: {result.check.fix}\n", flush=True)
+        print(f"{result.output}\n  How to fix it: {result.check.fix}\n", flush=True)
     return result
 
 

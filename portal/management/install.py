@@ -1,7 +1,7 @@
-"""Makes the virtual environment and installs exactly what requirements.lock names.
+"""Makes the virtual environment and installs exactly what requirements.lock names, by its hashes.
 
-`python3 install.py FOLDER` runs before anything is installed, so it uses the standard library only,
-and old Pythons must be able to read it up to the line that refuses them.
+`python3 -m portal.management.install FOLDER` runs before anything is installed, so it uses the
+standard library only, and the Pythons that it refuses must be able to read it.
 Packages come from wherever pip is configured to look; uv, which pip brings, only does it faster.
 """
 
@@ -11,8 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from portal.management import interpreters
+
 LOCK = "requirements.lock"
-UV = "uv==0.13.9"
+INSTALLER_LOCK = "portal/management/installer.lock"
 COMPOSE = "Use docker-compose.yml instead: docker compose up --build"
 
 
@@ -20,31 +22,50 @@ def main() -> None:
     check_machine()
     folder = Path(sys.argv[1])
     python = folder / "bin" / "python"
-    if not has_pip(python):
-        print(f"Making the virtual environment {folder}", flush=True)
-        run([sys.executable, "-m", "venv", str(folder)], hint=VENV_HINT)
-    print(f"Installing what {LOCK} names", flush=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
-    is_fast = subprocess.run([*pip, UV], check=False).returncode == 0 and install_with_uv(python)
-    if not is_fast:
-        run([*pip, "-r", LOCK], hint="Read what pip says above.")
+    if not is_usable(python):
+        print(f"Creating the virtual environment {folder}", flush=True)
+        run([sys.executable, "-m", "venv", "--clear", str(folder)], hint=VENV_HINT)
+    print(f"Installing the packages of {LOCK}", flush=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    has_uv = subprocess.run([*pip, "-r", INSTALLER_LOCK], check=False).returncode == 0
+    if not (has_uv and install_with_uv(python)):
+        run([*pip, "-r", LOCK], hint="See the output of pip above.")
 
 
 VENV_HINT = (
-    "This Python cannot make virtual environments. On Debian and Ubuntu: apt-get install "
-    "python3-venv. Or name another Python 3.11+: make PYTHON=/path/to/python3"
+    "This Python cannot create virtual environments. On Debian and Ubuntu: apt-get install "
+    "python3-venv. Or choose another Python: make PYTHON=/path/to/python3.12"
 )
 
 
 def check_machine() -> None:
-    if sys.version_info < (3, 11):  # noqa: UP036  this file is read by the Python that it refuses
-        found = ".".join(str(number) for number in sys.version_info[:3])
-        sys.exit(
-            f"Slipway needs Python 3.11 or newer; this is {found}. "
-            f"Name another one: make PYTHON=/path/to/python3.11. {COMPOSE}"
-        )
+    if sys.version_info[:2] not in interpreters.SUPPORTED:
+        sys.exit(f"{refusal()} {COMPOSE}")
     if not sys.platform.startswith("linux"):
         sys.exit(f"The embedded parts (Triton, Envoy) exist for Linux only. {COMPOSE}")
+
+
+def refusal() -> str:
+    """Names the interpreter to use instead."""
+    found = ".".join(str(number) for number in sys.version_info[:3])
+    versions = interpreters.supported_versions()
+    path = interpreters.find_supported()
+    if path:
+        return f"Run: make demo PYTHON={path} (the demo needs Python {versions}; this is {found})."
+    return (
+        f"The demo needs Python {versions}; this is {found}, and none of them is installed. "
+        "Install one, for example with uv: uv python install 3.12 && "
+        "make demo PYTHON=$(uv python find 3.12)."
+    )
+
+
+def is_usable(python: Path) -> bool:
+    """An environment of another Python version is made anew."""
+    command = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
+    if not has_pip(python):
+        return False
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return tuple(int(number) for number in answer.stdout.split()) == sys.version_info[:2]
 
 
 def has_pip(python: Path) -> bool:
@@ -56,6 +77,7 @@ def has_pip(python: Path) -> bool:
 
 def install_with_uv(python: Path) -> bool:
     command = [str(python), "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--require-hashes"]
     command += ["--python", str(python), "-r", LOCK]
     return subprocess.run(command, check=False, env=uv_environment(python)).returncode == 0
 

@@ -29,6 +29,13 @@ _TEAMS: Final = re.compile(
     r"https://[a-z0-9.-]+\.(logic\.azure\.com|powerplatform\.com)(:443)?/[A-Za-z0-9/_-]*"
     r"workflows/[A-Za-z0-9-]+/triggers/manual/paths/invoke/?\?[\x21-\x7e]+"
 )
+# All that is assigned to hosts. Outside lie ::127.0.0.1 and 64:ff9b::10.0.0.1, in which an IPv4 host
+# hides, and addresses of one site.
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+# Teredo, 6to4 and its relays: an IPv4 host hides inside.
+_HIDING: Final = tuple(
+    ipaddress.ip_network(net) for net in ("2001::/23", "2002::/16", "192.88.99.0/24")
+)
 _PORTS: Final = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
 _MODES: Final = {"smtps": "ssl", "smtp": "starttls", "smtp+plain": "insecure"}
 
@@ -45,7 +52,7 @@ def check(kind: str, typed: str) -> Address:
     """Raises Invalid, saying what the kind needs. A webhook's host is looked up."""
     text = typed.strip()
     if kind not in _CHECKS:
-        raise Invalid("Choose a kind of channel.", fields={"kind": "unknown"})
+        raise Invalid("Choose a channel type.", fields={"kind": "unknown"})
     return Address(plain=text, hint=_CHECKS[ChannelKind(kind)](text))
 
 
@@ -66,23 +73,25 @@ def apprise_url(kind: str, plain: str, *, extras: Mapping[str, str]) -> str:
 
 def _slack(text: str) -> str:
     if not _SLACK.fullmatch(text):
-        raise _bad("Paste Slack's webhook address: https://hooks.slack.com/services/…")
+        raise _bad("Enter a Slack webhook address: https://hooks.slack.com/services/…")
     return "hooks.slack.com"
 
 
 def _teams(text: str) -> str:
     if not _TEAMS.fullmatch(text):
-        raise _bad("Paste the address of a Teams workflow (Post to a channel when a webhook …).")
+        raise _bad(
+            "Enter the address of a Teams workflow (“Post to a channel when a webhook request is received”)."
+        )
     return urlsplit(text).hostname or ""
 
 
 def _email(text: str) -> str:
     if not settings.SLIPWAY_SMTP_URL:
-        raise _bad("This portal has no mail server yet; a platform admin sets SLIPWAY_SMTP_URL.")
+        raise _bad("E-mail is not configured. A platform admin can set SLIPWAY_SMTP_URL.")
     try:
         validate_email(text)
     except ValidationError as error:
-        raise _bad("Type one e-mail address, such as ana@example.org.") from error
+        raise _bad("Enter one e-mail address, for example ana@example.org.") from error
     return text
 
 
@@ -90,15 +99,15 @@ def _hook(text: str) -> str:
     url = urlsplit(text)
     is_plain = url.scheme == "http" and url.hostname in settings.SLIPWAY_NOTIFY_PRIVATE_HOSTS
     if not re.fullmatch(r"[\x21-\x7e]+", text) or not url.hostname:
-        raise _bad("Type the whole address: https://hooks.example.org/slipway")
+        raise _bad("Enter the full address, for example https://hooks.example.org/slipway.")
     if url.scheme != "https" and not is_plain:
-        raise _bad("A webhook must begin with https://.")
+        raise _bad("The address must start with https://.")
     if url.username or url.password:
-        raise _bad("Leave user and password out; put a secret into the path instead.")
+        raise _bad("Remove user and password from the address. Put a secret in the path instead.")
     try:
         _check_host(url)
     except OSError as error:
-        raise _bad(f"The host {url.hostname} is not known.") from error
+        raise _bad(f"The host name {url.hostname} could not be resolved.") from error
     return url.hostname
 
 
@@ -117,11 +126,15 @@ def _check_host(url: SplitResult) -> None:
 def _is_public(address: str) -> bool:
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
-        # An IPv4 host can hide inside: ::ffff:10.0.0.1, 64:ff9b::10.0.0.1 and 2002:0a00:0001::.
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is not None:
-            return inner.is_global
-    return found.is_global and not found.is_multicast
+        if found.ipv4_mapped is not None:
+            return _is_public(str(found.ipv4_mapped))
+        if found not in _UNICAST:
+            return False
+    return (
+        found.is_global
+        and not found.is_multicast
+        and not any(found.version == net.version and found in net for net in _HIDING)
+    )
 
 
 def _mail(to: str) -> str:

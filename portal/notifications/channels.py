@@ -46,10 +46,10 @@ def add(
         policy.require(actor, Action.MANAGE_MEMBERS, team)
     _check_events(wanted)
     if not name.strip():
-        raise Invalid("Give the channel a name.", fields={"name": "required"})
+        raise Invalid("Enter a channel name.", fields={"name": "required"})
     mine = Channel.objects.filter(team=team) if team else Channel.objects.filter(user=actor)
     if mine.count() >= _MOST:
-        raise Conflict(f"{_MOST} channels are the most; remove one first.", code="too_many")
+        raise Conflict(f"You can have {_MOST} channels at most. Remove one first.", code="too_many")
     # Looks up a host name, so before the transaction.
     checked = addresses.check(kind, address)
     with transaction.atomic():
@@ -90,13 +90,15 @@ def try_out(*, actor: User, channel_id: int, path: str) -> None:
     channel = get_own(actor=actor, channel_id=channel_id)
     team = channel.team or policy.visible_teams(actor).first()
     if team is None:
-        raise Conflict("You are in no team yet, so nothing would ever be told.", code="no_team")
+        raise Conflict(
+            "You're not in a team yet, so there is nothing to notify you about.", code="no_team"
+        )
     with transaction.atomic():
         notice = Notice.objects.create(
             team=team,
             event=events.CHANNEL_TEST.code,
             subject=f"Slipway can reach “{channel.name}”",
-            words=f"{actor.display_name} tried this channel. Nothing else happened.",
+            words=f"Test message requested by {actor.display_name}. No action needed.",
             path=path,
             at=clock.now(),
             digest="",
@@ -109,7 +111,7 @@ def get_own(*, actor: User, channel_id: int) -> Channel:
     rows = Channel.objects.select_related("team", "user")
     channel = rows.filter(pk=channel_id).first()
     if channel is None or (channel.user_id is not None and channel.user_id != actor.pk):
-        raise NotFound("There is no such channel, or it is not yours.")
+        raise NotFound("The channel does not exist, or it is not yours.")
     if channel.team is not None:
         policy.require(actor, Action.MANAGE_MEMBERS, channel.team)
     return channel
@@ -118,7 +120,7 @@ def get_own(*, actor: User, channel_id: int) -> Channel:
 def _check_events(wanted: Sequence[str]) -> None:
     unknown = events.unknown(wanted)
     if unknown:
-        raise Invalid(f"There is no event {unknown[0]!r}.", fields={"events": "unknown"})
+        raise Invalid(f"Unknown event: {unknown[0]}.", fields={"events": "unknown"})
 
 
 def _record(

@@ -15,18 +15,20 @@ class Event:
     phrase: str
 
 
-APPROVAL_WANTED: Final = Event("approval.wanted", "a change request waits for approval")
-APPROVAL_DECIDED: Final = Event("approval.decided", "a request is approved, rejected or expired")
-CHANGE_FINISHED: Final = Event("change.finished", "a change is done or has failed")
-ROLLOUT_STARTED: Final = Event("rollout.started", "a rollout begins")
-ROLLOUT_WAITS: Final = Event("rollout.waits", "a step has passed and waits for a person")
-ROLLOUT_MOVED: Final = Event("rollout.moved", "a rollout is promoted, paused or carried on")
-ROLLOUT_ABORTED: Final = Event("rollout.aborted", "a rollout is aborted, by a person or by itself")
-ROLLOUT_FINISHED: Final = Event("rollout.finished", "a rollout has ended")
-ROLLOUT_ALARM: Final = Event("rollout.alarm", "a rollout needs a look: numbers disagree or vanish")
-DEPLOYMENT_FAILING: Final = Event("deployment.failing", "a deployment fails or has drifted")
+APPROVAL_WANTED: Final = Event("approval.wanted", "Change request waiting for approval")
+APPROVAL_DECIDED: Final = Event("approval.decided", "Change request approved, rejected or expired")
+CHANGE_FINISHED: Final = Event("change.finished", "Change completed or failed")
+ROLLOUT_STARTED: Final = Event("rollout.started", "Rollout started")
+ROLLOUT_WAITS: Final = Event("rollout.waits", "Rollout step waiting for promotion")
+ROLLOUT_MOVED: Final = Event("rollout.moved", "Rollout promoted, paused or resumed")
+ROLLOUT_ABORTED: Final = Event("rollout.aborted", "Rollout aborted")
+ROLLOUT_FINISHED: Final = Event("rollout.finished", "Rollout completed")
+ROLLOUT_ALARM: Final = Event(
+    "rollout.alarm", "Rollout needs attention: metrics disagree or are missing"
+)
+DEPLOYMENT_FAILING: Final = Event("deployment.failing", "Deployment failing or drifted")
 # Sent to one channel only, by the button that tries it.
-CHANNEL_TEST: Final = Event("channel.test", "a test of the channel")
+CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
 CATALOGUE: Final = (
     APPROVAL_WANTED,

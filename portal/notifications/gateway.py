@@ -38,7 +38,7 @@ def send(url: str, message: Message) -> None:
     """Raises NotSent, or Refused when it cannot heal."""
     parsed = apprise.Apprise.instantiate(url, asset=_ASSET, suppress_exceptions=True)
     if parsed is None:
-        raise Refused("the address is not understood")
+        raise Refused("the address is not valid")
     parsed.socket_connect_timeout = _LIMITS["cto"]
     parsed.socket_read_timeout = _LIMITS["rto"]
     with apprise.LogCapture(level=logging.WARNING) as log:  # type: ignore[no-untyped-call]  # partly typed
@@ -48,7 +48,7 @@ def send(url: str, message: Message) -> None:
         return
     found = _STATUS.search(said)
     if found is None:
-        raise NotSent("no answer")
+        raise NotSent("no response")
     if found[1] in _GONE:
-        raise Refused(f"refused with status {found[1]}")
-    raise NotSent(f"answered with status {found[1]}")
+        raise Refused(f"rejected with status {found[1]}")
+    raise NotSent(f"failed with status {found[1]}")

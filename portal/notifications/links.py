@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -20,6 +20,9 @@ from portal.notifications.models import DecisionLink, Delivery
 LIFETIME: Final = timedelta(hours=24)
 ROLLOUT: Final = "rollout"
 CHANGE: Final = "change"
+_ABSENT: Final = (
+    "The link is not valid, or it was opened elsewhere. Open the link in the message again."
+)
 _NEEDS: Final = {ROLLOUT: Action.PROMOTE, CHANGE: Action.APPROVE}
 
 
@@ -83,16 +86,30 @@ def path_of(link: DecisionLink) -> str:
     return f"/decide/{vault.token_of(link.nonce)}"
 
 
-def find(*, actor: User, token: str) -> DecisionLink:
-    """Also when it is used or expired, so that the page can say so. Raises NotFound and Forbidden."""
+def known_digest(token: str) -> str:
+    """What stands for the token once its link was opened. Raises NotFound for an invented one."""
+    digest = _digest(token)
+    if not DecisionLink.objects.filter(digest=digest).exists():
+        raise NotFound(_ABSENT)
+    return digest
+
+
+def id_of(digest: str) -> int:
+    return DecisionLink.objects.only("pk").get(digest=digest).pk
+
+
+def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
+    """`opened`: digests of the tokens with which this session opened links.
+
+    Also when it is used or expired, so that the page can say so. Raises NotFound and Forbidden."""
     rows = DecisionLink.objects.select_related("user", "delivery__notice__team")
-    link = rows.filter(digest=_digest(token)).first()
+    link = rows.filter(pk=link_id, digest__in=opened).first()
     if link is None:
-        raise NotFound("There is no such link. Open the page of the deployment instead.")
+        raise NotFound(_ABSENT)
     if link.user_id != actor.pk:
         raise Forbidden(
-            "This link was sent to someone else and works for them only. "
-            "Open the page of the deployment instead.",
+            "This link was sent to someone else and works only for them. "
+            "Open the deployment's page instead.",
             code="link_of_another",
         )
     return link

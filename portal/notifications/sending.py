@@ -77,7 +77,9 @@ def message_of(delivery: Delivery) -> Message:
     lines = [notice.words, f"{notice.team.slug}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()
     if link is not None:
-        lines.append(f"Decide (for you, once, 24 hours): {_absolute(links.path_of(link))}")
+        lines.append(
+            f"Decide (personal one-time link, valid 24 hours): {_absolute(links.path_of(link))}"
+        )
     return Message(title=notice.subject, body="\n\n".join(line for line in lines if line))
 
 
@@ -97,15 +99,17 @@ def _why_unwanted(delivery: Delivery) -> str:
 
 
 def _words_of(error: Exception) -> str:
-    return str(error) if isinstance(error, gateway.NotSent) else "the host is not known"
+    return (
+        str(error) if isinstance(error, gateway.NotSent) else "the host name could not be resolved"
+    )
 
 
 def _again(delivery: Delivery, lease: Lease, words: str) -> None:
     if clock.now() >= delivery.deadline_at:
-        _finish(delivery, lease, DeliveryState.FAILED, f"given up: {words}")
+        _finish(delivery, lease, DeliveryState.FAILED, f"gave up: {words}")
         return
     Delivery.objects.filter(pk=delivery.pk).update(words=words)
-    logger.info("notice=%s delivery=%s will be tried again", delivery.notice_id, delivery.pk)
+    logger.info("notice=%s delivery=%s will be retried", delivery.notice_id, delivery.pk)
     leases.back_off(
         Delivery, lease, base_seconds=_FIRST_WAIT_SECONDS, cap_seconds=_LONGEST_WAIT_SECONDS
     )

@@ -26,7 +26,9 @@ def unseal(sealed: str) -> str:
     try:
         return _fernet().decrypt(sealed.encode()).decode()
     except InvalidToken as error:
-        raise Unreadable("the saved address cannot be read with the present secret key") from error
+        raise Unreadable(
+            "the saved address cannot be decrypted with the current secret key"
+        ) from error
 
 
 def token_of(nonce: str) -> str:

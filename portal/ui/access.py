@@ -4,26 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from http import HTTPStatus
+from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from portal.accounts.models import User
+from portal.ui import htmx, kept_input
+from portal.ui.sign_in import SignInForm
 
 P = ParamSpec("P")
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
+_KEEPS_INPUT = "keeps_input"
+
+
+def keeps_input(view: View) -> View:
+    """Below `people_only`, for a view of one address that shows its form and takes it, and does so
+    through `ServiceForm.run` only: what was typed while the session had ended is shown again.
+    """
+    setattr(view, _KEEPS_INPUT, True)
+    return view
 
 
 def people_only(
     view: Callable[Concatenate[HttpRequest, User, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Send others to the sign-in page, and back here afterwards."""
+    is_keeping = getattr(view, _KEEPS_INPUT, False)
 
     @wraps(view)
     def wrapper(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not isinstance(request.user, User):
-            return redirect_to_login(request.get_full_path())
-        return view(request, request.user, *args, **kwargs)
+            return _sign_in_first(request, is_keeping=is_keeping)
+        posted = kept_input.take(request)
+        if posted is None or not is_keeping:
+            return view(request, request.user, *args, **kwargs)
+        with kept_input.showing_again(request, posted):
+            return view(request, request.user, *args, **kwargs)
 
     return wrapper
+
+
+def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBase:
+    """A fragment is never replaced by a sign-in form: the page says that its session has ended."""
+    if htmx.is_asked_by_htmx(request):
+        return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
+    if request.method in ("GET", "HEAD"):
+        return redirect_to_login(request.get_full_path())
+    kept = kept_input.sealed(request) if is_keeping else ""
+    if not kept:
+        return redirect_to_login(_page_of_form(request))
+    context = {"form": SignInForm(request), "next": request.get_full_path(), "kept": kept}
+    response = render(request, "ui/sign_in.html", context, status=HTTPStatus.UNAUTHORIZED)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _page_of_form(request: HttpRequest) -> str:
+    """Where the form was: its own address may answer to nothing but a form."""
+    page = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(page, allowed_hosts={request.get_host()}):
+        return "/"
+    parts = urlsplit(page)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

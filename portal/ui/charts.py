@@ -103,7 +103,7 @@ def stacked_bars(
             "order": {"field": "order"},
             "tooltip": [
                 {"field": "at", "type": "temporal", "timeUnit": f"utc{time_unit}", "title": "UTC"},
-                {"field": "series", "title": "Who"},
+                {"field": "series", "title": "Series"},
                 {"field": "value", "title": unit, "format": ",.2f"},
             ],
         },
@@ -159,7 +159,7 @@ def _line_layer(
             "color": _colour_scale(names, colours),
             "tooltip": [
                 {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
-                {"field": "series", "title": "Who"},
+                {"field": "series", "title": "Series"},
                 {"field": "value", "title": unit, "format": ",.3~f"},
             ],
         },

@@ -6,9 +6,12 @@ it with the status `STOP_POLLING` when the state is final, and htmx asks no more
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django_htmx.middleware import HtmxDetails
 
 STOP_POLLING = 286
@@ -16,6 +19,11 @@ STOP_POLLING = 286
 
 class HtmxHttpRequest(HttpRequest):
     htmx: HtmxDetails
+
+
+def is_asked_by_htmx(request: HttpRequest) -> bool:
+    """Whether a script asked, for a fragment or for a page out of the history."""
+    return request.headers.get("HX-Request") == "true"
 
 
 def is_partial(request: HttpRequest) -> bool:
@@ -35,3 +43,26 @@ def redirect(request: HttpRequest, url: str) -> HttpResponse:
     response = HttpResponse(status=204 if is_partial(request) else 303)
     response["HX-Redirect" if is_partial(request) else "Location"] = url
     return response
+
+
+def target_of(request: HttpRequest) -> str:
+    """The id of the element that htmx will swap; empty when a whole page is asked for."""
+    target = getattr(getattr(request, "htmx", None), "target", None) or ""
+    return target if is_partial(request) else ""
+
+
+def respond(
+    request: HttpRequest,
+    page: str,
+    context: Mapping[str, Any],
+    *,
+    parts: Mapping[str, str] | None = None,
+    is_final: bool = False,
+    status: int = HTTPStatus.OK,
+) -> HttpResponse:
+    """`parts` maps the id of an element to the template of it; htmx names the id it will swap."""
+    target = target_of(request)
+    if parts and target in parts:
+        done = STOP_POLLING if is_final and request.method == "GET" else status
+        return render(request, parts[target], dict(context), status=done)
+    return render(request, page, dict(context), status=status)

@@ -7,11 +7,14 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
 
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
 
 _WITHOUT_TEAM = ("/api/", "/static/")
+# Public files that are the same for everyone and kept for a year.
+_WITHOUT_FRAGMENTS = ("/api/", "/static/", "/charts/")
 
 
 class CurrentTeamMiddleware:
@@ -22,6 +25,24 @@ class CurrentTeamMiddleware:
         if not request.path.startswith(_WITHOUT_TEAM):
             teams.choose(request)
         return self.get_response(request)
+
+
+class FragmentCacheMiddleware:
+    """One address answers with a page or with a part of it, so no cache may mix them up: going back
+    would show the bare part. Parts are not stored at all.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if request.path.startswith(_WITHOUT_FRAGMENTS):
+            return response
+        patch_vary_headers(response, ["HX-Request"])
+        if htmx.is_asked_by_htmx(request):
+            response["Cache-Control"] = "no-store"
+        return response
 
 
 class DomainErrorMiddleware:

@@ -8,9 +8,16 @@ from typing import ClassVar, TypeVar
 
 from django import forms
 
-from portal.core.errors import DomainError, NotFound
+from portal.core.errors import Conflict, DomainError, NotFound
+from portal.ui import kept_input
 
 Result = TypeVar("Result")
+
+
+_NOT_SENT = (
+    "You were signed out before this was sent, so nothing was changed. "
+    "Check what you typed and send it again."
+)
 
 
 class ServiceForm(forms.Form):
@@ -21,7 +28,11 @@ class ServiceForm(forms.Form):
 
     def run(self, call: Callable[[], Result]) -> Result | None:
         """None when the form is invalid or the service refuses. Hidden things stay NotFound."""
-        if not self.is_valid():
+        is_valid = self.is_valid()
+        if kept_input.is_shown_again():
+            self.refuse(Conflict(_NOT_SENT, code="signed_out"))
+            return None
+        if not is_valid:
             return None
         try:
             return call()
@@ -56,25 +67,3 @@ class CommentForm(ServiceForm):
         help_text="Why, for whoever reads this later.",
         widget=forms.Textarea(attrs={"rows": 3}),
     )
-
-
-class DecisionForm(CommentForm):
-    """One of the buttons of a request; the comment is the reason of an emergency and the finding
-    of its review. `evidence_hash` is what the page showed.
-    """
-
-    ACTIONS: ClassVar = ("approve", "reject", "withdraw", "emergency", "close_review")
-    renamed: ClassVar[Mapping[str, str]] = {"reason": "comment", "finding": "comment"}
-
-    evidence_hash = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
-    decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
-
-
-class RolloutForm(ServiceForm):
-    """One of the four buttons of a rollout."""
-
-    ACTIONS: ClassVar = ("promote", "promote_fully", "pause", "unpause", "abort")
-
-    evidence_hash = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
-    action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
-    reason = forms.CharField(max_length=500, required=False, label="Reason")

@@ -1,44 +1,91 @@
-"""The sign-in page: Django's own, with a limit on failures."""
+"""The sign-in page: Django's own, with limits on failures."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 
 from portal.accounts import sign_ins
+from portal.accounts.sign_ins import Attempt
+from portal.core.client_address import client_network
+from portal.ui import kept_input
 
 _TOO_MANY = "too_many_failures"
+_BUSY_SECONDS = 10
 
 
 class SignInForm(AuthenticationForm):
-    def clean(self) -> dict[str, Any]:
+    retry_after_seconds = 0
+
+    def attempt(self) -> Attempt:
         username = str(self.cleaned_data.get("username") or "")
-        if not username or not self.cleaned_data.get("password"):
+        if self.request is None:
+            return Attempt(username, "")
+        device = self.request.COOKIES.get(sign_ins.COOKIE, "")
+        return Attempt(username, client_network(self.request), device)
+
+    def clean(self) -> dict[str, Any]:
+        if not self.cleaned_data.get("username") or not self.cleaned_data.get("password"):
             return super().clean()
-        address = str(self.request.META.get("REMOTE_ADDR", "")) if self.request else ""
-        if not sign_ins.begin(username=username, address=address):
-            minutes = sign_ins.WINDOW_SECONDS // 60
-            raise ValidationError(
-                f"Too many failed sign-ins for this name from here. Wait {minutes} minutes, or "
-                "ask a platform admin for a new password.",
-                code=_TOO_MANY,
+        attempt = self.attempt()
+        if seconds := sign_ins.begin(attempt):
+            minutes = -(-seconds // 60)
+            self._refuse(
+                f"Too many failed sign-ins. Try again in {minutes} "
+                f"{'minute' if minutes == 1 else 'minutes'}, or from a browser in which you have "
+                "signed in before.",
+                seconds,
             )
-        cleaned = super().clean()
-        sign_ins.succeeded(username=username, address=address)
+        with sign_ins.room_to_check() as has_room:
+            if not has_room:
+                self._refuse(
+                    "Too many people are signing in. Try again in a moment.", _BUSY_SECONDS
+                )
+            cleaned = super().clean()
+        sign_ins.succeeded(attempt)
         return cleaned
+
+    def _refuse(self, message: str, seconds: int) -> None:
+        self.retry_after_seconds = seconds
+        raise ValidationError(message, code=_TOO_MANY)
 
 
 class SignIn(LoginView):
     template_name = "ui/sign_in.html"
     authentication_form = SignInForm
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"kept": self.request.POST.get("kept", "")}
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """What was typed before is of this person, or of nobody: the page of the form checks that
+        they may see it.
+        """
+        kept = kept_input.opened(self.request.POST.get("kept", ""))
+        response = super().form_valid(form)
+        if kept is not None:
+            kept_input.store(self.request, kept)
+        if isinstance(form, SignInForm):
+            response.set_cookie(
+                sign_ins.COOKIE,
+                sign_ins.cookie_after(form.attempt()),
+                max_age=sign_ins.COOKIE_SECONDS,
+                path=settings.SESSION_COOKIE_PATH,
+                secure=bool(settings.SESSION_COOKIE_SECURE),
+                httponly=True,
+                samesite="Lax",
+            )
+        return response
+
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         response = super().form_invalid(form)
-        if form.has_error("__all__", code=_TOO_MANY):
+        if isinstance(form, SignInForm) and form.retry_after_seconds:
             response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+            response["Retry-After"] = str(form.retry_after_seconds)
         return response

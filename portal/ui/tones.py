@@ -25,6 +25,7 @@ _TONES = {
         "applying",
         "preparing",
         "aborting",
+        "stopping",
         "pending",
     ),
 }

@@ -68,9 +68,9 @@ def _short(size: float) -> str:
 
 
 def percent(ratio: float | Decimal) -> str:
-    """A ratio 0..1 in per cent: two digits below 1 %, one below 10 %, whole above."""
+    """A ratio 0..1 in per cent: two digits below 1%, one below 10%, whole above."""
     value = float(ratio) * 100
     size = abs(value)
     if size == 0 or size >= 10:
-        return f"{value:.0f} %"
-    return f"{value:.2f} %" if size < 1 else f"{value:.1f} %"
+        return f"{value:.0f}%"
+    return f"{value:.2f}%" if size < 1 else f"{value:.1f}%"

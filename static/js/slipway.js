@@ -77,7 +77,7 @@
       button.setAttribute("aria-label", "Copied");
       setTimeout(() => button.classList.remove("copied"), 1500);
     } catch {
-      toast("The browser refused access to the clipboard. Select the text and copy it yourself.");
+      toast("The browser blocked access to the clipboard. Select the text and copy it.");
     }
   });
 
@@ -133,69 +133,15 @@
   });
   document.addEventListener("htmx:responseError", (event) => {
     const { xhr } = event.detail;
-    if (xhr.getResponseHeader("HX-Retarget")) return;
-    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page; if it stays, tell a platform admin.`);
+    // 401: session.js says it.
+    if (xhr.status === 401 || xhr.getResponseHeader("HX-Retarget")) return;
+    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page, and contact a platform admin if it keeps happening.`);
   });
   document.addEventListener("htmx:sendError", () =>
-    toast("The portal does not answer. This page tries again by itself."));
+    toast("The portal is not responding. This page retries automatically."));
 
-  // Changed values of a polled fragment flash once.
-  const before = new Map();
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    all("[data-live]", event.detail.target).forEach((element) => before.set(element.dataset.live, element.textContent));
-  });
-  // htmx gives the focus back to what has an id; here links and buttons without one keep it too.
-  let focused;
-  const twins = (element, from) => all(element.tagName, from).filter((other) =>
-    other.getAttribute("href") === element.getAttribute("href") && other.textContent === element.textContent);
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const element = document.activeElement;
-    const isLost = event.detail.target.contains(element) && !element.id && element.matches("a, button, summary");
-    focused = isLost ? { element, index: twins(element, event.detail.target).indexOf(element) } : undefined;
-  });
-  document.addEventListener("htmx:afterSettle", (event) => {
-    if (!focused || document.activeElement !== document.body) return;
-    twins(focused.element, event.detail.elt.parentElement ?? document)[focused.index]?.focus({ preventScroll: true });
-    focused = undefined;
-  });
-  document.addEventListener("htmx:load", (event) => {
-    all("[data-live]", event.detail.elt).forEach((element) => {
-      const old = before.get(element.dataset.live);
-      if (old !== undefined && old !== element.textContent) element.classList.add("live");
-    });
-    refreshTimes();
-    draw(event.detail.elt);
-  });
+  document.addEventListener("htmx:load", refreshTimes);
 
   // The first wrong field of a form that came back.
   document.querySelector("main [aria-invalid='true']")?.focus();
-
-  // Charts: the library is fetched when the first chart is on the page.
-  let library;
-  const loadLibrary = (url) => {
-    library ??= new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = url;
-      script.onload = () => resolve(window.vegaEmbed);
-      script.onerror = reject;
-      document.head.append(script);
-    });
-    return library;
-  };
-  const drawOne = async (figure) => {
-    const plot = figure.querySelector(".plot");
-    try {
-      const embed = await loadLibrary(figure.dataset.bundle);
-      const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
-      await embed(plot, spec, { ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } });
-    } catch {
-      plot.classList.add("failed");
-      plot.textContent = "The chart cannot be drawn here; the table below has its numbers.";
-    }
-  };
-  const draw = (from) => all("[data-chart]:not([data-drawn])", from.parentElement ?? from).forEach((figure) => {
-    figure.dataset.drawn = "";
-    drawOne(figure);
-  });
-  draw(document.body);
 })();

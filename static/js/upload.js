@@ -5,6 +5,7 @@ const PARALLEL = 3;
 const ATTEMPTS = 6;
 const HASH_WHOLE_UP_TO = 256 * 2 ** 20;
 const SPEED_WINDOW_MS = 8000;
+const HEAD_BYTES = 4096;
 
 const form = document.querySelector("#upload");
 const at = (id) => document.getElementById(id);
@@ -12,7 +13,7 @@ const canHash = Boolean(globalThis.crypto?.subtle);
 
 class Problem extends Error {
   constructor(status, body) {
-    super(body.detail ?? `The server answered ${status}.`);
+    super(body.detail ?? `The server returned HTTP ${status}.`);
     this.status = status;
     this.code = body.code ?? "";
     this.errors = body.errors ?? [];
@@ -75,7 +76,7 @@ const showProblem = (error) => {
   at("problem").hidden = false;
   at("problem-text").textContent = error.message;
   at("anyway").hidden = error.code !== "same_bytes";
-  const inputOf = (field) => form.elements[field.replace("metadata.", "")] ??
+  const inputOf = (field) => form.elements[field.replace(/^(metadata|declared)\./, "").split(".")[0]] ??
     (field.startsWith("metadata.") ? form.elements.more : null);
   const named = (error.errors ?? []).map(({ field, detail }) => [inputOf(field), detail]).filter(([input]) => input);
   named.forEach(([input, detail]) => {
@@ -120,8 +121,8 @@ const put = ({ url, headers }, blob, number) => new Promise((resolve, reject) =>
   request.upload.onprogress = (event) => { run.live.set(number, event.loaded); showProgress(); };
   request.onload = () => (request.status < 300
     ? end(resolve)
-    : end(reject, new Error(`The object store answered ${request.status}.`)));
-  request.onerror = () => end(reject, new Error("The connection to the object store broke."));
+    : end(reject, new Error(`Object storage returned HTTP ${request.status}.`)));
+  request.onerror = () => end(reject, new Error("The connection to object storage was lost."));
   request.onabort = () => end(reject, new Paused());
   request.send(blob);
 });
@@ -177,19 +178,42 @@ const fieldsOf = () => {
   return metadata;
 };
 
+/* The server knows a file by its beginning, before any of it is sent. */
+const headOf = async () => base64(await run.file.slice(0, HEAD_BYTES).arrayBuffer());
+
+/* One input a line: image = 1 x 3 x 960 x 960. What is no number is sent as text, and refused in words. */
+const declared = () => {
+  const value = (name) => form.elements[name].value.trim();
+  const sizes = {};
+  value("largest_inputs").split("\n").filter((line) => line.trim()).forEach((line) => {
+    const cut = line.lastIndexOf("=");
+    sizes[line.slice(0, Math.max(cut, 0)).trim()] = line.slice(cut + 1).trim().split(/[\sx×*,]+/).map(
+      (word) => (/^-?\d+$/.test(word) ? Number(word) : word));
+  });
+  const takes = { yes: true, no: false }[value("takes_batches")] ?? null;
+  return { takes_batches: takes, largest_batch: Number(value("largest_batch") || 32), largest_inputs: sizes };
+};
+
 const start = async (isDuplicateAllowed) => {
+  const name = form.elements.model.value.trim();
+  if (!name) {
+    const detail = "Enter a model name.";
+    throw new Problem(0, { detail, errors: [{ field: "model", detail }] });
+  }
   let sha256 = "";
   if (canHash && run.file.size <= HASH_WHOLE_UP_TO) {
-    say("Reading the file for its SHA-256 …");
+    say("Computing SHA-256…");
     sha256 = hex(await digestOf(run.file));
   }
   const team = encodeURIComponent(form.elements.team.value);
-  const model = encodeURIComponent(form.elements.model.value.trim() || "-");
+  const model = encodeURIComponent(name);
   return api("POST", `models/${team}/${model}/versions`, {
     filename: run.file.name,
     size_bytes: run.file.size,
     sha256,
+    head: await headOf(),
     metadata: fieldsOf(),
+    declared: declared(),
     part_checksums: canHash,
     allow_duplicate: isDuplicateAllowed,
   });
@@ -215,7 +239,7 @@ const setBusy = (isBusy) => {
   run.isBusy = isBusy;
   at("send").disabled = isBusy || !run.file;
   at("file").disabled = isBusy;
-  at("pause").textContent = isBusy ? "Pause" : "Go on";
+  at("pause").textContent = isBusy ? "Pause" : "Resume";
 };
 
 const go = async ({ isDuplicateAllowed = false } = {}) => {
@@ -231,15 +255,15 @@ const go = async ({ isDuplicateAllowed = false } = {}) => {
       remember(run.file, run.version.id);
     }
     await sendMissing();
-    say("Putting the parts together …");
+    say("Assembling the parts…");
     const version = await complete();
     forget(run.file);
     at("progress").hidden = true;
-    at("file-note").textContent = "Sent. The checks run now.";
+    at("file-note").textContent = "Uploaded";
     Object.assign(run, { file: null, version: null });
     showVerification(version);
   } catch (error) {
-    if (error instanceof Paused) say("Paused. What is sent is kept for 24 hours.");
+    if (error instanceof Paused) say("Paused. Sent parts are kept for 24 hours.");
     else await stopped(error);
   } finally {
     setBusy(false);
@@ -254,7 +278,7 @@ const stopped = async (error) => {
     run.version = null;
   }
   at("progress").hidden = !run.version;
-  if (run.version) say("Stopped. What is sent is kept; press Go on to continue.");
+  if (run.version) say("Upload stopped. Sent parts are kept; select Resume to continue.");
   showProblem(error);
 };
 
@@ -267,7 +291,7 @@ const choose = async (file) => {
   at("progress").hidden = true;
   if (file.size > Number(form.dataset.mostBytes)) {
     run.file = null;
-    showProblem(new Error(`The file has ${size(file.size)}; the limit is ${size(Number(form.dataset.mostBytes))}.`));
+    showProblem(new Error(`The file is ${size(file.size)}; the limit is ${size(Number(form.dataset.mostBytes))}.`));
   } else {
     suggestName(file);
     await findUnfinished(file);
@@ -293,10 +317,10 @@ const findUnfinished = async (file) => {
     run.version = version;
     form.elements.team.value = version.team;
     form.elements.model.value = version.model;
-    at("file-note").textContent = `${size(file.size)}. Part of it is already sent as ${version.model}:${version.number}.`;
+    at("file-note").textContent = `${size(file.size)}. Already partly uploaded as ${version.model}:${version.number}.`;
     at("progress").hidden = false;
-    at("pause").textContent = "Go on";
-    say("Press Upload to go on where it stopped.");
+    at("pause").textContent = "Resume";
+    say("Select Upload to resume.");
   } catch (error) {
     if (error instanceof Problem && error.status === 404) forget(file);
     else showProblem(error);
@@ -312,7 +336,7 @@ const abandon = async () => {
     forget(run.file);
     run.version = null;
     at("progress").hidden = true;
-    at("file-note").textContent = "Abandoned. What was sent is removed.";
+    at("file-note").textContent = "Upload canceled. Sent parts were deleted.";
   } catch (error) {
     showProblem(error);
   }

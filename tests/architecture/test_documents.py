@@ -11,7 +11,7 @@ import pytest
 from tests.portal.management.test_compose import variables_read
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
 
@@ -51,6 +51,15 @@ def test_every_relative_link_leads_to_a_file(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):
         if not re.match(r"[a-z]+:", target):
             assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    """In full, or from inside an app as the architecture names them: `registry/web/upload.py`."""
+    roots = [ROOT, ROOT / "deployments", ROOT / "fleet", ROOT / "portal", ROOT / "templates"]
+
+    for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
+        assert any((root / name).exists() for root in roots), name
 
 
 def test_readme_is_short_and_begins_with_two_commands() -> None:

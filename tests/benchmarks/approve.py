@@ -40,7 +40,7 @@ _QUEUES = "delivery,telemetry,artifacts"
 def main() -> Result:
     print(__doc__)
     with _object_store(), scene() as where, _worker(), where.api.client() as http:
-        from deployments.services import rechecks
+        from deployments.changes.services import recheck
 
         asked = _ask(where)
         first, *others = asked
@@ -51,7 +51,7 @@ def main() -> Result:
             if number % 2:
                 late.append(_click(http, where.lead, change))
             else:
-                rechecks.look(actor=where.lead, change_id=change.pk)
+                recheck.look(actor=where.lead, change_id=change.pk)
                 opened.append(_click(http, where.lead, change))
     p95 = _told("page just opened", opened)
     _told("page left open for long", late)
@@ -98,9 +98,9 @@ def _worker() -> Iterator[None]:
 
 def _ask(where: Scene) -> list[ChangeRequest]:
     """One request each for that many deployments, by somebody else than the lead."""
-    from deployments.domain.specs import ServingSpec
-    from deployments.services import changes
-    from deployments.services.preflight import DeployDraft
+    from deployments.changes.services import decisions
+    from deployments.preflight.services.preflight import DeployDraft
+    from deployments.spec.domain.serving_spec import ServingSpec
     from portal.accounts.models import Role
     from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
@@ -111,7 +111,7 @@ def _ask(where: Scene) -> list[ChangeRequest]:
     version = _lay_out(team, member)
     spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
     return [
-        changes.request_deploy(
+        decisions.request_deploy(
             actor=member, draft=DeployDraft(version.pk, where.cluster_id, f"click-{n:02}", spec)
         )
         for n in range(COUNT)
@@ -119,18 +119,27 @@ def _ask(where: Scene) -> list[ChangeRequest]:
 
 
 def _lay_out(team: Team, user: User) -> ModelVersion:
-    from deployments.domain import layout
-    from deployments.domain.states import VersionState
-    from deployments.gateways import artifacts
+    from django.conf import settings
+
     from deployments.models import Model, ModelVersion
-    from deployments.services import buckets
+    from deployments.registry.domain import object_keys
+    from deployments.registry.gateways import bucket_setup, object_store
+    from deployments.states import VersionState
     from portal.core import clock
+    from tests import recorded
 
     at = clock.now()
-    buckets.ensure_bucket(origins=["http://127.0.0.1:8000"])
+    bucket_setup.prepare(
+        object_store.s3_store(),
+        region=settings.SLIPWAY_S3_REGION,
+        origins=["http://127.0.0.1:8000"],
+    )
     prefix = f"repositories/{team.slug}/detector/1/{'ab' * 6}/"
-    for key in (layout.model_file_key(prefix, "detector"), layout.config_key(prefix, "detector")):
-        artifacts.store().put(key, _CONTENT, content_type="application/octet-stream")
+    for key in (
+        object_keys.model_file_key(prefix, "detector"),
+        object_keys.config_key(prefix, "detector"),
+    ):
+        object_store.store().put(key, _CONTENT, content_type="application/octet-stream")
     model = Model.objects.create(
         team=team, name="detector", created_by=user, created_at=at, changed_at=at
     )
@@ -146,6 +155,7 @@ def _lay_out(team: Team, user: User) -> ModelVersion:
         s3_version_id="v1",
         sha256="1" * 64,
         repository_prefix=prefix,
+        laid_out=recorded.rows_of(object_store.store(), prefix),
         created_by=user,
         created_at=at,
     )
@@ -153,12 +163,12 @@ def _lay_out(team: Team, user: User) -> ModelVersion:
 
 def _click(http: httpx.Client, lead: User, change: ChangeRequest) -> float:
     """Seconds until the object is there."""
-    from deployments.services import changes
+    from deployments.changes.services import decisions
 
     name = f"{change.deployment.name}-r1"
     path = f"/apis/serving.kserve.io/v1beta1/namespaces/{_TEAM}/inferenceservices/{name}"
     began = time.monotonic()
-    changes.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    decisions.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     while http.get(path).status_code != 200:
         assert time.monotonic() - began < 60, f"{name} never came"
         time.sleep(0.005)

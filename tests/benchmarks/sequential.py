@@ -23,11 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deployments.domain import analysis, analysis_verdicts, guards, sequential
-from deployments.domain.analysis import Side, StepTests
-from deployments.domain.analysis_sums import Sums
-from deployments.domain.analysis_verdicts import Judging
-from deployments.domain.guards import GuardLimit
+from deployments.guards.domain import counter_verdicts, e_process, sequential_tests
+from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counters import Sums
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.sequential_tests import Side, StepTests
 from tests.benchmarks.result import Result
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ INTERVAL_SECONDS = 5
 REQUESTS = 500
 BASE_ERRORS = 0.01
 BASE_MS = 20.0
-ERRORS, LATENCY = guards.DEFAULTS
+ERRORS, LATENCY = guard_limits.DEFAULTS
 _COMPARED = 40
 _SEED = 20261121
 
@@ -101,7 +102,7 @@ def _step(
 
 def aborts(streams: Streams) -> Ints:
     """The interval at which each rollout is aborted; -1 when it never is."""
-    alpha = analysis_verdicts.alpha_of_one_test(ALPHA, tests=2, steps=len(WEIGHTS))
+    alpha = counter_verdicts.alpha_of_one_test(ALPHA, tests=2, steps=len(WEIGHTS))
     rollouts, total = streams.stable_n.shape
     found = np.full(rollouts, -1)
     for step in range(len(WEIGHTS)):
@@ -114,7 +115,7 @@ def aborts(streams: Streams) -> Ints:
             ratio.bet(x_c, x_c + x_s, most / (most + n_s))
             floor.bet(x_c, n_c, np.full(rollouts, ERRORS.ignore_below))
             worse, is_block = blocks.add(streams, t)
-            latency.bet(worse, is_block, np.full(rollouts, sequential.SIGN_CHANCE))
+            latency.bet(worse, is_block, np.full(rollouts, e_process.SIGN_CHANCE))
             says = np.minimum(ratio.peak, floor.peak) >= 1 / alpha
             says |= latency.peak >= 1 / alpha
             found = np.where((found < 0) & says, t, found)
@@ -125,9 +126,9 @@ class _Capital:
     """`sequential.suspicion` of many rollouts at once."""
 
     def __init__(self, rollouts: int) -> None:
-        self._held = np.zeros((len(sequential.WORSE), rollouts))
+        self._held = np.zeros((len(e_process.WORSE), rollouts))
         self._looks = np.zeros(rollouts)
-        self._rhos = np.array(sequential.WORSE)[:, None]
+        self._rhos = np.array(e_process.WORSE)[:, None]
         self.peak = np.ones(rollouts)
 
     def bet(self, hits: Ints, trials: Ints, chance: Floats) -> None:
@@ -158,7 +159,7 @@ class _Blocks:
             ]
         )
         n_s, n_c, ms_s, ms_c = self._sums
-        is_full = np.minimum(n_s, n_c) >= sequential.SIGN_REQUESTS
+        is_full = np.minimum(n_s, n_c) >= e_process.SIGN_REQUESTS
         base = ms_s / np.maximum(n_s, 1)
         most = np.maximum((LATENCY.max_ratio or 1.0) * base, base + LATENCY.ignore_below)
         worse = is_full & (ms_c / np.maximum(n_c, 1) > most)
@@ -168,8 +169,8 @@ class _Blocks:
 
 def aborts_in_product(streams: Streams, row: int) -> int:
     """The same by the code that judges rollouts."""
-    limits: tuple[GuardLimit, ...] = guards.DEFAULTS
-    alpha = analysis_verdicts.alpha_of_one_test(ALPHA, tests=2, steps=len(WEIGHTS))
+    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS
+    alpha = counter_verdicts.alpha_of_one_test(ALPHA, tests=2, steps=len(WEIGHTS))
     for t in range(streams.stable_n.shape[1]):
         if t % INTERVALS == 0:
             tests = StepTests()
@@ -177,9 +178,9 @@ def aborts_in_product(streams: Streams, row: int) -> int:
             _sums(streams.stable_n, streams.stable_failed, streams.stable_ms, row, t),
             _sums(streams.candidate_n, streams.candidate_failed, streams.candidate_ms, row, t),
         )
-        tests = analysis.advance(tests, side, limits=limits)
+        tests = sequential_tests.advance(tests, side, limits=limits)
         by = Judging(tests=tests, alpha=alpha, is_strict=False, min_requests=0)
-        if any(analysis_verdicts.is_worse(limit, by) for limit in limits):
+        if any(counter_verdicts.is_worse(limit, by) for limit in limits):
             return t
     return -1
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import Place, Served
-from deployments.domain.specs import ServingSpec
-from fleet.services import clients
+from deployments.manifests.domain.metadata import Place, Served
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.kube.services import clients
 from portal.core import clock
 from tests.fleet.localcluster.conftest import start_api, stop_api
 
@@ -45,7 +45,7 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
         kind="kubeconfig",
         kubeconfig_path=str(kubeconfig),
         gateway_url="http://gateway.example",
-        capabilities={"engines": list(specs.ONNX_ENGINES), "notes": []},
+        capabilities={"engines": list(serving_spec.ONNX_ENGINES), "notes": []},
         created_at=clock.now(),
     )
     yield cluster.pk
@@ -55,7 +55,7 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
 @pytest.fixture
 def namespace(cluster_id: int) -> Iterator[str]:
     """A namespace for each test, removed afterwards, so that a real cluster stays clean."""
-    from fleet.services import objects
+    from fleet.kube.services import objects
 
     name = f"slipway-contract-{os.getpid()}-{clock.now():%H%M%S%f}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -89,5 +89,5 @@ def served(engine: str, number: int = 1) -> Served:
         version_label=f"detector:{number}",
         sha256="ab" * 32,
         storage_uri=f"s3://bucket/repositories/t/detector/{number}/abc/",
-        spec=ServingSpec(engine=engine, instance_type="g5.xlarge", env=(("A", "b"),)),
+        spec=ServingSpec(engine=engine, instance_type="g5.xlarge", env=(("APP_A", "b"),)),
     )

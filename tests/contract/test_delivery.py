@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from deployments.domain import edits
-from deployments.domain.manifests import revision
-from deployments.domain.manifests.parts import DEPLOYMENT_ID_LABEL, Manifest, Place
-from deployments.domain.specs import TRITON
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import ObjectNotFound, WatchExpired
-from fleet.services import clients, objects
-from fleet.services.objects import Group
+from deployments.delivery.domain import edits
+from deployments.manifests.domain import revision
+from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Manifest, Place
+from deployments.spec.domain.serving_spec import TRITON
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ObjectNotFound, WatchExpired
+from fleet.kube.services import clients, objects
+from fleet.kube.services.objects import Group
 from tests.contract.conftest import served
 
 SERVICES = [("v1", "Service"), ("policy/v1", "PodDisruptionBudget")]
@@ -45,10 +45,10 @@ def test_a_change_is_told_to_a_watch_that_began_before_it(cluster_id: int, place
 
 def test_a_version_from_before_all_memory_is_expired(cluster_id: int) -> None:
     client = clients.client_for(cluster_id)
-    items = client.list_all(kinds.NODE)
+    items = client.list_all(resource_types.NODE)
     if not items.resource_version.isdecimal() or int(items.resource_version) < 10_000_000:
         with pytest.raises(WatchExpired):
-            list(client.watch(kinds.NODE, resource_version="99999999999", seconds=1))
+            list(client.watch(resource_types.NODE, resource_version="99999999999", seconds=1))
         return
     pytest.skip("the cluster's versions leave no number that is surely unknown")
 
@@ -102,7 +102,7 @@ def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
     assert edits.find(manifest, made) == []
     theirs = {**manifest, "spec": {"selector": {"slipway.dev/workload": "theirs"}}}
     clients.client_for(cluster_id).merge_patch(
-        kinds.ResourceType("v1", "Service", "services"), place.namespace, "edited", theirs
+        resource_types.ResourceType("v1", "Service", "services"), place.namespace, "edited", theirs
     )
 
     live = objects.get(

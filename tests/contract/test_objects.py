@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.manifests import revision, routes, team
-from deployments.domain.manifests.parts import DEPLOYMENT_ID_LABEL, Place
-from fleet.domain.cluster_errors import ObjectConflict, ObjectInvalid, ObjectNotFound
-from fleet.services import objects
+from deployments.manifests.domain import http_route, namespace, revision
+from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Place
+from deployments.spec.domain import serving_spec
+from fleet.kube.domain.errors import ObjectConflict, ObjectInvalid, ObjectNotFound
+from fleet.kube.services import objects
 from tests.contract import schemas
 from tests.contract.conftest import named_cluster, served
 
 
 def _everything(place: Place, engine: str):
     one = served(engine)
-    backend = routes.Backend(one.number, engine, 100)
+    backend = http_route.backend_for(one.number, one.spec, 100, model=one.model_name)
     return [
         *revision.shared(place, one)[1:],
         *revision.own(place, one),
-        routes.http_route(place, [backend]),
+        http_route.http_route(place, [backend]),
     ]
+
+
+def _backend(number: int, share: int) -> http_route.Backend:
+    one = served(serving_spec.TRITON, number)
+    return http_route.backend_for(number, one.spec, share, model=one.model_name)
 
 
 def _version_of(item) -> str:
     return item["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_all_manifests_are_accepted_strictly(cluster_id: int, place: Place, engine: str) -> None:
     made = objects.apply(cluster_id=cluster_id, manifests=_everything(place, engine))
 
@@ -35,7 +40,7 @@ def test_all_manifests_are_accepted_strictly(cluster_id: int, place: Place, engi
     assert {"ServiceAccount", "HTTPRoute"} < kinds
 
 
-@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_applying_again_changes_nothing(cluster_id: int, place: Place, engine: str) -> None:
     manifests = [m for m in _everything(place, engine) if m["kind"] in _QUIET]
     first = objects.apply(cluster_id=cluster_id, manifests=manifests)
@@ -50,14 +55,14 @@ _QUIET = ("ServiceAccount", "ServingRuntime")
 
 
 def test_a_secret_can_be_written(cluster_id: int, place: Place) -> None:
-    secret = team.s3_secret(place, access_key_id="id", secret_access_key="key")
+    secret = namespace.s3_secret(place, access_key_id="id", secret_access_key="key")
 
     made = objects.apply(cluster_id=cluster_id, manifests=[secret])
 
     assert set(made[0]["data"]) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
-@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_a_dry_run_writes_nothing(cluster_id: int, place: Place, engine: str) -> None:
     manifests = revision.own(place, served(engine))
 
@@ -77,9 +82,9 @@ def _get(cluster_id: int, manifest):
     )
 
 
-@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engine: str) -> None:
-    if engine == specs.KSERVE_TRITON and named_cluster() is None:
+    if engine == serving_spec.KSERVE_TRITON and named_cluster() is None:
         # The local cluster knows custom kinds by the same files.
         schemas.require_custom()
     manifest = revision.own(place, served(engine))[0]
@@ -90,7 +95,7 @@ def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engi
 
 
 def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(specs.TRITON))[0]
+    manifest = revision.own(place, served(serving_spec.TRITON))[0]
     resources = manifest["spec"]["template"]["spec"]["containers"][0]["resources"]
     resources["limits"]["nvidia.com/gpu"] = resources["requests"]["nvidia.com/gpu"] = "0.5"
 
@@ -99,7 +104,7 @@ def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, place: Place) -> None:
 
 
 def test_a_missing_namespace_is_not_found(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(specs.TRITON))[1]
+    manifest = revision.own(place, served(serving_spec.TRITON))[1]
     metadata = {**manifest["metadata"], "namespace": "slipway-nowhere"}
 
     with pytest.raises(ObjectNotFound):
@@ -110,10 +115,10 @@ def test_a_missing_namespace_is_not_found(cluster_id: int, place: Place) -> None
 
 def test_weights_move_and_a_revision_leaves_the_route(cluster_id: int, place: Place) -> None:
     def push(*shares: int):
-        backends = [routes.Backend(n, specs.TRITON, w) for n, w in enumerate(shares, 1)]
-        manifest = routes.http_route(place, backends)
+        backends = [_backend(number, share) for number, share in enumerate(shares, 1)]
+        manifest = http_route.http_route(place, backends)
         objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
-        return routes.weights_in(_get(cluster_id, manifest))
+        return http_route.weights_in(_get(cluster_id, manifest))
 
     assert push(100) == {"detector-r1": 100}
     assert push(75, 25) == {"detector-r1": 75, "detector-r2": 25}
@@ -121,10 +126,10 @@ def test_weights_move_and_a_revision_leaves_the_route(cluster_id: int, place: Pl
 
 
 def test_a_field_of_someone_else_is_a_conflict_unless_forced(cluster_id: int, place: Place) -> None:
-    from fleet.domain.kinds import HTTP_ROUTE
-    from fleet.services import clients
+    from fleet.kube.domain.resource_types import HTTP_ROUTE
+    from fleet.kube.services import clients
 
-    manifest = routes.http_route(place, [routes.Backend(1, specs.TRITON, 100)])
+    manifest = http_route.http_route(place, [_backend(1, 100)])
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
     theirs = {"spec": {"parentRefs": [{"name": "their-gateway"}]}}
     clients.client_for(cluster_id).merge_patch(
@@ -145,7 +150,7 @@ def _has_other_manager(item) -> bool:
     return any(one["manager"] != "slipway" or one["operation"] != "Apply" for one in owners)
 
 
-@pytest.mark.parametrize("engine", specs.ONNX_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_everything_of_a_deployment_is_found_by_its_label(
     cluster_id: int, place: Place, engine: str
 ) -> None:
@@ -167,7 +172,7 @@ def test_everything_of_a_deployment_is_found_by_its_label(
 
 
 def test_deleting_twice_is_fine(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(specs.TRITON))[1]
+    manifest = revision.own(place, served(serving_spec.TRITON))[1]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
     for _ in range(2):

@@ -9,16 +9,18 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
-from deployments.domain import written_kinds
-from fleet.domain.cluster_errors import ClusterError
-from fleet.domain.kinds import ResourceType
-from fleet.domain.permissions import PERMISSIONS
-from fleet.domain.pod_calls import PodCall
-from fleet.gateways.kube import HttpKubeClient
-from fleet.gateways.kube_transport import Transport
-from fleet.services import capabilities, clients, objects, watching
+from deployments.delivery.domain import owned_kinds
+from fleet.clusters.domain.rbac import PERMISSIONS
+from fleet.clusters.services import capabilities
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.domain.pod_proxy import PodCall
+from fleet.kube.domain.resource_types import ResourceType
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.transport import Transport
+from fleet.kube.services import clients, objects
+from fleet.observation.services import watch
 from tests.factories import TeamFactory
 
 Asked = tuple[str, str, str]
@@ -27,6 +29,8 @@ Asked = tuple[str, str, str]
 SHARED = (
     ("v1", "Namespace"),
     ("v1", "ServiceAccount"),
+    ("v1", "ResourceQuota"),
+    ("v1", "LimitRange"),
     ("serving.kserve.io/v1alpha1", "ServingRuntime"),
     ("serving.kserve.io/v1alpha1", "LocalModelCache"),
 )
@@ -97,7 +101,7 @@ def quietly(call: Any, *args: Any, **options: Any) -> None:
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
-    written = (*written_kinds.WORKLOADS, written_kinds.ROUTE, *written_kinds.SATELLITES)
+    written = (*owned_kinds.WORKLOADS, owned_kinds.ROUTE, *owned_kinds.SATELLITES)
     for api_version, kind in (*written, *SHARED):
         if kind in PLURALS:
             known = ResourceType(api_version, kind, PLURALS[kind])
@@ -117,7 +121,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             quietly(
                 objects.delete, cluster_id=cluster_id, namespace=namespace, name="asked", **where
             )
-    for of_kind in (*watching._ESSENTIAL, *watching._HINTS):
+    for of_kind in (*watch._ESSENTIAL, *watch._HINTS):
         version = client.list_all(of_kind).resource_version
         for _ in client.watch(of_kind, resource_version=version, seconds=1):
             break
@@ -158,7 +162,7 @@ def rbac(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
-    role, binding = rbac("--group", "slipway-portal")
+    role, binding = rbac("--group", "slipway-portal", "--cluster-wide")
 
     assert len(role["rules"]) == len(PERMISSIONS)
     assert "*" not in str(role["rules"])
@@ -169,10 +173,10 @@ def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
     assert binding["roleRef"]["name"] == role["metadata"]["name"] == "slipway"
 
 
-def test_with_a_namespace_per_team_writing_is_granted_only_there(db: None) -> None:
+def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
     TeamFactory(slug="vision")
 
-    made = rbac("--namespace-per-team", "--service-account", "slipway/portal")
+    made = rbac("--service-account", "slipway/portal")
 
     kinds = [(one["kind"], one["metadata"].get("namespace")) for one in made]
     assert kinds == [
@@ -191,5 +195,23 @@ def test_with_a_namespace_per_team_writing_is_granted_only_there(db: None) -> No
 def test_manifest_is_accepted_by_the_schemas_of_kubernetes(db: None) -> None:
     import kubernetes_validate
 
-    for manifest in rbac("--namespace-per-team", "vision"):
+    for manifest in rbac("--namespaces", "vision"):
         kubernetes_validate.validate(manifest, "1.36", strict=True)
+
+
+def test_cluster_wide_form_says_what_it_grants(db: None) -> None:
+    out = io.StringIO()
+
+    call_command("cluster_rbac", "--cluster-wide", stdout=out)
+
+    told = [line for line in out.getvalue().splitlines() if line.startswith("#")]
+    assert "EVERY namespace, kube-system" in told[0]
+    granted = {
+        f"# - {', '.join(one.verbs)} {one}: {one.why}" for one in PERMISSIONS if one.is_per_team
+    }
+    assert granted <= set(told)
+
+
+def test_without_teams_and_namespaces_nothing_is_granted(db: None) -> None:
+    with pytest.raises(CommandError, match="--cluster-wide"):
+        rbac()

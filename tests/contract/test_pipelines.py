@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import pipeline_looks, pipelines
-from deployments.domain.manifests import graph, routes
-from deployments.domain.manifests.graph import GraphPlace
-from deployments.domain.manifests.parts import Place
-from deployments.domain.pipeline_looks import Act, Live
-from fleet.domain.cluster_errors import ObjectNotFound
-from fleet.services import clients, objects
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.metadata import Place
+from deployments.pipelines.domain import manifests, pipeline_spec, reconcile
+from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.reconcile import Act, Live
+from fleet.kube.domain.errors import ObjectNotFound
+from fleet.kube.services import clients, objects
 
 STEPS = [
     {"deployment": "first", "condition": 'inputs.#(name=="x")', "is_required": True},
     {"deployment": "second"},
 ]
-KINDS = [(graph.API_VERSION, graph.KIND), (routes.API_VERSION, routes.KIND)]
+KINDS = [(manifests.API_VERSION, manifests.KIND), (http_route.API_VERSION, http_route.KIND)]
 
 
 def test_what_is_written_is_taken_found_and_not_written_again(
     cluster_id: int, place: Place
 ) -> None:
     _require_graphs(cluster_id)
-    spec = pipelines.from_json({"nodes": [{"name": "root", "kind": "switch", "steps": STEPS}]})
+    spec = pipeline_spec.from_json({"nodes": [{"name": "root", "kind": "switch", "steps": STEPS}]})
     where = GraphPlace(
         team=place.team,
         namespace=place.namespace,
@@ -33,7 +33,7 @@ def test_what_is_written_is_taken_found_and_not_written_again(
         gateway_namespace=place.gateway_namespace,
         gateway_name=place.gateway_name,
     )
-    made = graph.manifests(where, spec, {"first": "v2/a", "second": "v2/b"})
+    made = manifests.manifests(where, spec, {"first": "v2/a", "second": "v2/b"})
     objects.apply(cluster_id=cluster_id, manifests=made, dry_run=True)
 
     objects.apply(cluster_id=cluster_id, manifests=made, force=True)
@@ -42,18 +42,18 @@ def test_what_is_written_is_taken_found_and_not_written_again(
         cluster_id=cluster_id,
         kinds=KINDS,
         namespace=place.namespace,
-        labels={graph.PIPELINE_ID_LABEL: "4712"},
+        labels={manifests.PIPELINE_ID_LABEL: "4712"},
     )
     live = Live(graph=found, route=route, router={"metadata": {}})
-    assert pipeline_looks.decide(*made, live) == Act.NONE
+    assert reconcile.decide(*made, live) == Act.NONE
     found["spec"]["nodes"]["root"]["steps"].reverse()
-    assert pipeline_looks.decide(*made, live) == Act.PUSH_GRAPH
+    assert reconcile.decide(*made, live) == Act.PUSH_GRAPH
 
 
 def _require_graphs(cluster_id: int) -> None:
     client = clients.client_for(cluster_id)
     try:
-        served = client.resources(graph.API_VERSION)
+        served = client.resources(manifests.API_VERSION)
     except ObjectNotFound:
         served = set()
     if "inferencegraphs" not in served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
@@ -12,33 +13,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from deployments.domain.specs import Packed, ServingSpec
-from deployments.domain.states import RolloutPhase, VersionState
+from deployments.changes.services import decisions
+from deployments.delivery.services import observe, reconcile
+from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
-from deployments.selectors import deployments as deployment_selectors
-from deployments.selectors import quality
-from deployments.services import (
-    applying,
-    changes,
-    golden_requests,
-    golden_runs,
-    reconcile,
-    rollout_steps,
-    rollouts,
-    stopping,
-    trials,
-)
-from deployments.services.preflight import DeployDraft
-from deployments.services.trials import Target
-from fleet.services import clients
+from deployments.preflight.services.preflight import DeployDraft
+from deployments.quality.selectors import quality
+from deployments.quality.services import golden_requests, golden_runs
+from deployments.registry.gateways import object_store
+from deployments.rollouts.services import actions
+from deployments.rollouts.services import reconcile as rollout_reconcile
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.serving.services import try_it
+from deployments.serving.services.try_it import Target
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.states import Environment, RolloutPhase, VersionState
+from fleet.kube.domain.pod_proxy import PodCall
+from fleet.kube.services import clients
 from portal.accounts.models import Role
 from portal.core import clock
+from tests import recorded
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 _ROOT = Path(__file__).parents[2]
@@ -115,6 +116,7 @@ def _version(model: Model, number: int, bucket: str, client: Any, user: Any) -> 
         s3_version_id=f"v{number}",
         sha256=str(number) * 64,
         repository_prefix=prefix,
+        laid_out=recorded.rows_of(object_store.store(), prefix),
         signature={
             "inputs": [{"name": "x", "dtype": "FP32", "dims": [1]}],
             "outputs": [{"name": "y", "dtype": "FP32", "dims": [1]}],
@@ -134,10 +136,10 @@ def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90
         Rollout.objects.exclude(phase__in=["completed", "aborted"]).update(
             next_check_at=clock.now()
         )
-        applying.sweep()
+        apply_changes.sweep()
         reconcile.sweep()
         golden_runs.sweep()
-        rollout_steps.sweep()
+        rollout_reconcile.sweep()
         if done():
             return
         time.sleep(0.3)  # bounded polling of real processes
@@ -185,9 +187,10 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         packed=(Packed(model="large-adder", version=9, instances_per_gpu=2),),
     )
 
-    draft = DeployDraft(one.pk, cluster.pk, "adder", spec)
-    change = changes.request_deploy(actor=member, draft=draft)
-    changes.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    # Where stopping needs no approval.
+    draft = DeployDraft(one.pk, cluster.pk, "adder", spec, environment=Environment.STAGING)
+    change = decisions.request_deploy(actor=member, draft=draft)
+    decisions.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     deployment = Deployment.objects.get()
 
     def state() -> str:
@@ -198,16 +201,17 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     _until(lambda: state().startswith("ready"), state)
     url = deployment_selectors.url_of(deployment)
-    warm_up = httpx.get(f"{url}/v2/models/adder/config").json()["model_warmup"]
-    assert [one["name"] for one in warm_up] == ["first"]
-    _serves_the_packed_model(url)
+    assert 'name: "first"' in _config_of(kubeconfig.parent, "adder")
+    _serves_the_packed_model(url, _config_of(kubeconfig.parent, "large-adder"))
+    _administration_is_shut(url)
+    _administration_is_shut_in_the_pod(deployment)
     _until(lambda: _answers(url, 5)[2.0] == 5, lambda: f"{_answers(url, 1)} {state()}", 20)
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps
     )
-    changes.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
+    decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
     _until(lambda: _running_since() is not None, state)
     _until(lambda: _answers(url, 20)[3.0] > 0, state, 20)
     seen = _answers(url, 400)
@@ -216,7 +220,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     # It rides along: stable and candidate answer it alike.
     assert _answers(url, 20, model="large-adder")[10.0] == 20
 
-    rollouts.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
+    actions.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
     _until(lambda: _answers(url, 30)[2.0] == 30, state, 30)
     _until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
     assert _answers(url, 20)[2.0] == 20
@@ -226,24 +230,24 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         _a_drifting_candidate_is_stopped_before_traffic(member, lead, deployment, two, state)
 
     if engine == "triton":
-        scale = changes.request_scale(
+        scale = decisions.request_scale(
             actor=member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         )
-        changes.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
+        decisions.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
         _until(lambda: _state_of(scale) == "done", state)
         assert _answers(url, 20)[2.0] == 20
 
-        stopping.stop(actor=member, deployment_id=deployment.pk)
+        stop.stop(actor=member, deployment_id=deployment.pk)
         _until(lambda: state().startswith("stopped"), state)
         assert httpx.get(f"{url}/v2/health/ready").status_code == 404
 
-        start = changes.request_start(actor=member, deployment_id=deployment.pk)
-        changes.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
+        start = decisions.request_start(actor=member, deployment_id=deployment.pk)
+        decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
         _until(lambda: _state_of(start) == "done", state)
         _until(lambda: _answers(url, 5)[2.0] == 5, state, 20)
 
-    retire = changes.request_retire(actor=member, deployment_id=deployment.pk)
-    changes.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
+    retire = decisions.request_retire(actor=member, deployment_id=deployment.pk)
+    decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
     _until(lambda: state().startswith("retired"), state)
     assert httpx.get(f"{url}/v2/health/ready").status_code == 404
     clients.forget()
@@ -254,7 +258,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
 ) -> None:
     """Saved once from what the stable revision answers; the candidate itself is asked."""
     request = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
-    tried = trials.send(
+    tried = try_it.send(
         actor=member, deployment_id=deployment.pk, body=json.dumps(request), target=Target.STABLE
     )
     golden_requests.save(
@@ -267,13 +271,13 @@ def _a_drifting_candidate_is_stopped_before_traffic(
         version_id=tried.version_id,
     )
     url = deployment_selectors.url_of(deployment)
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=member,
         deployment_id=deployment.pk,
         version_id=drifting.pk,
         steps=[{"weight": 50, "soak_seconds": 0, "min_requests": 0}],
     )
-    changes.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
+    decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
 
     _until(lambda: Rollout.objects.latest("id").phase == RolloutPhase.ABORTED, state)
     rollout = Rollout.objects.latest("id")
@@ -281,23 +285,95 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     assert not rollout.events.filter(kind="running").exists()
     assert _answers(url, 20)[2.0] == 20
     found = quality.before_traffic(rollout=rollout)
-    assert found.signature_words == "inputs and outputs are those of the file"
+    assert found.signature_words == "inputs and outputs match the file"
     assert found.words == (
-        "1 of 1 golden requests answered wrongly: one: "
+        "1 of 1 golden requests failed: one: "
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )
     assert found.rows[0].against_stable[0]["largest_absolute"] == 1.0
 
 
-def _serves_the_packed_model(url: str) -> None:
-    """From the same pod, with its own settings; and nobody unloads it through the gateway."""
-    config = httpx.get(f"{url}/v2/models/large-adder/config").json()
-    counts = [group["count"] for group in config["instance_group"]]
-    assert (counts, config["model_warmup"]) == ([2], []), config
+def _config_of(folder: Path, model: str) -> str:
+    """The configuration with the revision's settings, as it lies in the pod's own repository."""
+    found = {path.read_text() for path in folder.rglob(f"{model}/configs/slipway-*.pbtxt")}
+    (only,) = found
+    return only
+
+
+def _serves_the_packed_model(url: str, config: str) -> None:
+    """From the same pod, with its own settings."""
+    assert "count: 2" in config
+    assert "model_warmup" not in config
     assert _answers(url, 5, model="large-adder")[10.0] == 5
-    refused = httpx.post(f"{url}/v2/repository/models/large-adder/unload", json={})
-    assert refused.status_code == 403
+
+
+# Each read or changed something of a Triton whose whole API was open.
+_ADMINISTRATION = (
+    ("POST", "v2/repository/index"),
+    ("POST", "v2/repository/models/large-adder/unload"),
+    ("POST", "v2/repository/models/large-adder/load"),
+    ("GET", "v2/systemsharedmemory/status"),
+    ("POST", "v2/systemsharedmemory/region/x/register"),
+    ("GET", "v2/cudasharedmemory/status"),
+    ("GET", "v2/logging"),
+    ("POST", "v2/logging"),
+    ("GET", "v2/trace/setting"),
+    ("POST", "v2/trace/setting"),
+    ("POST", "v2/models/adder/trace/setting"),
+    ("GET", "v2/models/adder/config"),
+    ("GET", "v2/models/stats"),
+    ("GET", "v2/models/adder/stats"),
+)
+# The same behind what is carried.
+_AROUND = (
+    "v2/models/../repository/index",
+    "v2/models/%2e%2e/repository/index",
+    "v2/models/adder/..%2f..%2frepository%2findex",
+    "v2//repository/index",
+    "v2/health/ready/../../repository/index",
+    "v2/health/ready%2f..%2f..%2frepository%2findex",
+)
+_REGION = {"key": "/x", "offset": 0, "byte_size": 8}
+
+
+def _administration_is_shut(url: str) -> None:
+    """Without a word to Triton, or by Triton itself: models share one address with packed ones."""
+    found = {}
+    for method, path in [*_ADMINISTRATION, *(("POST", path) for path in _AROUND)]:
+        # By hand: the client would put dots in order before it sends them.
+        found[path] = _status_of(method, url, path)
+    assert {path: status for path, status in found.items() if status not in (403, 404)} == {}
+    assert found["v2/repository/index"] == found["v2/logging"] == 404
+    assert httpx.get(f"{url}/v2/models/adder").json()["name"] == "adder"
+    assert httpx.get(f"{url}/v2/models/adder/ready").status_code == 200
+    assert httpx.get(f"{url}/v2/health/ready").status_code == 200
+    assert httpx.get(f"{url}/metrics").status_code == 404
     assert _answers(url, 1, model="large-adder")[10.0] == 1
+
+
+def _status_of(method: str, url: str, path: str) -> int:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+    try:
+        connection.putrequest(method, f"{parts.path}/{path}", skip_accept_encoding=True)
+        body = json.dumps(_REGION).encode() if method == "POST" else b""
+        connection.putheader("Content-Length", str(len(body)))
+        # What opens it is a line feed, which a server takes for the end of the header.
+        connection.putheader("slipway-shut", "x")
+        connection.endheaders(body)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def _administration_is_shut_in_the_pod(deployment: Deployment) -> None:
+    """Triton refuses it by itself, whoever comes bypassing the gateway."""
+    pods = observe.observe([deployment])[deployment.pk].pods[1]
+    for method, path in _ADMINISTRATION:
+        body = json.dumps(_REGION).encode() if method == "POST" else None
+        call = PodCall(deployment.namespace, pods[0]["metadata"]["name"], 8080, f"/{path}", body)
+        answer = clients.client_for(deployment.cluster_id).pass_on(call)
+        assert answer.status == 403, (path, answer.status)
 
 
 def _state_of(change: ChangeRequest) -> str:

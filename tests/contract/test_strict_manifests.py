@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import Place, Served
-from fleet.domain.cluster_errors import ObjectNotFound
-from fleet.services import clients
+from deployments.manifests.domain.metadata import Place, Served
+from deployments.spec.domain import serving_spec
+from fleet.kube.domain.errors import ObjectNotFound
+from fleet.kube.services import clients
 from tests.contract import schemas
-from tests.deployments.delivery.manifest_strategies import placed
-from tests.deployments.delivery.test_manifests import PLACE, all_manifests
+from tests.deployments.manifest_strategies import placed
+from tests.deployments.manifests.test_manifests import PLACE, all_manifests
 
 # Together these make every custom kind there is a schema for.
 _ALL_KINDS = (
@@ -52,7 +52,7 @@ def test_custom_kinds_match_the_published_schemas() -> None:
             checked.add(manifest["kind"])
 
     for data in _ALL_KINDS:
-        spec = specs.from_json({"instance_type": "g5.xlarge", **data})
+        spec = serving_spec.from_json({"instance_type": "g5.xlarge", **data})
         check(PLACE, Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec))
     settings(max_examples=30)(given(placed())(lambda pair: check(*pair)))()
 

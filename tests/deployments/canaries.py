@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 
+from deployments.changes.services import decisions
 from deployments.models import Deployment, Rollout
-from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import changes
-from fleet.domain.telemetry import Counters
+from deployments.rollouts.selectors import rollouts as rollout_selectors
 from fleet.models import MetricSample, Pod, Workload
-from tests.deployments.delivery.conftest import World
+from fleet.telemetry.domain.counters import Counters
+from tests.deployments.world import World
 
 STEPS = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100},
@@ -18,10 +18,10 @@ STEPS = [
 ]
 
 
-def start(world: World, steps=STEPS) -> tuple[Deployment, Rollout]:
+def start(world: World, steps=STEPS, environment: str = "production") -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary gets its first step's weight."""
-    deployment = world.serving()
-    change = changes.request_canary(
+    deployment = world.serving(environment=environment)
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=steps
     )
     world.approved(change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from deployments.gateways.artifacts import S3Store
+from deployments.registry.gateways.object_store import S3Store
 
 CALLS = frozenset(
     {
@@ -19,6 +19,8 @@ CALLS = frozenset(
         "put",
         "copy",
         "list_keys",
+        "list_newest",
+        "hold",
         "delete_all_versions",
     }
 )

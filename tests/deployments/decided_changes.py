@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from deployments.approvals.selectors import approvals
+from deployments.approvals.services import rules
+from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.services import decisions
 from deployments.models import ApprovalRule, ChangeRequest
-from deployments.selectors import approvals
-from deployments.services import changes, policies
-from deployments.services.policies import RuleDraft
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 
 def rule(world: World, name: str = "two leads", **changed: object) -> ApprovalRule:
     values = {"needed": 2, **changed}
-    return policies.make(actor=world.admin, draft=RuleDraft(name=name, **values))
+    return rules.make(actor=world.admin, draft=RuleDraft(name=name, **values))
 
 
 def ask(world: World, by: User | None = None, **changed: object) -> ChangeRequest:
-    return changes.request_deploy(actor=by or world.member, draft=world.draft(**changed))
+    return decisions.request_deploy(actor=by or world.member, draft=world.draft(**changed))
 
 
 def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeRequest:
     change.refresh_from_db()
-    return changes.approve(
+    return decisions.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
     )
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.preflight import Check, DeployDraft, Preflight
 from deployments.models import ModelVersion
-from deployments.services import preflight, references
-from deployments.services.references import ReferenceDraft
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.capability_words import WORDS
+from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
+from deployments.preflight.services import preflight
+from deployments.registry.services import references
+from deployments.registry.services.references import ReferenceDraft
+from deployments.spec.domain import serving_spec
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.capability_descriptions import WORDS
 from fleet.models import Cluster
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 COMMIT = "ab12" * 10
 URI = f"hf://org/chat:{COMMIT}"
@@ -34,7 +35,7 @@ def register(world: World, uri: str = URI, **stated: Any) -> ModelVersion:
 
 def draft(world: World, version: ModelVersion, **changed: Any) -> DeployDraft:
     data = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", **changed}
-    return DeployDraft(version.pk, world.cluster_id, "chat", specs.from_json(data))
+    return DeployDraft(version.pk, world.cluster_id, "chat", serving_spec.from_json(data))
 
 
 def checked(world: World, version: ModelVersion, **changed: Any) -> Preflight:
@@ -48,4 +49,7 @@ def named(found: Preflight, name: str) -> Check:
 @pytest.fixture
 def language_cluster(world: World) -> None:
     features = {name: Feature(name != "kserve-knative") for name in WORDS}
-    Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
+    Cluster.objects.update(
+        capabilities=Capabilities(features=features).to_json(),
+        serving={"allowed_images": ["ghcr.io/org/*"]},
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from tests.deployments.delivery.conftest import World
-from tests.deployments.gitops.server import GitServer
+from tests.deployments.git_server import GitServer
+from tests.deployments.world import World
 
 FOLDER = "platform/clusters/eks-test/vision"
 

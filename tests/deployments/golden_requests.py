@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from deployments.changes.services import decisions
 from deployments.models import Deployment, GoldenRequest, GoldenRun, ModelVersion, Rollout
-from deployments.services import changes, golden_requests, golden_runs
-from fleet.domain.cluster_errors import Unreachable
-from fleet.domain.pod_calls import PodAnswer, PodCall
-from tests.deployments.delivery.canaries import STEPS
-from tests.deployments.delivery.conftest import World
+from deployments.quality.services import golden_requests, golden_runs
+from fleet.kube.domain.errors import Unreachable
+from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from tests.deployments.canaries import STEPS
+from tests.deployments.world import World
 
 SIGNATURE = {
     "inputs": [{"name": "x", "dtype": "FP32", "dims": [-1, 1]}],
@@ -92,7 +93,7 @@ def served(world: World, **answers: Callable[[float], float]) -> tuple[Deploymen
 
 def begin(world: World, deployment: Deployment, **plan: Any) -> Rollout:
     """A canary whose candidate has just become ready; the golden requests are not sent yet."""
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

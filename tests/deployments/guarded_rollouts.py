@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.models import (
-    Deployment,
-    Rollout,
-)
-from deployments.services import changes, rollout_steps
-from tests.deployments.delivery.canaries import STEPS, send
-from tests.deployments.delivery.conftest import World
+from deployments.changes.services import decisions
+from deployments.models import Deployment, Rollout
+from deployments.rollouts.services import reconcile
+from tests.deployments.canaries import STEPS, send
+from tests.deployments.world import World
 
 
 def begin(world: World, *, steps: Any = STEPS, **plan: Any) -> tuple[Deployment, Rollout]:
     """As `start`, with a plan of its own."""
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -35,7 +33,7 @@ def interval(world: World, deployment: Deployment, *, latency_us: int = 20_000) 
     world.clock.move(5)
     send(world, "detector-r1", 90, latency_us=20_000)
     send(world, "detector-r2", 10, latency_us=latency_us)
-    rollout_steps.advance(rollout_id=deployment.rollouts.get().pk)
+    reconcile.advance(rollout_id=deployment.rollouts.get().pk)
 
 
 def fill(world: World, deployment: Deployment) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from deployments.changes.services import decisions
 from deployments.models import Deployment
-from deployments.services import changes
-from fleet.gateways.kube import HttpKubeClient
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 
 ISVC = "/apis/serving.kserve.io/v1beta1/namespaces/vision/inferenceservices"
@@ -37,7 +37,7 @@ class Live:
     http: httpx.Client
 
     def deployed(self, name: str) -> Deployment:
-        change = changes.request_deploy(actor=self.world.member, draft=self.world.draft(name))
+        change = decisions.request_deploy(actor=self.world.member, draft=self.world.draft(name))
         self.world.approved(change)
         return self.look(change.deployment)
 

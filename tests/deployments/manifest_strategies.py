@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import PackedModel, Place, Served
-from deployments.domain.specs import (
+from deployments.manifests.domain.metadata import PackedModel, Place, Served
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import (
     Batching,
     Components,
     Llm,
@@ -23,6 +23,7 @@ from deployments.domain.specs import (
 
 _names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
+_TRITONS = (*serving_spec.ONNX_ENGINES, serving_spec.TRITON_VLLM)
 _IMAGES = st.sampled_from(["", "registry.example/team/part:1.2"])
 _hours = st.builds(
     OfficeHours,
@@ -35,33 +36,35 @@ _hours = st.builds(
 
 @st.composite
 def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
-    kinds = [specs.FIXED]
-    if engine != specs.LLM_SERVICE and nodes == 1:
-        kinds += [specs.HPA, specs.KEDA]
-        kinds += [specs.KNATIVE] if engine in specs.KSERVE_ENGINES else []
+    kinds = [serving_spec.FIXED]
+    if engine != serving_spec.LLM_SERVICE and nodes == 1:
+        kinds += [serving_spec.HPA, serving_spec.KEDA]
+        kinds += [serving_spec.KNATIVE] if engine in serving_spec.KSERVE_ENGINES else []
     kind = draw(st.sampled_from(kinds))
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
-    if kind == specs.HPA:
+    if kind == serving_spec.HPA:
         made["metric"] = draw(st.sampled_from(["cpu", "memory"]))
-    if kind == specs.KNATIVE:
+    if kind == serving_spec.KNATIVE:
         made["metric"] = draw(st.sampled_from(["concurrency", "rps"]))
-    if kind == specs.KEDA:
+    if kind == serving_spec.KEDA:
         made["office_hours"] = draw(st.none() | _hours)
         made["sqs_queue_url"] = draw(st.sampled_from(["", _QUEUE]))
         metrics = ["queue", "latency", "gateway-latency"]
         metrics += ["sqs"] if made["sqs_queue_url"] else []
         metrics += [""] if made["office_hours"] else []
         made["metric"] = draw(st.sampled_from(metrics))
-    if kind in (specs.KEDA, specs.KNATIVE):
+    # What only running pods tell never starts the first one.
+    wakes = kind == serving_spec.KNATIVE or made.get("metric") in ("gateway-latency", "sqs")
+    if wakes or (kind == serving_spec.KEDA and made.get("office_hours")):
         made["can_scale_to_zero"] = draw(st.booleans())
     return Scaling(kind=kind, **made)
 
 
 @st.composite
 def _llms(draw: st.DrawFn, engine: str) -> Llm:
-    nodes = 1 if engine == specs.TRITON_VLLM else draw(st.sampled_from([1, 2]))
+    nodes = 1 if engine == serving_spec.TRITON_VLLM else draw(st.sampled_from([1, 2]))
     made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
-    if engine == specs.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
+    if engine == serving_spec.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
         made = {"artifact": "pvc://weights/model-8B"}
     return Llm(
         **made,
@@ -76,21 +79,21 @@ def _llms(draw: st.DrawFn, engine: str) -> Llm:
 
 
 @st.composite
-def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = specs.ENGINES) -> ServingSpec:
+def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGINES) -> ServingSpec:
     engine = draw(st.sampled_from(engines))
-    llm = draw(_llms(engine)) if engine in specs.LLM_ENGINES else None
+    llm = draw(_llms(engine)) if engine in serving_spec.LLM_ENGINES else None
     scaling = draw(_scalings(engine, llm.nodes if llm else 1))
     least = draw(st.integers(1, 5))
-    most = least if scaling.kind == specs.FIXED else draw(st.integers(least, 9))
+    most = least if scaling.kind == serving_spec.FIXED else draw(st.integers(least, 9))
     resource = "nvidia.com/gpu"
     if llm is None:
         resource = draw(st.sampled_from([resource, "nvidia.com/mig-1g.10gb"]))
     gpus = draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1
     tuning = draw(_onnx_tuning()) if llm is None else {}
     cache = draw(
-        st.sampled_from(["none", "cluster"] if engine in specs.KSERVE_ENGINES else ["none"])
+        st.sampled_from(["none", "cluster"] if engine in serving_spec.KSERVE_ENGINES else ["none"])
     )
-    if llm is None and scaling.kind != specs.KNATIVE and cache == "none":
+    if llm is None and scaling.kind != serving_spec.KNATIVE and cache == "none":
         tuning["packed"] = draw(_packed())
     return ServingSpec(
         engine=engine,
@@ -100,9 +103,12 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = specs.ENGINES) -> 
         min_replicas=least,
         max_replicas=most,
         cpu=draw(st.sampled_from(["2", "1500m"])),
-        env=tuple(draw(st.dictionaries(st.sampled_from("ABC"), st.just("x"))).items()),
+        env=tuple(
+            draw(st.dictionaries(st.sampled_from(["APP_A", "APP_B", "TZ"]), st.just("x"))).items()
+        ),
         image=draw(st.sampled_from(["", "registry.example/server:26.07"])),
         precision=draw(st.sampled_from(["original", "fp16", "bf16"])),
+        summary_latencies=engine in _TRITONS and draw(st.booleans()),
         scaling=scaling,
         placement=Placement(
             capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
@@ -142,7 +148,7 @@ def _packed(draw: st.DrawFn) -> tuple[Packed, ...]:
 
 @st.composite
 def _components(draw: st.DrawFn, engine: str, kind: str) -> Components:
-    if engine not in specs.KSERVE_ENGINES or kind == specs.KNATIVE:
+    if engine not in serving_spec.KSERVE_ENGINES or kind == serving_spec.KNATIVE:
         return Components()
     return Components(transformer_image=draw(_IMAGES), explainer_image=draw(_IMAGES))
 

@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.states import ChangeState
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import apply_changes
+from deployments.manifests.domain import resource_limits
+from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import plans
-from deployments.services import applying, changes
-from fleet.gateways.kube import HttpKubeClient
+from deployments.states import ChangeState
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.live import ISVC, ROUTE, Live
+from tests.deployments.live_cluster import ISVC, ROUTE, Live
+from tests.deployments.world import World
 from tests.fleet.localcluster.conftest import LocalApi
 
 
@@ -152,9 +154,11 @@ def live(
 
 def approved(live: Live, name: str) -> Deployment:
     """Approved and begun; nothing is on the cluster yet."""
-    change = changes.request_deploy(actor=live.world.member, draft=live.world.draft(name))
-    changes.approve(actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    assert applying.apply_change(change_id=change.pk) == change.deployment_id
+    change = decisions.request_deploy(actor=live.world.member, draft=live.world.draft(name))
+    decisions.approve(
+        actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
+    )
+    assert apply_changes.apply_change(change_id=change.pk) == change.deployment_id
     return Deployment.objects.get(pk=change.deployment_id)
 
 
@@ -163,12 +167,17 @@ def is_there(live: Live, name: str) -> bool:
 
 
 def assert_only_approved(proxy: Proxy) -> None:
-    """Whatever went through is, field by field, what an approved request is made of."""
+    """Whatever went through is, field by field, what an approved request is made of, or the limits
+    of the team's quota.
+    """
     begun = ChangeRequest.objects.filter(state__in=(ChangeState.APPLYING, ChangeState.DONE))
     allowed: list[Mapping[str, Any]] = []
     for change in begun:
         assert change.revision is not None
-        allowed += [*plans.manifests_of(change.revision), plans.route_of(change.deployment)]
+        deployment = change.deployment
+        allowed += [*rendering.manifests_of(change.revision), rendering.route_of(deployment)]
+        place, quota = rendering.place_of(deployment), deployment.team.quota_gpus
+        allowed += resource_limits.of_namespace(place, quota_gpus=quota)
     assert [one for one in proxy.writes if one.method != "PATCH"] == []
     assert [one.path for one in proxy.writes if one.body not in allowed] == []
 

@@ -22,7 +22,7 @@ def linear(*, dims: list[int | str] | None = None, domain: str = "", scale: floa
     opsets = [helper.make_opsetid("", 17)]
     if domain:
         opsets.append(helper.make_opsetid(domain, 1))
-    model = helper.make_model(graph, opset_imports=opsets, producer_name="tests")
+    model = helper.make_model(graph, opset_imports=opsets, producer_name="tests", ir_version=9)
     return bytes(model.SerializeToString())
 
 

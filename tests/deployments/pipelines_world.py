@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.domain.states import DeploymentState, Environment
 from deployments.models import Deployment, Pipeline, PipelineChange, Revision
-from deployments.services import pipeline_decisions, pipeline_reconcile, pipelines
-from deployments.services.pipelines import PipelineDraft
+from deployments.pipelines.services import decisions, reconcile, requests
+from deployments.pipelines.services.requests import PipelineDraft
+from deployments.states import DeploymentState, Environment
+from fleet.models import Cluster
 from portal.accounts.models import User
 from portal.core import clock
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 _LABEL = "slipway.dev/pipeline-id"
 
@@ -27,7 +28,8 @@ ENSEMBLE = {"nodes": [node("ensemble", step("detector"), step("classifier", is_r
 
 
 def members(world: World) -> None:
-    """Rows as after a deploy: what a pipeline needs to know of deployments."""
+    """Rows as after a deploy, on a cluster that takes KServe's router."""
+    Cluster.objects.filter(pk=world.cluster_id).update(serving={"pod_security": "baseline"})
     for name in ("detector", "classifier"):
         if Deployment.objects.filter(name=name, is_retired=False).exists():
             continue
@@ -61,12 +63,12 @@ def draft(world: World, spec: Any = None, **changed: Any) -> PipelineDraft:
 
 def ask(world: World, spec: Any = None, **changed: Any) -> PipelineChange:
     members(world)
-    return pipelines.request_create(actor=world.member, draft=draft(world, spec, **changed))
+    return requests.request_create(actor=world.member, draft=draft(world, spec, **changed))
 
 
 def approve(who: User, change: PipelineChange, comment: str = "") -> PipelineChange:
     change.refresh_from_db()
-    return pipeline_decisions.approve(
+    return decisions.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
     )
 
@@ -77,7 +79,7 @@ def look(pipeline: Pipeline, rounds: int = 5) -> Pipeline:
         Pipeline.objects.filter(pk=pipeline.pk, next_check_at__isnull=False).update(
             next_check_at=clock.now()
         )
-        pipeline_reconcile.sweep()
+        reconcile.sweep()
     pipeline.refresh_from_db()
     return pipeline
 

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fleet.domain.cluster_errors import ClusterError, ObjectNotFound, Unreachable
-from fleet.domain.kinds import ResourceType, find
-from fleet.domain.pod_calls import PodAnswer, PodCall
-from fleet.gateways.kube import Listing
-from fleet.gateways.kube_reach import Reached
+from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
+from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.resource_types import ResourceType, find
+from fleet.kube.gateways.client import Listing
+from fleet.kube.gateways.connection_probe import Reached
 
 
 class RecordingCluster:

@@ -20,7 +20,7 @@ from deployments.models import (
 )
 from portal.audit.models import AuditEvent
 from portal.core.errors import DomainError
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 _TABLES = (
     Approval,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from deployments.changes.services import decisions
 from deployments.models import Deployment, Rollout
-from deployments.services import changes
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
+from tests.deployments.world import World, cluster_calls, moving_clock, world
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 
@@ -34,7 +34,7 @@ def signed_in() -> Callable[[User], Client]:
 def start_canary(world: World) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary has its first step's weight."""
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

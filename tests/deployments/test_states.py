@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pytest
 
-from deployments.domain import states
+from deployments import states
 
 TABLES: dict[str, tuple[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]]] = {
     "version": (states.VersionState, states.VERSION),  # type: ignore[dict-item]  # mapping keys are invariant

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from deployments.models import ModelVersion
-from deployments.services import uploads, verification
-from deployments.services.upload_drafts import UploadDraft
+from deployments.registry.services import uploads, verification
+from deployments.registry.services.upload_validation import UploadDraft
 from portal.accounts.models import Membership, Team, User
 from portal.core import clock
 

@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
+from deployments.changes.services import decisions
+from deployments.delivery.services import reconcile
+from deployments.lifecycle.services import apply_changes
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
-from deployments.services import applying, changes, reconcile, rollout_steps
-from deployments.services.preflight import DeployDraft
-from fleet.services import clients
+from deployments.preflight.services.preflight import DeployDraft
+from deployments.registry.gateways import object_store
+from deployments.rollouts.services import reconcile as rollout_reconcile
+from deployments.spec.domain.serving_spec import Scaling, ServingSpec
+from deployments.states import Environment, VersionState
+from fleet.kube.services import clients
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
-from tests.deployments.delivery.cluster import RecordingCluster
-from tests.deployments.delivery.store import MemoryStore
+from tests.deployments.memory_store import MemoryStore
+from tests.deployments.recording_cluster import RecordingCluster
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 
@@ -68,7 +71,11 @@ class World:
     store: MemoryStore
     spec: dict[str, Any] = field(default_factory=dict)
 
-    def draft(self, name: str = "detector", **changed: Any) -> DeployDraft:
+    def draft(
+        self, name: str = "detector", environment: str = Environment.PRODUCTION, **changed: Any
+    ) -> DeployDraft:
+        if changed.get("max_replicas", 1) > changed.get("min_replicas", 1):
+            changed.setdefault("scaling", Scaling(kind="hpa"))
         values = {
             "engine": "kserve-triton",
             "instance_type": "g5.xlarge",
@@ -76,12 +83,15 @@ class World:
             "memory": "8Gi",
             **changed,
         }
-        return DeployDraft(self.version1.pk, self.cluster_id, name, ServingSpec(**values))
+        spec = ServingSpec(**values)
+        return DeployDraft(
+            self.version1.pk, self.cluster_id, name, spec, environment=Environment(environment)
+        )
 
     def work(self, rounds: int = 8) -> None:
         """What the workers do, until nothing is due now."""
         for _ in range(rounds):
-            done = applying.sweep() + reconcile.sweep() + rollout_steps.sweep()
+            done = apply_changes.sweep() + reconcile.sweep() + rollout_reconcile.sweep()
             if done == 0:
                 return
 
@@ -96,14 +106,14 @@ class World:
         return deployment
 
     def approved(self, change: ChangeRequest) -> ChangeRequest:
-        changes.approve(actor=self.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(actor=self.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
         self.work()
         change.refresh_from_db()
         return change
 
     def serving(self, **changed: Any) -> Deployment:
         """A deployment that was requested, approved, applied and is ready."""
-        change = changes.request_deploy(actor=self.member, draft=self.draft(**changed))
+        change = decisions.request_deploy(actor=self.member, draft=self.draft(**changed))
         self.approved(change)
         deployment = change.deployment
         self.cluster.make_ready(f"{deployment.name}-r1")
@@ -179,7 +189,7 @@ def world(
     cluster_calls.objects["Namespace", "", "vision"]["metadata"]["generation"] = 1
     versions = _versions(team, people["member"])
     memory_store = MemoryStore()
-    monkeypatch.setattr(artifacts, "store", lambda: memory_store)
+    monkeypatch.setattr(object_store, "store", lambda: memory_store)
     for version in versions:
         memory_store.lay_out(version)
     return World(

@@ -53,7 +53,7 @@ class DemoProcess:
     def _has_greeted(self) -> bool:
         assert self.process
         assert self.process.poll() is None, self.said
-        return "Ctrl-C ends everything" in self.said
+        return "Ctrl-C stops everything" in self.said
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         assert self.process

@@ -76,12 +76,12 @@ def request_deployment(page: Page) -> None:
     expect(page.locator("[name=name]")).to_have_value(NAME)
     page.get_by_role("radio", name=re.compile("^1 . T4")).check()
     page.get_by_role("button", name="Continue to scaling").last.click()
-    page.get_by_text("Advanced", exact=True).click()
+    page.get_by_text("Resources and network", exact=True).click()
     page.locator("[name=memory]").fill("2Gi")
     page.get_by_role("button", name="Continue to review").last.click()
     expect(page.locator("#side")).to_contain_text("$")
     page.locator("[name=comment]").fill("Tells what kind of file an attachment is.")
-    page.get_by_role("button", name="Request this deployment").click()
+    page.get_by_role("button", name="Request deployment").click()
     page.wait_for_url(re.compile(rf"/(approvals/\d+|deployments/vision/{NAME})"))
 
 

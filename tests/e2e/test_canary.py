@@ -70,7 +70,7 @@ def weights_at(demo: DemoProcess, deployment: str) -> list[int]:
     return sorted(
         cluster["weight"]
         for found in _routes(dump)
-        if f"/vision/{deployment}" in found["match"].values()
+        if any(str(path).startswith(f"/vision/{deployment}/") for path in found["match"].values())
         for cluster in found["route"].get("weighted_clusters", {}).get("clusters", [])
     )
 

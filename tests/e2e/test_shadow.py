@@ -57,7 +57,7 @@ def test_a_good_shadow_takes_over_and_one_that_fails_every_request_hurts_nobody(
     events = lead.get(f"rollouts/{second}/events")["events"]
     why = next(one["message"] for one in events if one["kind"] == "aborting")
     assert "mirrored requests failed" in why
-    assert why.endswith("; users only got answers of the stable revision")
+    assert why.endswith("; users only got answers from the stable revision")
     deployment = member.get(f"deployments/{scene.deployment['id']}")
     assert deployment["desired"]["stable"]["version_id"] == good["id"]
     assert deployment["desired"]["candidate_weight"] == 0

@@ -82,7 +82,7 @@ def test_busy_port_that_was_asked_for_is_named(tmp_path: Path) -> None:
         done = run_demo("--data-dir", str(tmp_path / "var"), "--port", str(port))
 
     assert done.returncode == 1
-    assert f"Port {port} on 127.0.0.1 is taken" in done.stderr
+    assert f"Port {port} on 127.0.0.1 is in use" in done.stderr
     assert "SLIPWAY_PORT=" in done.stderr
 
 

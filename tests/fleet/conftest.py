@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from fleet.gpus.services import prices
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients, prices, workloads
+from fleet.observation.services import workloads
 from portal.accounts.models import Team
 from portal.accounts.policy import SYSTEM
 from tests.factories import TeamFactory
@@ -51,7 +53,7 @@ def detector(cluster: Cluster, vision: Team) -> int:
         namespace="vision",
         name="detector-r1",
         labels={"deployment": "detector", "revision": "1", "model": "vision/detector"},
-        triton_model="detector",
+        triton_models=["detector"],
     )
 
 

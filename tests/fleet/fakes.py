@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fleet.domain.cluster_errors import ClusterError, NotAllowed, ObjectNotFound
-from fleet.domain.kinds import Manifest, ResourceType, find
-from fleet.gateways.kube import Listing, WatchEvent
-from fleet.gateways.kube_reach import Reached
+from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
+from fleet.kube.domain.resource_types import Manifest, ResourceType, find
+from fleet.kube.gateways.client import Listing, WatchEvent
+from fleet.kube.gateways.connection_probe import Reached
 
 
 class FakeKube:
@@ -26,7 +26,7 @@ class FakeKube:
         }
         self.served: dict[str, list[str]] = {}
         self.allows: Callable[[Mapping[str, str]], bool] = lambda _attributes: True
-        self.way = [Reached("Port answers", ok=True, detail="port 443 takes connections")]
+        self.way = [Reached("Port answers", ok=True, detail="port 443 accepts connections")]
         # Kinds that may not be read, as the plural.
         self.forbidden: set[str] = set()
         self.on_list: Callable[[], None] = lambda: None

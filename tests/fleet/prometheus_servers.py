@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from fleet.domain.prometheus import Answer, Endpoint, PrometheusError
-from fleet.gateways import prometheus as gateway
-from fleet.services.clusters import ClusterDraft
+from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusError
+from fleet.clusters.gateways import prometheus as gateway
+from fleet.clusters.services.clusters import ClusterDraft
 
 ONE = b'{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}'
 Judge = Callable[[BaseHTTPRequestHandler, bytes], int]

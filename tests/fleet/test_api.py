@@ -9,10 +9,11 @@ import pytest
 import time_machine
 from rest_framework.test import APIClient
 
-from fleet.domain.cluster_errors import Unreachable
-from fleet.models import Cluster
-from fleet.services import ledger, observation, workloads
-from fleet.services.observation import Complete
+from fleet.costs.services import ledger
+from fleet.kube.domain.errors import Unreachable
+from fleet.models import Cluster, InstancePrice
+from fleet.observation.services import record, workloads
+from fleet.observation.services.record import Complete
 from portal.accounts.models import Role, Team, User
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 from tests.fleet.fakes import FakeKube
@@ -44,12 +45,12 @@ def fleet(cluster: Cluster, detector: int, catalogue: None) -> None:
         namespace="nlp",
         name="ranker-r1",
         labels={"deployment": "ranker", "revision": "1", "model": "nlp/ranker"},
-        triton_model="ranker",
+        triton_models=["ranker"],
     )
     nodes = [node(instance_type="g5.12xlarge", gpus=4)]
     pods = [pod(), pod("ranker-r1-x", namespace="nlp", workload="ranker-r1")]
     for at in (START, NOW):
-        observation.replace_all(
+        record.replace_all(
             cluster_id=cluster.pk, nodes=Complete(nodes, 9), pods=Complete(pods, 9), at=at
         )
     with time_machine.travel(NOW, tick=False):
@@ -142,6 +143,29 @@ def test_ledger_csv_is_focus_and_sums_to_the_nodes_cost(people: dict[str, User])
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("5.672") * Decimal("1.5")
     assert {row["x_IsSealed"] for row in rows} == {"true", "false"}
     assert rows[0]["ChargePeriodStart"] == "2026-11-20T10:00:00Z"
+
+
+def test_costs_and_csv_name_what_has_no_price(people: dict[str, User]) -> None:
+    InstancePrice.objects.all().delete()
+
+    body = get(people["lead"], "costs", **SPAN).json()
+    answer = get(people["admin"], "costs/ledger.csv", **SPAN)
+    rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+
+    # The first hour was sealed with its price; the second is not sealed.
+    assert body["unpriced"] == [
+        {
+            "cluster_name": "local",
+            "node_name": "node-1",
+            "instance_type": "g5.12xlarge",
+            "capacity_type": "on-demand",
+            "region": "us-east-1",
+            "hours": 1,
+        }
+    ]
+    told = [(row["x_IsSealed"], row["x_IsPriced"], row["ListUnitPrice"]) for row in rows]
+    assert set(told) == {("true", "true", "5.672000"), ("false", "false", "")}
+    assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("5.672")
 
 
 def test_table_csv_says_the_same_as_json(people: dict[str, User]) -> None:

@@ -17,6 +17,7 @@ from fleet.models import (
     Node,
     Pod,
     SealedHour,
+    UnpricedHour,
     Workload,
     WorkloadMinute,
 )
@@ -171,7 +172,7 @@ def test_each_gpu_is_a_tile_that_names_its_holder(admin: Client, node: Node, vis
         r'title="vision/detector · detector-pod · 1 GPU · 70% [^"]+">detector</a>',
         html,
     )
-    assert re.search(r'class="part w-25 use-unknown"[^>]*use not known">rank<', html)
+    assert re.search(r'class="part w-25 use-unknown"[^>]*utilisation not known">rank<', html)
     assert html.count('class="gpu sim"') == 4 + 1
     assert "1.25" in html
     assert "2.75 free" in html
@@ -209,7 +210,7 @@ def test_pending_pods_say_why_they_wait(admin: Client, node: Node, vision: Team)
 
 
 def test_fleet_without_nodes_teaches_the_next_step(admin: Client) -> None:
-    assert "No GPU node seen yet" in admin.get("/fleet").content.decode()
+    assert "No GPU nodes yet" in admin.get("/fleet").content.decode()
 
 
 def test_polling_gets_the_board_only(admin: Client, node: Node) -> None:
@@ -231,7 +232,7 @@ def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
         html = admin.get("/fleet").content.decode()
 
     assert html.count('class="node"') == 24
-    assert "All 31 nodes of this pool" in html
+    assert "View all 31 nodes" in html
 
 
 def test_costs_of_a_team_leave_out_others_and_idle(
@@ -242,7 +243,7 @@ def test_costs_of_a_team_leave_out_others_and_idle(
     assert "vision/detector" in html
     assert "asr" not in html
     assert ">nlp<" not in html
-    assert "Platform admins see it here." in html
+    assert "Visible to platform admins" in html
 
 
 def test_admin_sees_every_team_and_idle_and_the_sum(
@@ -289,7 +290,7 @@ def test_the_running_hour_is_marked_as_an_estimate(admin: Client, node: Node, vi
     costs = admin.get("/costs").content.decode()
     rows = admin.get("/costs/ledger").content.decode()
 
-    assert "estimated for hours that are not sealed yet" in costs
+    assert "estimated for unsealed hours" in costs
     assert '<span class="chip warn">estimated</span>' in rows
 
 
@@ -297,7 +298,7 @@ def test_the_forecast_of_the_whole_fleet_counts_idle_gpus_to_the_end_of_the_mont
     admin: Client, node: Node, vision: Team, ledger_rows: None
 ) -> None:
     page = admin.get("/costs").content.decode()
-    found = re.search(r"Forecast for the month</dt>\s*<dd>\s*\$([\d,]+)", page)
+    found = re.search(r"Month forecast</dt>\s*<dd>\s*\$([\d,]+)", page)
 
     spent_and_estimated = Decimal("5.672") + Decimal("5.672") / 6
     left_hours = Decimal("227.5")
@@ -314,7 +315,7 @@ def test_the_forecast_is_not_known_when_a_price_is_not(
 
     page = admin.get("/costs").content.decode()
 
-    assert re.search(r"Forecast for the month</dt>\s*<dd>\s*<span class=\"unknown\">", page)
+    assert re.search(r"Month forecast</dt>\s*<dd>\s*<span class=\"unknown\">", page)
 
 
 def test_an_address_that_means_nothing_shows_this_month(admin: Client, ledger_rows: None) -> None:
@@ -331,6 +332,29 @@ def test_range_and_group_stay_in_the_address_when_the_other_changes(
 
     assert 'href="/costs?range=7d&amp;group=revision"' in html
     assert 'href="/costs?range=30d&amp;group=model"' in html
+
+
+def test_row_without_a_price_is_shown_as_unpriced(admin: Client, node: Node) -> None:
+    SealedHour.objects.create(cluster=node.cluster, hour=HOUR, sealed_at=NOW)
+    UnpricedHour.objects.create(node=node, hour=HOUR)
+    ledger("idle", "0", usd_per_hour_amount=None, price_source="", capacity_type="spot")
+
+    InstancePrice.objects.all().delete()
+    page = admin.get("/costs/ledger").content.decode()
+    costs = " ".join(admin.get("/costs").content.decode().split())
+    answer = admin.get("/costs/ledger.csv?from=2026-11-21T00:00Z&to=2026-11-22T00:00Z")
+    row = next(csv.DictReader(answer.getvalue().decode().splitlines()))
+
+    assert '<span class="chip warn">unpriced</span>' in page
+    assert "local · g5.12xlarge · spot" in page
+    assert "$None" not in page
+    assert "<b>1 node without a price.</b>" in costs
+    assert "idle: ledger rows for unknown cost" in costs
+    assert ">not known</a>" in costs
+    assert "$0.00" not in costs.partition("<tbody>")[2]
+    assert "local-1 (g5.12xlarge, on-demand, us-east-1;" in costs
+    told = ("capacity_type", "usd_per_hour", "price_source", "is_priced")
+    assert [row[name] for name in told] == ["spot", "", "", "False"]
 
 
 def test_ledger_csv_has_every_row_of_the_period(

@@ -37,7 +37,7 @@ def test_a_flag_reads_the_usual_words(
 def test_a_flag_that_is_no_flag_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_X", "maybe")
 
-    with pytest.raises(env.BadEnvironment, match="SLIPWAY_X='maybe' is not a yes or no"):
+    with pytest.raises(env.BadEnvironment, match="SLIPWAY_X='maybe' is not a boolean"):
         env.flag("SLIPWAY_X", default=False)
 
 
@@ -66,4 +66,35 @@ def test_an_unknown_database_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("SLIPWAY_X", "mysql://db/slip")
 
     with pytest.raises(env.BadEnvironment, match="must begin with postgres:// or sqlite://"):
+        env.database("SLIPWAY_X")
+
+
+def test_options_of_a_database_url_reach_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "SLIPWAY_X",
+        "postgres://ana@db/slip?sslmode=verify-full&sslrootcert=/etc/a+b%20c.pem&port=5433",
+    )
+
+    database = env.database("SLIPWAY_X")
+
+    assert database["OPTIONS"] == {"sslmode": "verify-full", "sslrootcert": "/etc/a+b c.pem"}
+    assert (database["HOST"], database["PORT"]) == ("db", "5433")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgres://ana@db/slip?sslmode", "'sslmode' cannot be read"),
+        ("postgres://ana@db/slip?sslmode=a&sslmode=b", "'sslmode' cannot be read"),
+        ("postgres://ana@db/slip?user=bo", "names user twice"),
+        ("postgres://ana@db:1/slip?host=/run", "names host twice"),
+        ("sqlite:///tmp/x?mode=ro", "SQLite has no option 'mode'"),
+    ],
+)
+def test_a_query_that_would_be_dropped_is_refused(
+    url: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPWAY_X", url)
+
+    with pytest.raises(env.BadEnvironment, match=words):
         env.database("SLIPWAY_X")

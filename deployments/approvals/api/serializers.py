@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
-from deployments.domain import approvals
-from deployments.domain.states import Environment
-from deployments.services.policies import KINDS
+from deployments.approvals.domain import rules
+from deployments.approvals.services.rules import KINDS
+from deployments.states import Environment
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class RequiredApprovalSerializer(Shape):
+class RequiredApprovalSerializer(Serializer):
     """One rule that matches the change, and how far it is satisfied."""
 
     rule_id = serializers.IntegerField(
-        source="requirement.rule_id", allow_null=True, help_text="null: the default of four eyes"
+        source="requirement.rule_id", allow_null=True, help_text="null: the four-eyes default"
     )
     rule = serializers.CharField(source="requirement.rule")
     who = serializers.CharField(source="requirement.who")
@@ -28,7 +25,7 @@ class RequiredApprovalSerializer(Shape):
     words = serializers.CharField()
 
 
-class EmergencyReviewSerializer(Shape):
+class EmergencyReviewSerializer(Serializer):
     """Something was approved without the rules; another lead or admin closes it with a finding."""
 
     id = serializers.IntegerField()
@@ -42,7 +39,7 @@ class EmergencyReviewSerializer(Shape):
     finding = serializers.CharField()
 
 
-class RuleSerializer(Shape):
+class RuleSerializer(Serializer):
     """Left out or empty means any."""
 
     id = serializers.IntegerField(read_only=True)
@@ -60,7 +57,7 @@ class RuleSerializer(Shape):
         min_value=0,
         default=None,
         allow_null=True,
-        help_text="US dollars at full scale-out; a price that is not known counts as above",
+        help_text="US dollars a month at max replicas; an unknown price counts as above",
     )
     gpus = serializers.ListField(
         child=serializers.CharField(max_length=60),
@@ -68,25 +65,37 @@ class RuleSerializer(Shape):
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
     role = serializers.ChoiceField(
-        choices=[one.value for one in approvals.ApproverRole],
-        default=approvals.ApproverRole.LEAD,
-        help_text="who may give it besides `people`; named: nobody else",
+        choices=[one.value for one in rules.ApproverRole],
+        default=rules.ApproverRole.LEAD,
+        help_text="who may approve in addition to `people`; named: nobody else",
     )
     people = serializers.ListField(child=serializers.CharField(max_length=150), default=list)
     needed = serializers.IntegerField(
-        default=1, min_value=1, max_value=approvals.MOST_NEEDED, help_text="how many approvals"
+        default=1, min_value=1, max_value=rules.MOST_NEEDED, help_text="how many approvals"
     )
     is_enabled = serializers.BooleanField(default=True)
 
 
-class EmergencySerializer(Shape):
+class EmergencySerializer(Serializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
-    reason = serializers.CharField(help_text="what the emergency is")
+    reason = serializers.CharField(help_text="reason for the override")
 
 
-class FindingSerializer(Shape):
+class FindingSerializer(Serializer):
     finding = serializers.CharField()
 
 
-class ReviewFilterSerializer(Shape):
+class ReviewFilterSerializer(Serializer):
     is_open = serializers.BooleanField(default=True)
+
+
+class CommentSerializer(Serializer):
+    comment = serializers.CharField(default="", allow_blank=True)
+
+
+class DecisionSerializer(CommentSerializer):
+    evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
+
+
+class StopReasonSerializer(Serializer):
+    reason = serializers.CharField(default="", allow_blank=True)

@@ -231,7 +231,7 @@ def _require(rule: Rule, subject: Subject) -> Requirement:
 
 def _why(rule: Rule, subject: Subject) -> str:
     if rule.id is None:
-        return "every change is approved by someone who did not ask for it"
+        return "someone other than the requester approves every change"
     parts = ["every change"] if not rule.kinds else [f"a {subject.kind.replace('_', ' ')}"]
     if rule.team_id is not None:
         parts.append("of this team")
@@ -246,7 +246,7 @@ def _why(rule: Rule, subject: Subject) -> str:
 
 def _amount_words(limit: Decimal, amount: Decimal | None) -> str:
     if amount is None:
-        return f"whose price is not known (it may be above ${limit:,.0f} a month)"
+        return f"with an unknown price (may be above ${limit:,.0f} a month)"
     return f"that may cost ${amount:,.0f} a month, above ${limit:,.0f}"
 
 

@@ -9,10 +9,17 @@ from typing import Any, Protocol
 
 from django.db.models import Q, QuerySet
 
-from deployments.domain import approvals
-from deployments.domain.approvals import ApproverRole, Capacity, Given, Progress, Requirement, Rule
-from deployments.domain.states import ChangeState
+from deployments.approvals.domain import rules as approvals
+from deployments.approvals.domain.rules import (
+    ApproverRole,
+    Capacity,
+    Given,
+    Progress,
+    Requirement,
+    Rule,
+)
 from deployments.models import ApprovalRule, ChangeRequest, GivenApproval
+from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import Membership, Role, Team, User
 from portal.accounts.policy import Actor
@@ -55,7 +62,7 @@ class Standing:
     def words(self) -> str:
         """For example "1 of 2 approvals by a lead or platform admin"."""
         if self.is_emergency:
-            return "approved in an emergency, without the rules"
+            return "approved with an emergency override"
         wanted = [row.words for row in self.rows if row.missing]
         return "; ".join(wanted) or "; ".join(row.words for row in self.rows)
 

@@ -9,17 +9,17 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from deployments.domain.approvals import MOST_NEEDED, ApproverRole
-from deployments.domain.states import ChangeKind, ChangeState, Environment
-from deployments.models import ApprovalRule, ChangeRequest
-from deployments.services import actions
+from deployments import audit_actions
+from deployments.approvals.domain.rules import MOST_NEEDED, ApproverRole
+from deployments.models import ApprovalRule, ChangeRequest, PipelineChange
+from deployments.states import ChangeKind, ChangeState, Environment
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.audit import trail
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid, NotFound
 
-# Promotions are decided on the rollout's own page, and stopping needs nobody.
+# Promotions are decided on the rollout's own page.
 KINDS: Final = tuple(kind for kind in ChangeKind if kind != ChangeKind.PROMOTE)
 _MOST_PATTERNS = 20
 _LONGEST_NAME = 80
@@ -51,7 +51,7 @@ def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
         _write(row, draft, team, people)
         trail.record(
             actor=actor,
-            action=actions.RULE_MADE,
+            action=audit_actions.RULE_MADE,
             obj=row,
             label=row.name,
             team_slug=draft.team,
@@ -72,7 +72,7 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
         _write(row, draft, team, people)
         trail.record(
             actor=actor,
-            action=actions.RULE_CHANGED,
+            action=audit_actions.RULE_CHANGED,
             obj=row,
             label=row.name,
             team_slug=draft.team,
@@ -81,6 +81,40 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
         )
         _look_again(row)
     return row
+
+
+def delete(*, actor: User, rule_id: int) -> None:
+    """Raises NotFound, and Conflict while open requests wait for it: decided ones keep its wording."""
+    policy.require_platform_admin(actor)
+    row = get(rule_id)
+    with transaction.atomic():
+        ApprovalRule.objects.select_for_update().filter(pk=row.pk).first()
+        waiting = _waiting_for(row)
+        if waiting:
+            requests = f"{waiting} open requests need" if waiting > 1 else "1 open request needs"
+            raise Conflict(
+                f"{row.name} cannot be deleted: {requests} its approval. Decide first, or "
+                "disable the rule.",
+                code="rule_in_use",
+            )
+        trail.record(
+            actor=actor,
+            action=audit_actions.RULE_DELETED,
+            obj=row,
+            label=row.name,
+            team_slug=row.team.slug if row.team else "",
+            before=told(row),
+        )
+        row.delete()
+
+
+def _waiting_for(row: ApprovalRule) -> int:
+    is_open = Q(state__in=(ChangeState.SUBMITTED, ChangeState.APPROVED))
+    lists = [
+        *ChangeRequest.objects.filter(is_open).values_list("required", flat=True),
+        *PipelineChange.objects.filter(is_open).values_list("required", flat=True),
+    ]
+    return sum(any(one["rule_id"] == row.pk for one in required) for required in lists)
 
 
 def get(rule_id: int) -> ApprovalRule:

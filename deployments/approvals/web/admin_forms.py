@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
-from typing import Any, ClassVar, TypedDict, cast
+from datetime import datetime
+from typing import Any, TypedDict, cast
 
 from django import forms
 
-from deployments.domain import wording
-from deployments.domain.approvals import MOST_NEEDED, ApproverRole
-from deployments.domain.states import Environment
-from deployments.services.policies import KINDS, RuleDraft
+from deployments.approvals.domain.rules import MOST_NEEDED, ApproverRole
+from deployments.approvals.services.rules import KINDS, RuleDraft
+from deployments.plans.domain import descriptions
+from deployments.states import Environment
 from portal.accounts.models import Team
-from portal.core import clock
 
 _ALL = ("", "all teams")
 
 
 class RuleForm(forms.Form):
     name = forms.CharField(
-        max_length=80, help_text="What approvers read: “Production on H100”, “Over $5,000”."
+        max_length=80,
+        help_text="Shown to approvers, for example “Production on H100” or “Over $5,000”.",
     )
     team = forms.ChoiceField(required=False)
     environments = forms.MultipleChoiceField(
         choices=[(one.value, one.value) for one in Environment],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: all of them.",
+        help_text="None selected: all.",
     )
     kinds = forms.MultipleChoiceField(
         label="Changes",
-        choices=[(one.value, wording.KIND_NAMES[one]) for one in KINDS],
+        choices=[(one.value, descriptions.KIND_NAMES[one]) for one in KINDS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: all of them.",
+        help_text="None selected: all.",
     )
     above_month_amount = forms.DecimalField(
-        label="Above",
+        label="Cost above",
         required=False,
         min_value=0,
         max_digits=12,
         decimal_places=2,
-        help_text="At full scale-out. A price that is not known counts as above.",
+        help_text="At max replicas. An unknown price counts as above.",
         widget=forms.NumberInput(attrs={"data-unit": "$ a month", "step": "0.01"}),
     )
     gpus = forms.CharField(
         label="GPUs",
         required=False,
         max_length=600,
-        help_text="Instance types or GPU names with commas: p5.*, h100. Empty: any.",
+        help_text="Comma-separated instance types or GPU names, for example p5.*, h100. Empty: any.",
     )
     needed = forms.IntegerField(
         label="Approvals",
         min_value=1,
         max_value=MOST_NEEDED,
         initial=1,
-        help_text="Of different people, never the requester.",
+        help_text="From different people, never the requester.",
     )
     role = forms.ChoiceField(
-        label="Who may give them",
+        label="Approvers",
         choices=[
-            (ApproverRole.LEAD.value, "leads of the team and platform admins"),
+            (ApproverRole.LEAD.value, "team leads and platform admins"),
             (ApproverRole.ADMIN.value, "platform admins only"),
             (ApproverRole.NAMED.value, "only the people named below"),
         ],
@@ -69,7 +69,7 @@ class RuleForm(forms.Form):
         label="Named people",
         required=False,
         max_length=600,
-        help_text="Sign-in names with commas; they may give it besides those above.",
+        help_text="Comma-separated sign-in names. They can approve in addition to the approvers above.",
     )
 
     def __init__(self, *args: Any, teams: list[Team], **kwargs: Any) -> None:
@@ -112,40 +112,6 @@ class Delegate(TypedDict):
     starts_at: datetime
     ends_at: datetime
     reason: str
-
-
-class DelegateForm(forms.Form):
-    # Days here, times in the service.
-    RENAMED: ClassVar[dict[str, str]] = {"starts_at": "starts_on", "ends_at": "ends_on"}
-
-    username = forms.CharField(
-        label="Delegate", max_length=150, help_text="Someone of the team, by sign-in name."
-    )
-    starts_on = forms.DateField(
-        label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
-    )
-    ends_on = forms.DateField(
-        label="Until and with",
-        help_text="UTC days; at most 60.",
-        widget=forms.DateInput(attrs={"type": "date"}),
-    )
-    reason = forms.CharField(max_length=300, help_text="For the audit trail: holidays, sick leave.")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The page has another form with a username.
-        super().__init__(*args, **{"auto_id": "delegate_%s", **kwargs})
-
-    def values(self) -> Delegate:
-        data, now = self.cleaned_data, clock.now()
-        first = data["starts_on"]
-        begin = datetime.combine(first, time(), tzinfo=UTC) if first else now
-        after = data["ends_on"] + timedelta(days=1)
-        return Delegate(
-            username=data["username"],
-            starts_at=max(begin, now),
-            ends_at=datetime.combine(after, time(), tzinfo=UTC),
-            reason=data["reason"],
-        )
 
 
 def _words(text: str) -> tuple[str, ...]:

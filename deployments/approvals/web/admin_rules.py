@@ -10,15 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from deployments.domain import wording
+from deployments.approvals.selectors import approvals
+from deployments.approvals.services import rules
+from deployments.approvals.web.admin_forms import RuleForm, initial_of
 from deployments.models import ApprovalRule
-from deployments.selectors import approvals
-from deployments.services import policies
-from portal.accounts import delegations, policy, teams
+from deployments.plans.domain import descriptions
+from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.core.errors import Conflict, Invalid
-from portal.dashboard.admin import team_page
-from portal.dashboard.admin_policy_forms import DelegateForm, RuleForm, initial_of
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
@@ -35,9 +34,9 @@ def rule_list(request: HttpRequest, user: User) -> HttpResponse:
     policy.require_platform_admin(user)
     form = RuleForm(request.POST or None, teams=_teams(user))
     if request.method == "POST":
-        made = _run(form, lambda: policies.make(actor=user, draft=form.draft(is_enabled=True)))
+        made = _run(form, lambda: rules.make(actor=user, draft=form.draft(is_enabled=True)))
         if made is not None:
-            messages.success(request, f"{made.name} asks from now on.")
+            messages.success(request, f"{made.name} is created.")
             return redirect("admin-policy")
     return _page(request, user, form)
 
@@ -46,19 +45,19 @@ def rule_list(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
     policy.require_platform_admin(user)
-    row = policies.get(rule_id)
+    row = rules.get(rule_id)
     form = RuleForm(
-        request.POST or None, teams=_teams(user), initial=initial_of(policies.draft_of(row))
+        request.POST or None, teams=_teams(user), initial=initial_of(rules.draft_of(row))
     )
     if request.method == "POST":
         changed = _run(
             form,
-            lambda: policies.change(
+            lambda: rules.change(
                 actor=user, rule_id=rule_id, draft=form.draft(is_enabled=row.is_enabled)
             ),
         )
         if changed is not None:
-            messages.success(request, f"{changed.name} is changed.")
+            messages.success(request, f"{changed.name} is saved.")
             return redirect("admin-policy")
     return _page(request, user, form, edited=row)
 
@@ -68,36 +67,25 @@ def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
 def switch(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
     """Disable a rule, or enable it again."""
     policy.require_platform_admin(user)
-    row = policies.get(rule_id)
-    draft = replace(policies.draft_of(row), is_enabled=not row.is_enabled)
-    policies.change(actor=user, rule_id=rule_id, draft=draft)
+    row = rules.get(rule_id)
+    draft = replace(rules.draft_of(row), is_enabled=not row.is_enabled)
+    rules.change(actor=user, rule_id=rule_id, draft=draft)
     messages.success(request, f"{row.name} is {'disabled' if row.is_enabled else 'enabled'}.")
     return redirect("admin-policy")
 
 
 @require_POST
 @people_only
-def name_delegate(request: HttpRequest, user: User, slug: str) -> HttpResponse:
-    team = teams.get_visible(actor=user, slug=slug)
-    form = DelegateForm(request.POST)
-    if not form.is_valid():
-        return team_page(request, user, slug, delegate=form)
+def delete(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
+    policy.require_platform_admin(user)
+    name = rules.get(rule_id).name
     try:
-        made = delegations.name_delegate(actor=user, team=team, **form.values())
-    except (Conflict, Invalid) as error:
-        add_to(form, error, renamed=DelegateForm.RENAMED)
-        return team_page(request, user, slug, delegate=form)
-    messages.success(request, f"{made.delegate.username} may approve in your place.")
-    return redirect("admin-team", slug=slug)
-
-
-@require_POST
-@people_only
-def end_delegation(request: HttpRequest, user: User, slug: str, delegation_id: int) -> HttpResponse:
-    team = teams.get_visible(actor=user, slug=slug)
-    ended = delegations.end(actor=user, team=team, delegation_id=delegation_id)
-    messages.success(request, f"{ended.delegate.username} approves for nobody any more.")
-    return redirect("admin-team", slug=slug)
+        rules.delete(actor=user, rule_id=rule_id)
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"{name} is deleted.")
+    return redirect("admin-policy")
 
 
 def _teams(user: User) -> list[Team]:
@@ -118,9 +106,9 @@ def _page(
     request: HttpRequest, user: User, form: RuleForm, edited: ApprovalRule | None = None
 ) -> HttpResponse:
     rows = [
-        RuleRow(row, [wording.KIND_NAMES[kind] for kind in row.kinds])
+        RuleRow(row, [descriptions.KIND_NAMES[kind] for kind in row.kinds])
         for row in approvals.list_rules(user)
     ]
     context = {"rules": rows, "form": form, "edited": edited}
     status = 422 if form.errors else 200
-    return render(request, "dashboard/admin_policy.html", context, status=status)
+    return render(request, "approvals/admin_policy.html", context, status=status)

@@ -11,24 +11,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import REFUSALS, read
-from deployments.api.preflight_serializers import RecheckSerializer
-from deployments.api.rollout_serializers import RolloutSerializer
-from deployments.domain.states import ChangeState
-from deployments.models import Rollout
-from deployments.selectors import changes as change_selectors
-from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import changes, rechecks, rollouts
+from deployments.approvals.api import serializers as approval_serializers
+from deployments.changes.api import serializers as shapes
+from deployments.changes.selectors import changes as change_selectors
+from deployments.changes.services import decisions, recheck
+from deployments.preflight.api.serializers import RecheckSerializer
+from deployments.states import ChangeState
 from portal.accounts.models import User
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
+from portal.api.refusals import REFUSALS
 from portal.api.views import PROBLEM, actor_of
 
 CHANGES = ["change requests"]
-ROLLOUTS = ["rollouts"]
 
 
-class ChangeFilterSerializer(shapes.Shape):
+class ChangeFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
     state = serializers.ChoiceField(
         choices=[state.value for state in ChangeState], default="", allow_blank=True
@@ -70,10 +69,10 @@ class ChangeChecksView(APIView):
         operation_id="check_change",
         tags=CHANGES,
         responses={200: RecheckSerializer, 404: PROBLEM},
-        description="Every check as it comes out now, and which of them have turned since.",
+        description="Every check with its current result, and which results changed since the request.",
     )
     def get(self, request: Request, change_id: int) -> Response:
-        found = rechecks.look(actor=actor_of(request), change_id=change_id)
+        found = recheck.look(actor=actor_of(request), change_id=change_id)
         return Response(RecheckSerializer(found).data)
 
 
@@ -81,13 +80,13 @@ class ApproveView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="approve_change",
         tags=CHANGES,
-        request=shapes.DecisionSerializer,
+        request=approval_serializers.DecisionSerializer,
         responses={200: shapes.ChangeSerializer, **REFUSALS},
         description="Approve exactly what was shown: evidence_hash is the request's as read.",
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(shapes.DecisionSerializer, request)
-        changes.approve(actor=actor_of(request), change_id=change_id, **body)
+        body = read(approval_serializers.DecisionSerializer, request)
+        decisions.approve(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
 
@@ -95,12 +94,12 @@ class RejectView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="reject_change",
         tags=CHANGES,
-        request=shapes.CommentSerializer,
+        request=approval_serializers.CommentSerializer,
         responses={200: shapes.ChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(shapes.CommentSerializer, request)
-        changes.reject(actor=actor_of(request), change_id=change_id, **body)
+        body = read(approval_serializers.CommentSerializer, request)
+        decisions.reject(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
 
@@ -108,105 +107,15 @@ class WithdrawView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="withdraw_change",
         tags=CHANGES,
-        request=shapes.StopReasonSerializer,
+        request=approval_serializers.StopReasonSerializer,
         responses={200: shapes.ChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(shapes.StopReasonSerializer, request)
-        changes.withdraw(actor=actor_of(request), change_id=change_id, **body)
+        body = read(approval_serializers.StopReasonSerializer, request)
+        decisions.withdraw(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
-
-
-class RolloutView(APIView):
-    @extend_schema(
-        operation_id="get_rollout",
-        tags=ROLLOUTS,
-        responses={200: RolloutSerializer, 404: PROBLEM},
-    )
-    def get(self, request: Request, rollout_id: int) -> Response:
-        return _rollout(actor_of(request), rollout_id)
-
-
-class PromoteView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="promote_rollout",
-        tags=ROLLOUTS,
-        request=shapes.EvidenceSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="To the next step. Refused when a verdict has turned since it was shown.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.EvidenceSerializer, request)
-        return _after(
-            request, rollouts.promote(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
-
-
-class PromoteFullyView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="promote_rollout_fully",
-        tags=ROLLOUTS,
-        request=shapes.EvidenceSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="All requests at once. Refused while a guard fails.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.EvidenceSerializer, request)
-        return _after(
-            request, rollouts.promote_fully(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
-
-
-class PauseView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="pause_rollout",
-        tags=ROLLOUTS,
-        request=shapes.StopReasonSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.StopReasonSerializer, request)
-        return _after(
-            request, rollouts.pause(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
-
-
-class UnpauseView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="unpause_rollout",
-        tags=ROLLOUTS,
-        request=None,
-        responses={200: RolloutSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        return _after(request, rollouts.unpause(actor=actor_of(request), rollout_id=rollout_id))
-
-
-class AbortView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="abort_rollout",
-        tags=ROLLOUTS,
-        request=shapes.StopReasonSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="All requests back to stable. Legal until the rollout has finished.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(shapes.StopReasonSerializer, request)
-        return _after(
-            request, rollouts.abort(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
 
 
 def _change(actor: User, change_id: int) -> Response:
     fresh = change_selectors.get_visible(actor=actor, change_id=change_id)
     return Response(shapes.ChangeSerializer(fresh).data)
-
-
-def _after(request: Request, rollout: Rollout) -> Response:
-    return _rollout(actor_of(request), rollout.pk)
-
-
-def _rollout(actor: User, rollout_id: int) -> Response:
-    found = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
-    view = rollout_selectors.view_of(actor=actor, rollout=found)
-    return Response(RolloutSerializer(view).data)

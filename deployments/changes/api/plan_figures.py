@@ -8,29 +8,30 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import read
-from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
-from deployments.services import plan_figures
+from deployments.changes.services import plan_figures
+from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.views import PROBLEM, actor_of
 
 
-class PlannedRolloutSerializer(shapes.Shape):
+class PlannedRolloutSerializer(Serializer):
     steps = RolloutStepSerializer(many=True)
     plan = PlanSerializer(required=False)
 
 
-class StepFigureSerializer(shapes.Shape):
+class StepFigureSerializer(Serializer):
     weight = serializers.IntegerField()
     seconds = serializers.IntegerField(
-        allow_null=True, help_text="null: it needs requests, and their rate is not known or zero"
+        allow_null=True,
+        help_text="null: depends on requests, and the request rate is not known or zero",
     )
-    waits_for = serializers.CharField(allow_blank=True, help_text="what takes the longest")
+    waits_for = serializers.CharField(allow_blank=True, help_text="what the step waits for longest")
 
 
-class PlanFiguresSerializer(shapes.Shape):
+class PlanFiguresSerializer(Serializer):
     steps = StepFigureSerializer(many=True)
-    soak_seconds = serializers.IntegerField(help_text="the least that the steps take")
+    soak_seconds = serializers.IntegerField(help_text="minimum duration of the steps")
     seconds = serializers.IntegerField(
         allow_null=True, help_text="with the time that the traffic of now needs; null: not known"
     )
@@ -41,7 +42,7 @@ class PlanFiguresSerializer(shapes.Shape):
         max_digits=14, decimal_places=6, allow_null=True, help_text="dollars of running both"
     )
     total_amount = serializers.DecimalField(
-        max_digits=14, decimal_places=6, allow_null=True, help_text="dollars until earliest_at"
+        max_digits=14, decimal_places=6, allow_null=True, help_text="US dollars until earliest_at"
     )
     requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
 

@@ -9,15 +9,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import REFUSALS, TAGS, created, read, spec_of
-from deployments.api.preflight_serializers import ChangePreflightSerializer
-from deployments.domain.rollout_plans import PlanKind
-from deployments.domain.states import ChangeKind
-from deployments.services import change_drafts, changes
-from deployments.services.change_drafts import ChangeDraft
+from deployments.changes.api import serializers as shapes
+from deployments.changes.api.drafts import created, spec_of
+from deployments.changes.services import decisions, drafts
+from deployments.changes.services.drafts import ChangeDraft
+from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.preflight.api.serializers import ChangePreflightSerializer
+from deployments.serving.api.serializers import TAGS
+from deployments.states import ChangeKind
 from portal.accounts.models import User
+from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
+from portal.api.refusals import REFUSALS
 from portal.api.views import actor_of
 from portal.core.errors import Invalid
 
@@ -28,12 +31,12 @@ class DeploymentChangesView(IdempotentMixin, APIView):
         tags=TAGS,
         request=shapes.NewChangeSerializer,
         responses={201: shapes.ChangeSerializer, **REFUSALS},
-        description="Ask for a canary, a roll back, other replicas, a start or a retirement.",
+        description="Request a canary, a roll back, new replica limits, a stop, a start or a retirement.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
         draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
-        return created(actor, changes.submit(actor=actor, draft=draft))
+        return created(actor, decisions.submit(actor=actor, draft=draft))
 
 
 class ChangePreflightView(APIView):
@@ -43,24 +46,26 @@ class ChangePreflightView(APIView):
         request=shapes.NewChangeSerializer,
         responses={200: ChangePreflightSerializer, **REFUSALS},
         description="The checks that the request of this change would carry, each with its fix, its "
-        "cost and its manifests. What could not be asked for is refused as the request would be. "
+        "cost and its manifests. An invalid request is refused in the same way. "
         "Nothing is written.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
         draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
-        found = change_drafts.check(actor=actor, draft=draft)
+        found = drafts.check(actor=actor, draft=draft)
         return Response(ChangePreflightSerializer(found).data)
 
 
 def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDraft:
     comment = body["comment"]
     if body["kind"] == ChangeKind.RETIRE:
-        return change_drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
+        return drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
+    if body["kind"] == ChangeKind.STOP:
+        return drafts.stop(actor=actor, deployment_id=deployment_id, comment=comment)
     if body["kind"] == ChangeKind.START:
-        return change_drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
+        return drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
     if body["kind"] == ChangeKind.SCALE:
-        return change_drafts.scale(
+        return drafts.scale(
             actor=actor,
             deployment_id=deployment_id,
             min_replicas=_needed(body, "min_replicas"),
@@ -68,13 +73,13 @@ def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDr
             comment=comment,
         )
     if body["kind"] == ChangeKind.ROLL_BACK:
-        return change_drafts.roll_back(
+        return drafts.roll_back(
             actor=actor,
             deployment_id=deployment_id,
             revision_number=_needed(body, "revision_number"),
             comment=comment,
         )
-    return change_drafts.canary(
+    return drafts.canary(
         actor=actor,
         deployment_id=deployment_id,
         version_id=_needed(body, "version_id"),

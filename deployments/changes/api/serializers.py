@@ -7,34 +7,28 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from deployments.api.approval_serializers import (
+from deployments.approvals.api.serializers import (
     EmergencyReviewSerializer,
     RequiredApprovalSerializer,
 )
-from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
-from deployments.api.preflight_serializers import PreflightCheckSerializer
-from deployments.api.spec_serializers import ServingSpecSerializer
-from deployments.domain.states import (
-    ChangeKind,
-    ChangeState,
-    DeploymentState,
-    Environment,
-)
-from deployments.models import Approval, ChangeRequest, Deployment, Revision, Rollout
-from deployments.selectors import approvals as approval_selectors
-from deployments.selectors import deployments as deployment_selectors
-
-Shape = serializers.Serializer[Any]
+from deployments.approvals.selectors import approvals as approval_selectors
+from deployments.models import Approval, ChangeRequest
+from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
+from deployments.preflight.api.serializers import PreflightCheckSerializer
+from deployments.serving.api.serializers import RevisionSerializer
+from deployments.spec.api.serializers import ServingSpecSerializer
+from deployments.states import ChangeKind, ChangeState, Environment
+from portal.api.base_serializer import Serializer
 
 
-class DraftSerializer(Shape):
+class DraftSerializer(Serializer):
     version_id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
     environment = serializers.ChoiceField(
         choices=[one.value for one in Environment],
         default=Environment.PRODUCTION,
-        help_text="never changes afterwards; rules of approval differ by it",
+        help_text="cannot be changed later; sets the approval rules",
     )
     spec = ServingSpecSerializer()
 
@@ -43,9 +37,9 @@ class NewDeploymentSerializer(DraftSerializer):
     comment = serializers.CharField(default="", allow_blank=True)
 
 
-class NewChangeSerializer(Shape):
+class NewChangeSerializer(Serializer):
     """One of canary (version_id, steps, plan, spec), roll_back (revision_number), scale
-    (min_replicas, max_replicas), start, retire.
+    (min_replicas, max_replicas), stop, start, retire.
     """
 
     kind = serializers.ChoiceField(
@@ -53,6 +47,7 @@ class NewChangeSerializer(Shape):
             ChangeKind.CANARY,
             ChangeKind.ROLL_BACK,
             ChangeKind.SCALE,
+            ChangeKind.STOP,
             ChangeKind.START,
             ChangeKind.RETIRE,
         ]
@@ -60,119 +55,11 @@ class NewChangeSerializer(Shape):
     comment = serializers.CharField(default="", allow_blank=True)
     version_id = serializers.IntegerField(required=False)
     steps = RolloutStepSerializer(many=True, required=False)
-    plan = PlanSerializer(required=False, help_text="left out: a canary with the default guards")
-    spec = ServingSpecSerializer(required=False, help_text="left out: as the stable revision")
+    plan = PlanSerializer(required=False, help_text="omitted: a canary with the default guards")
+    spec = ServingSpecSerializer(required=False, help_text="omitted: as the stable revision")
     revision_number = serializers.IntegerField(required=False)
     min_replicas = serializers.IntegerField(required=False)
     max_replicas = serializers.IntegerField(required=False)
-
-
-class CommentSerializer(Shape):
-    comment = serializers.CharField(default="", allow_blank=True)
-
-
-class DecisionSerializer(CommentSerializer):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
-
-
-class EvidenceSerializer(Shape):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")
-
-
-class StopReasonSerializer(Shape):
-    reason = serializers.CharField(default="", allow_blank=True)
-
-
-class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    version = serializers.CharField(source="version.label")
-    spec = ServingSpecSerializer()
-
-    class Meta:
-        model = Revision
-        fields = ["number", "version", "version_id", "workload_name", "spec", "created_at"]
-
-
-class DesiredSerializer(Shape):
-    generation = serializers.IntegerField(source="desired_generation")
-    stable = RevisionSerializer(source="stable_revision", allow_null=True)
-    candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
-    candidate_weight = serializers.IntegerField()
-    candidate_mirror = serializers.IntegerField(
-        help_text="percent of requests that are copied to a shadow, its answers dropped"
-    )
-    is_stopped = serializers.BooleanField()
-    is_retiring = serializers.BooleanField()
-    scale = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="replicas approved since the revision was made; empty: as its spec says",
-    )
-
-
-class ObservedSerializer(Shape):
-    generation = serializers.IntegerField(source="observed_generation")
-    at = serializers.DateTimeField(source="observed_at", allow_null=True)
-    candidate_weight = serializers.IntegerField(
-        source="observed_weight", allow_null=True, help_text="null: not known, or no candidate"
-    )
-    candidate_mirror = serializers.IntegerField(
-        source="observed_mirror", allow_null=True, help_text="null: not known, or no candidate"
-    )
-    revisions = serializers.DictField(
-        source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
-    )
-
-
-class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
-    team = serializers.CharField(source="team.slug")
-    cluster = serializers.CharField(source="cluster.name")
-    environment = serializers.ChoiceField(choices=[one.value for one in Environment])
-    state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
-    url = serializers.SerializerMethodField()
-    is_current = serializers.SerializerMethodField(
-        help_text="whether the cluster was seen after the last change of what is wanted"
-    )
-    desired = DesiredSerializer(source="*")
-    observed = ObservedSerializer(source="*")
-    rollout_id = serializers.SerializerMethodField(help_text="of the open rollout, if any")
-
-    class Meta:
-        model = Deployment
-        fields = [
-            "id",
-            "team",
-            "name",
-            "cluster",
-            "namespace",
-            "environment",
-            "url",
-            "state",
-            "state_reason",
-            "is_current",
-            "desired",
-            "observed",
-            "rollout_id",
-            "created_at",
-            "first_ready_at",
-        ]
-
-    def get_url(self, deployment: Deployment) -> str:
-        return deployment_selectors.url_of(deployment)
-
-    def get_is_current(self, deployment: Deployment) -> bool:
-        return deployment_selectors.is_current(deployment)
-
-    def get_rollout_id(self, deployment: Deployment) -> int | None:
-        found: list[Rollout] = getattr(deployment, "open_rollouts", [])
-        return found[0].pk if found else None
-
-
-class DeploymentEventSerializer(Shape):
-    id = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    kind = serializers.CharField()
-    message = serializers.CharField()
-    revision_number = serializers.IntegerField(allow_null=True)
-    actor_name = serializers.CharField(help_text="empty: the portal itself")
 
 
 class ApprovalSerializer(serializers.ModelSerializer[Approval]):
@@ -213,13 +100,18 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.DictField(child=serializers.CharField(allow_null=True))
     environment = serializers.CharField(source="deployment.environment")
-    scale = serializers.DictField(child=serializers.IntegerField())
-    required_approvals = serializers.SerializerMethodField()
-    approval_words = serializers.SerializerMethodField(
-        help_text="what is given and what is missing"
+    scale = serializers.DictField(
+        help_text="of a change of replicas: the revision, and what its spec then has for min_replicas, "
+        "max_replicas, scaling and network; empty otherwise"
     )
+    required_approvals = serializers.SerializerMethodField()
+    approval_words = serializers.SerializerMethodField(help_text="approvals given and missing")
     approvals = ApprovalSerializer(many=True)
     emergency_review = EmergencyReviewSerializer(default=None, allow_null=True)
+    decided = serializers.DictField(
+        help_text="what was shown when it was decided: checks, cost, diff, guards, manifests, "
+        "metadata, names, and how the approvals stood; empty until then"
+    )
 
     def get_approval_words(self, change: ChangeRequest) -> str:
         return approval_selectors.standing_of(change).words
@@ -253,6 +145,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "approval_words",
             "approvals",
             "emergency_review",
+            "decided",
             "created_at",
             "submitted_at",
             "deadline_at",

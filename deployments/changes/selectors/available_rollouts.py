@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.domain import specs
-from deployments.domain.rollout_plans import PlanKind
-from deployments.domain.specs import ServingSpec
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
-from deployments.selectors import plans
-from fleet.domain.capabilities import Capabilities
+from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.capabilities import Capabilities
 
 _SHADOW: Final = "shadow"
 _NO_HEADER: Final = (
-    "Knative is told by a header of the request which revision it is for, and a copy of a request "
-    "keeps the header of stable: no shadow of what Knative scales."
+    "A shadow is not available with Knative scaling: Knative picks the revision from a request "
+    "header, and a mirrored request keeps the header of stable."
 )
 
 
@@ -27,8 +27,8 @@ def why_not(deployment: Deployment, kind: str, *, spec: ServingSpec | None = Non
     if kind != PlanKind.SHADOW:
         return ""
     stable = deployment.stable_revision
-    wanted = [spec, plans.spec_of(stable) if stable else None]
-    if any(one is not None and one.scaling.kind == specs.KNATIVE for one in wanted):
+    wanted = [spec, rendering.spec_of(stable) if stable else None]
+    if any(one is not None and one.scaling.kind == serving_spec.KNATIVE for one in wanted):
         return _NO_HEADER
     offer = Capabilities.from_json(deployment.cluster.capabilities).offers(_SHADOW)
     return "" if offer.ok else offer.why

@@ -8,11 +8,14 @@ from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
-from deployments.domain.approvals import Capacity
-from deployments.domain.states import ChangeState
+from deployments.approvals.domain.rules import Capacity
+from deployments.approvals.selectors import approvals
+from deployments.approvals.selectors.approvals import Decidable
+from deployments.changes.selectors.evidence import COMPARED
 from deployments.models import ChangeRequest, Revision
-from deployments.selectors import approvals, revisions
-from deployments.selectors.approvals import Decidable
+from deployments.serving.selectors import revisions
+from deployments.spec.domain import field_values
+from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
@@ -78,7 +81,7 @@ def may_decide(actor: Actor, change: Decidable) -> tuple[bool, str]:
     by = approvals.Desk(actor).capacity(change)
     if by is not None and by.capacity == Capacity.NAMED:
         is_own = actor.pk == change.requester_id
-        return not is_own, "You asked for this change." if is_own else ""
+        return not is_own, "You requested this change." if is_own else ""
     return _may(actor, Action.APPROVE, change)
 
 
@@ -90,13 +93,18 @@ def may_approve(actor: User, change: Decidable) -> tuple[bool, str]:
     if approvals.Desk(actor).is_wanted(change):
         return True, ""
     has_approved = any(one.user_id == actor.pk for one in approvals.live_approvals(change))
-    words = "You have approved it" if has_approved else "Your approval does not count here"
+    words = (
+        "You have already approved this" if has_approved else "Your approval does not count here"
+    )
     return False, f"{words}: {approvals.standing_of(change).words}."
 
 
 def may_break_glass(actor: User, change: ChangeRequest) -> bool:
     is_open = change.state == ChangeState.SUBMITTED
-    return is_open and policy.is_allowed(actor, Action.BREAK_GLASS, change)
+    requester_id = change.requester_id
+    return is_open and policy.is_allowed(
+        actor, Action.BREAK_GLASS, change, requester_id=requester_id
+    )
 
 
 def may_withdraw(actor: Actor, change: ChangeRequest) -> bool:
@@ -153,19 +161,18 @@ def _position(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
-def _flat(revision: Revision | None, scale: Mapping[str, int]) -> dict[str, str]:
+def _flat(revision: Revision | None, scale: Mapping[str, Any]) -> dict[str, str]:
     if revision is None:
         return {}
     version = revision.version
     flat: dict[str, Any] = {"version": version.label, "sha256": version.sha256[:12]}
     if version.source_uri:
         flat = {"version": version.label, "weights": version.source_uri}
-    for name in ("accuracy", "dataset_version"):
+    for name in COMPARED:
         if name in version.metadata:
             flat[name] = version.metadata[name]
     kept = scale or revision.deployment.scale
     is_scaled = kept.get("revision") == revision.number
     replicas = {k: v for k, v in kept.items() if k != "revision"} if is_scaled else {}
     spec = {k: v for k, v in {**revision.spec, **replicas}.items() if k != "schema"}
-    spec["env"] = ", ".join(f"{k}={v}" for k, v in sorted(spec.get("env", {}).items()))
-    return {name: str(value) for name, value in {**flat, **spec}.items()}
+    return field_values.flatten({**flat, **spec})

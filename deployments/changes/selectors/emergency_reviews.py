@@ -6,9 +6,10 @@ from django.db.models import Q, QuerySet
 
 from deployments.models import EmergencyReview
 from portal.accounts import policy
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.roles import led_teams
+from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
@@ -37,6 +38,18 @@ def waiting_for(actor: User) -> QuerySet[EmergencyReview]:
     return rows.exclude(Q(opened_by=actor) | Q(change__requester=actor))
 
 
+def overdue_words(team: Team) -> str:
+    """Why the team may approve nothing past the rules now; empty when nothing is overdue."""
+    rows = EmergencyReview.objects.filter(change__deployment__team=team, closed_at=None)
+    late = rows.filter(due_at__lte=clock.now()).select_related("change__deployment__team").first()
+    if late is None:
+        return ""
+    return (
+        f"The emergency override of the {late.change} (request {late.change_id}) is overdue for "
+        "review. Review it first: overrides are blocked until then."
+    )
+
+
 def get_visible(*, actor: Actor, review_id: int) -> EmergencyReview:
     found = list_visible_to(actor).filter(pk=review_id).first()
     if found is None:
@@ -53,7 +66,13 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
     except (Forbidden, NotFound) as refusal:
         return False, refusal.message
     if actor.pk == review.opened_by_id:
-        return False, "You approved it, so another lead or admin must review it (four eyes)."
+        return (
+            False,
+            "You approved this change, so another lead or admin must review it (four eyes).",
+        )
     if actor.pk == review.change.requester_id:
-        return False, "You asked for it, so another lead or admin must review it (four eyes)."
+        return (
+            False,
+            "You requested this change, so another lead or admin must review it (four eyes).",
+        )
     return True, ""

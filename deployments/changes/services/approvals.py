@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import Min
 
-from deployments.domain.approvals import Capacity, Given
-from deployments.domain.states import ChangeState
+from deployments import audit_actions
+from deployments.approvals.domain.rules import Capacity, Given
+from deployments.approvals.selectors import approvals
+from deployments.approvals.selectors.approvals import Decidable
+from deployments.changes.selectors import evidence
 from deployments.models import Approval, ChangeRequest, GivenApproval
-from deployments.selectors import approvals, plans
-from deployments.selectors.approvals import Decidable
-from deployments.services import actions, timeline
+from deployments.serving.services import timeline
+from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action
@@ -24,9 +27,9 @@ from portal.core.errors import Conflict, Forbidden, Invalid
 LONGEST_COMMENT: Final = 2000
 # How long an approval waits for the others that the rules ask for.
 VALID_SECONDS: Final = 7 * 24 * 3600
-CHANGED: Final = "What was approved has changed since, so the approval is void. Decide again."
-_EXPIRED: Final = "The other approvals did not come in time, so this one has expired."
-_NO_LONGER: Final = "Whoever gave it may not approve here any more."
+CHANGED: Final = "The request changed after this approval, so the approval is void. Decide again."
+_EXPIRED: Final = "The other approvals did not arrive in time, so this one expired."
+_NO_LONGER: Final = "The approver no longer has permission to approve this."
 
 
 def require_may_approve(actor: User, change: Decidable) -> Given:
@@ -37,7 +40,7 @@ def require_may_approve(actor: User, change: Decidable) -> Given:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
     if by is None or actor.pk == change.requester_id:
         raise Forbidden(
-            f"You asked for this change, so someone else of {change.team.slug} must approve it "
+            f"You requested this change, so someone else in {change.team.slug} must approve it "
             "(four eyes).",
             code="four_eyes",
         )
@@ -48,7 +51,7 @@ def require_helps(change: Decidable, by: Given) -> None:
     """An approval that counts for nothing is refused, so that nobody believes it did."""
     if any(one.user_id == by.person_id for one in approvals.live_approvals(change)):
         words = approvals.standing_of(change).words
-        raise Conflict(f"You have approved it already: {words}.", code="approved_already")
+        raise Conflict(f"You have already approved this: {words}.", code="approved_already")
     if not approvals.whose_turn(change, by):
         words = approvals.standing_of(change).words
         raise Forbidden(f"Your approval does not count here: {words}.", code="role_required")
@@ -59,27 +62,39 @@ def refresh(change: ChangeRequest) -> bool:
 
     Only while the change waits for a decision. Returns whether anything had changed.
     """
-    fresh, required = _as_of_now(change)
     old = change.evidence_hash
-    if fresh == old:
+    fresh = _as_of_now(change)
+    if fresh["evidence_hash"] == old:
         return False
     with transaction.atomic():
         rows = ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED)
-        if rows.filter(evidence_hash=old).update(evidence_hash=fresh, required=required):
-            change.evidence_hash, change.required = fresh, required
+        if rows.filter(evidence_hash=old).update(**fresh):
+            _set(change, fresh)
             void(change, CHANGED)
     return True
 
 
-def bind(change: ChangeRequest) -> None:
-    """Before it is saved for the first time, and when it goes back to its approvers."""
-    change.evidence_hash, change.required = _as_of_now(change)
+def bind(change: ChangeRequest) -> dict[str, Any]:
+    """Before it is saved for the first time, and when it goes back to its approvers. Returns the
+    columns that it set.
+    """
+    fresh = _as_of_now(change)
+    _set(change, fresh)
+    return fresh
 
 
-def _as_of_now(change: ChangeRequest) -> tuple[str, list[dict[str, object]]]:
-    required = approvals.required_now(change)
-    stored = [one.to_json() for one in required]
-    return plans.evidence_of(change, rules=required), stored
+def _set(change: ChangeRequest, columns: Mapping[str, Any]) -> None:
+    for name, value in columns.items():
+        setattr(change, name, value)
+
+
+def _as_of_now(change: ChangeRequest) -> dict[str, Any]:
+    bound = evidence.bind(change)
+    return {
+        "evidence_hash": bound.digest,
+        "required": [one.to_json() for one in bound.required],
+        "golden": list(bound.golden),
+    }
 
 
 def lock(change: ChangeRequest) -> None:
@@ -90,7 +105,8 @@ def lock(change: ChangeRequest) -> None:
     )
     if not same.exists():
         raise Conflict(
-            f"Someone else decided on {change} a moment ago. Look again.", code="change_state"
+            f"Someone else decided on the {change} at the same time. Reload the page.",
+            code="change_state",
         )
     forget_loaded(change)
 
@@ -127,7 +143,7 @@ def note_partial(*, actor: User, change: ChangeRequest, comment: str) -> None:
     words = approvals.standing_of(change).words
     trail.record(
         actor=actor,
-        action=actions.APPROVAL_GIVEN,
+        action=audit_actions.APPROVAL_GIVEN,
         obj=change,
         label=str(change),
         team_slug=change.team.slug,
@@ -154,12 +170,12 @@ def next_look(change_id: int, deadline_at: datetime | None) -> datetime | None:
 
 def is_approved_now(change: ChangeRequest) -> bool:
     """Looked at anew before anything runs: the same evidence, and enough valid approvals."""
-    fresh, _ = _as_of_now(change)
+    fresh = evidence.digest(change)
     if fresh != change.evidence_hash:
         return False
     forget_loaded(change)
     live = [one for one in approvals.live_approvals(change) if one.evidence_hash == fresh]
-    if any(one.is_emergency for one in live):
+    if any(one.is_emergency and may_still(one, change) for one in live):
         return True
     still = all(may_still(one, change) for one in live)
     return approvals.standing_of(change).is_satisfied and still
@@ -191,7 +207,7 @@ def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
     if voided:
         trail.record(
             actor=SYSTEM,
-            action=actions.APPROVAL_VOIDED,
+            action=audit_actions.APPROVAL_VOIDED,
             obj=change,
             label=str(change),
             team_slug=change.team.slug,
@@ -205,11 +221,15 @@ def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
 
 
 def may_still(one: GivenApproval, change: Decidable) -> bool:
-    """A lead's or admin's approval lasts as long as they are one; others' while in the team."""
-    role = policy.role_in(one.user, change.team)
-    if one.as_role in (Capacity.LEAD, Capacity.ADMIN):
-        return policy.is_allowed(one.user, Action.BREAK_GLASS, change)
-    return role is not None
+    """A lead's or admin's approval lasts as long as they are one, a delegate's while they are more
+    than a viewer, and that of people whom a rule names while they are in the team.
+    """
+    lasting = {
+        Capacity.LEAD: Action.BREAK_GLASS,
+        Capacity.ADMIN: Action.BREAK_GLASS,
+        Capacity.DELEGATE: Action.REQUEST_CHANGE,
+    }
+    return policy.is_allowed(one.user, lasting.get(Capacity(one.as_role), Action.VIEW), change)
 
 
 def clean(comment: str, *, field: str = "comment") -> str:

@@ -5,27 +5,31 @@ The same for a request and for its preflight, so that both refuse with the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.domain import robot_limit, rollout_plans, rollout_steps, scales, specs
-from deployments.domain.preflight import Check, Cost
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeKind
+from deployments import rejections
+from deployments.changes.selectors import available_rollouts
+from deployments.changes.services import approvals, guard_checks, submit
+from deployments.changes.services.submit import Asked
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
+from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.selectors import pipelines, plans, rollout_limits, rollout_offers
-from deployments.services import (
-    approving,
-    completing,
-    preflight,
-    prometheus_trials,
-    submitting,
-)
-from deployments.services.submitting import Asked
+from deployments.plans.domain import auto_promotion_limit, rollout_plan
+from deployments.plans.domain import steps as plan_steps
+from deployments.plans.selectors import auto_promotion
+from deployments.preflight.domain.checks import Check, Cost
+from deployments.registry.selectors import versions
+from deployments.spec.domain import default_scaling, replicas, serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import ChangeKind
+from fleet.clusters.domain.capabilities import Capabilities
 from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
+
+_before_retire: list[Callable[[Deployment], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class ChangeDraft:
 
 @dataclass(frozen=True, slots=True)
 class ChangePreflight:
-    """What the request would carry. Nothing is checked of a retirement, which only removes."""
+    """What the request would carry. Nothing is checked of a stop or a retirement: they only remove."""
 
     checks: tuple[Check, ...] = ()
     cost: Cost | None = None
@@ -53,7 +57,7 @@ def check(*, actor: User, draft: ChangeDraft) -> ChangePreflight:
     """Writes nothing."""
     if draft.asked.version is None:
         return ChangePreflight()
-    found = submitting.check(actor, draft.deployment, draft.asked)
+    found = submit.check(actor, draft.deployment, draft.asked)
     return ChangePreflight(found.checks, found.cost, found.manifests)
 
 
@@ -69,29 +73,34 @@ def canary(
 ) -> ChangeDraft:
     """Traffic to another version in steps. `spec` None keeps the stable revision's.
 
-    `plan` says its kind, guards and analysis as in domain/rollout_plans.py; None: the defaults.
+    `plan` says its kind, guards and analysis as in deployments/plans/domain/rollout_plan.py; None: the defaults.
     """
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.CANARY)
-    version = preflight.visible_version(actor, version_id)
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
+    version = versions.visible_version(actor, version_id)
     try:
-        settings = rollout_plans.check(plan or {})
-        checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
-        percent = rollout_limits.percent_of(deployment.team_id)
-        robot_limit.require_within(checked, percent, team=deployment.team.slug)
+        settings = rollout_plan.check(plan or {})
+        checked = plan_steps.check_steps(list(steps), kind=settings.kind)
+        percent = auto_promotion.percent_of(deployment.team_id)
+        auto_promotion_limit.require_within(checked, percent, team=deployment.team.slug)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
-    stable = submitting.stable_of(deployment)
+        raise rejections.as_invalid(error) from error
+    stable = submit.stable_of(deployment)
     _require_same_model(stable, version)
-    no_kind = rollout_offers.why_not(deployment, settings.kind, spec=spec)
+    no_kind = available_rollouts.why_not(deployment, settings.kind, spec=spec)
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
-    prometheus_trials.require_usable(deployment, version, settings)
-    wanted = spec or completing.for_another(plans.spec_of(stable), then=version, now=stable.version)
+    guard_checks.require_usable(deployment, version, settings)
+    wanted = spec or defaults.for_another(
+        rendering.spec_of(stable), then=version, now=stable.version
+    )
     asked = Asked(
         ChangeKind.CANARY,
-        approving.clean(comment),
+        approvals.clean(comment),
         version=version,
-        spec=completing.completed(wanted, version, plans.policy_of(deployment)),
+        spec=defaults.completed(
+            wanted, version, rendering.policy_of(deployment), deployment.cluster.capabilities
+        ),
+        requested=wanted,
         steps=checked,
         plan=settings,
     )
@@ -102,8 +111,8 @@ def roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeDraft:
     """A new revision with the version and spec of an earlier one; it takes over when ready."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
-    stable = submitting.stable_of(deployment)
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
+    stable = submit.stable_of(deployment)
     rows = deployment.revisions.select_related("version__model__team")
     earlier = rows.filter(number=revision_number).first()
     if earlier is None or earlier.pk == stable.pk:
@@ -113,9 +122,10 @@ def roll_back(
         )
     asked = Asked(
         ChangeKind.ROLL_BACK,
-        approving.clean(comment),
+        approvals.clean(comment),
         version=earlier.version,
-        spec=specs.from_json(earlier.spec),
+        spec=serving_spec.from_json(earlier.spec),
+        restored_number=earlier.number,
     )
     return ChangeDraft(deployment, asked)
 
@@ -129,58 +139,74 @@ def scale(
     comment: str = "",
 ) -> ChangeDraft:
     """Other replicas of the revision that serves: nothing new starts beside it, no traffic moves."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.SCALE)
-    stable = submitting.stable_of(deployment)
-    now = plans.spec_of(stable)
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.SCALE)
+    stable = submit.stable_of(deployment)
+    now = rendering.spec_of(stable)
     try:
-        spec = scales.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
+        wanted = replicas.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
+    cluster = deployment.cluster
+    spec = defaults.autoscaled_in_place(
+        wanted, rendering.policy_of(deployment), cluster.capabilities
+    )
     if spec == now:
+        offered = Capabilities.from_json(cluster.capabilities)
+        why = default_scaling.explain(wanted, spec, offered, is_in_place=True)
         raise Invalid(
-            f"{deployment} already runs {min_replicas} to {max_replicas} replicas.",
-            fields={"min_replicas": "as now", "max_replicas": "as now"},
+            f"{deployment} already runs {spec.min_replicas} to {spec.max_replicas} replicas. "
+            f"{why}".strip(),
+            fields={"min_replicas": "same as now", "max_replicas": why or "same as now"},
         )
     asked = Asked(
         ChangeKind.SCALE,
-        approving.clean(comment),
+        approvals.clean(comment),
         version=stable.version,
         spec=spec,
+        requested=wanted,
         revision=stable,
-        scale={
-            "revision": stable.number,
-            "min_replicas": min_replicas,
-            "max_replicas": max_replicas,
-        },
+        scale=replicas.scale_of(spec, number=stable.number),
     )
     return ChangeDraft(deployment, asked)
+
+
+def stop(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
+    """Takes route and workloads away once it is approved, as deployments/lifecycle/services/stop.py does at once."""
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.STOP)
+    submit.stable_of(deployment)
+    return ChangeDraft(deployment, Asked(ChangeKind.STOP, approvals.clean(comment)))
 
 
 def start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
     """The stable revision again, of a deployment that was stopped."""
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.START)
-    stable = submitting.stable_of(deployment)
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.START)
+    stable = submit.stable_of(deployment)
     if not deployment.is_stopped:
         raise Conflict(f"{deployment} is not stopped.", code="not_stopped")
     asked = Asked(
         ChangeKind.START,
-        approving.clean(comment),
+        approvals.clean(comment),
         version=stable.version,
-        spec=plans.spec_of(stable),
+        spec=rendering.spec_of(stable),
         revision=stable,
     )
     return ChangeDraft(deployment, asked)
 
 
+def before_retire(require_unused: Callable[[Deployment], None]) -> None:
+    """Register a check that raises Conflict while something still needs the deployment.
+
+    Features above this one call it in `apps.ready()`; registering twice is harmless.
+    """
+    if require_unused not in _before_retire:
+        _before_retire.append(require_unused)
+
+
 def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
-    deployment = submitting.changeable(actor, deployment_id, ChangeKind.RETIRE)
-    used_by = ", ".join(row.name for row in pipelines.using(deployment))
-    if used_by:
-        raise Conflict(
-            f"The pipeline {used_by} asks {deployment}. Change or retire that first.",
-            code="in_a_pipeline",
-        )
-    return ChangeDraft(deployment, Asked(ChangeKind.RETIRE, approving.clean(comment)))
+    deployment = submit.changeable(actor, deployment_id, ChangeKind.RETIRE)
+    for require_unused in _before_retire:
+        require_unused(deployment)
+    return ChangeDraft(deployment, Asked(ChangeKind.RETIRE, approvals.clean(comment)))
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:
@@ -188,7 +214,7 @@ def _require_same_model(stable: Revision, version: ModelVersion) -> None:
     if stable.version.model_id != version.model_id:
         name = stable.version.model.name
         raise Invalid(
-            f"This deployment serves {name}; {version.label} is another model. Make a new "
-            "deployment for it.",
+            f"This deployment serves {name}; {version.label} is a version of another model. "
+            "Create a new deployment for it.",
             fields={"version_id": f"choose a version of {name}"},
         )

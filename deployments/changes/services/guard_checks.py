@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from deployments.domain import query_guards
-from deployments.domain.query_guards import Place, QueryGuard
-from deployments.domain.rollout_plans import PlanSettings
+from deployments.changes.services import submit
+from deployments.guards.domain import promql
+from deployments.guards.domain.promql import Place, QueryGuard
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.services import submitting
-from fleet.domain.prometheus import Answer, PrometheusError, QueryRefused
-from fleet.services import prometheus
+from deployments.plans.domain.rollout_plan import PlanSettings
+from fleet.clusters.domain.prometheus import Answer, PrometheusError, QueryRefused
+from fleet.clusters.services import prometheus
 from portal.core.errors import Invalid
 
 # What $window is in a trial: no step has begun.
@@ -21,7 +21,7 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSett
     One that does not answer now refuses nothing: it may be back when the rollout runs, and until
     then its guards are "not enough data". A network call: outside any transaction.
     """
-    stable = submitting.stable_of(deployment)
+    stable = submit.stable_of(deployment)
     if not plan.all_guards.is_prometheus_needed:
         return
     if not deployment.cluster.prometheus_url:
@@ -30,7 +30,7 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSett
             "PromQL, or ask a platform admin to register it."
         )
     place = _place_of(deployment, version, stable)
-    filled = [query_guards.fill(guard.query, place) for guard in plan.queries]
+    filled = [promql.fill(guard.query, place) for guard in plan.queries]
     if not filled:
         return
     answers = prometheus.ask(cluster_id=deployment.cluster_id, queries=filled)
@@ -43,7 +43,7 @@ def _require_fit(guard: QueryGuard, found: Answer | PrometheusError) -> None:
         raise _bad(f"{guard.name}: Prometheus refuses the query: {found.message}")
     if isinstance(found, Answer) and len(found.samples) > 1:
         words = f"{guard.name}: the query gives {len(found.samples)} series, not one number"
-        raise _bad(f"{words}; sum them up, as with sum(…).")
+        raise _bad(f"{words}; aggregate them, for example with sum(…).")
 
 
 def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -> Place:
@@ -51,7 +51,7 @@ def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -
         namespace=deployment.namespace,
         deployment=deployment.name,
         model=version.model.name,
-        workload=f"{deployment.name}-r{submitting.next_number(deployment)}",
+        workload=f"{deployment.name}-r{submit.next_number(deployment)}",
         stable_workload=stable.workload_name,
         step_seconds=_SECONDS,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from deployments.domain import rollout_plans, wording
+from deployments.approvals.selectors import approvals
 from deployments.models import ChangeRequest
-from deployments.selectors import approvals
+from deployments.plans.domain import descriptions, rollout_plan
 from portal.notifications import events, links, services
 
 
@@ -18,7 +18,7 @@ def approval_wanted(change: ChangeRequest) -> None:
         evidence_hash=change.evidence_hash,
     )
     standing = approvals.standing_of(change)
-    words = f"{change.requester.display_name} asks. {_sentence(standing.words)}"
+    words = f"{change.requester.display_name} sent a request. {_sentence(standing.words)}"
     services.tell(
         team=change.team,
         event=events.APPROVAL_WANTED.code,
@@ -42,12 +42,13 @@ def decided(change: ChangeRequest, *, words: str) -> None:
 
 def title_of(change: ChangeRequest) -> str:
     revision = change.revision
-    return wording.change_title(
+    return descriptions.change_title(
         change.kind,
         deployment=change.deployment.name,
         version=revision.version.label if revision else "",
         revision=revision.number if revision else 0,
-        is_shadow=rollout_plans.is_shadow(change.plan),
+        restored=change.restored_number or 0,
+        is_shadow=rollout_plan.is_shadow(change.plan),
     )
 
 

@@ -8,12 +8,16 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain import rollout_plans, rollout_steps, wording
-from deployments.domain.problems import Rejected
+from deployments import rejections
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
-from deployments.selectors import deployments, plans, serving
-from deployments.services import costing, preflight
-from fleet.selectors import capacity
+from deployments.plans.domain import descriptions, rollout_plan
+from deployments.plans.domain import steps as plan_steps
+from deployments.preflight.services import cost
+from deployments.serving.selectors import deployments, statistics
+from deployments.states import ChangeKind
+from fleet.capacity.selectors import capacity
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -31,7 +35,7 @@ class StepFigure:
 
     @property
     def words(self) -> str:
-        return wording.duration_words(self.seconds or 0)
+        return descriptions.duration_words(self.seconds or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +66,31 @@ def preview(
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     if deployment.stable_revision is None:
-        raise Conflict(f"{deployment} serves nothing to compare with yet.", code="not_serving")
+        raise Conflict(
+            f"{deployment} has no stable revision to compare with yet.", code="not_serving"
+        )
     try:
-        kind = rollout_plans.check(plan or {}).kind
-        checked = rollout_steps.check_steps(list(steps), kind=kind)
+        kind = rollout_plan.check(plan or {}).kind
+        checked = plan_steps.check_steps(list(steps), kind=kind)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
     return of(deployment, [step.to_json() for step in checked])
+
+
+def overlap_seconds(deployment: Deployment, kind: str, steps: Sequence[Mapping[str, Any]]) -> int:
+    """How long the stable revision runs on beside a requested one, as far as can be told: as long as
+    the steps take. What takes over at once costs nothing beside it.
+    """
+    if kind != ChangeKind.CANARY or deployment.stable_revision is None:
+        return 0
+    figures = [_step(step, _rate_of(deployment)) for step in steps]
+    soak = sum(int(step["soak_seconds"]) for step in steps)
+    return max(soak, sum(figure.seconds or 0 for figure in figures))
 
 
 def of(deployment: Deployment, steps: Sequence[Mapping[str, Any]]) -> PlanFigures:
     """For a candidate with the serving spec of the stable revision, which must be there."""
-    stats = serving.stats_of(deployment, deployments.revisions_of(deployment))
-    rate = stats.requests_per_second if stats else None
+    rate = _rate_of(deployment)
     figures = tuple(_step(step, rate) for step in steps)
     known = [figure.seconds for figure in figures if figure.seconds is not None]
     seconds = sum(known) if len(known) == len(figures) else None
@@ -92,15 +108,20 @@ def of(deployment: Deployment, steps: Sequence[Mapping[str, Any]]) -> PlanFigure
     )
 
 
+def _rate_of(deployment: Deployment) -> float | None:
+    stats = statistics.stats_of(deployment, deployments.revisions_of(deployment))
+    return stats.requests_per_second if stats else None
+
+
 def _step(step: Mapping[str, Any], rate: float | None) -> StepFigure:
     soak, needed = int(step["soak_seconds"]), int(step["min_requests"])
     weight = int(step["weight"])
     if not needed:
         return StepFigure(weight, soak, "soak" if soak else "")
     if rate is None:
-        return StepFigure(weight, None, "requests, whose rate is not known")
+        return StepFigure(weight, None, "requests (request rate not known)")
     if rate * weight == 0:
-        return StepFigure(weight, None, "requests, and none come now")
+        return StepFigure(weight, None, "requests (no traffic now)")
     seconds = int(needed / (rate * weight / 100)) + 1
     return StepFigure(weight, max(soak, seconds), "requests" if seconds > soak else "soak")
 
@@ -108,8 +129,8 @@ def _step(step: Mapping[str, Any], rate: float | None) -> StepFigure:
 def _per_hour(deployment: Deployment) -> Decimal | None:
     if deployment.stable_revision is None:
         return None
-    spec = plans.spec_of(deployment.stable_revision)
+    spec = rendering.spec_of(deployment.stable_revision)
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)
-    share = costing.share_for(shares, spec)
+    share = cost.share_for(shares, spec)
     each = share.usd_per_hour_amount if share else None
     return None if each is None else each * spec.floor_replicas * spec.nodes

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain.preflight import Check, Cost
-from deployments.domain.states import ChangeKind, ChangeState
+from deployments.changes.selectors import changes, evidence
+from deployments.changes.services import plan_figures
 from deployments.models import ChangeRequest
-from deployments.selectors import changes, plans
-from deployments.services import preflight
+from deployments.preflight.domain.checks import Check, Cost
+from deployments.preflight.services import preflight, scaling_checks
+from deployments.states import ChangeKind, ChangeState
 from portal.accounts.policy import Actor
 from portal.core import clock
 
@@ -79,7 +80,7 @@ def require_ok(change: ChangeRequest) -> None:
 
 
 def _made(change: ChangeRequest) -> Recheck:
-    spec, revision = plans.spec_of_change(change), change.revision
+    spec, revision = evidence.spec_of_change(change), change.revision
     if revision is None or spec is None:
         return Recheck((), (), None, clock.now())
     found = preflight.of_revision(
@@ -88,11 +89,20 @@ def _made(change: ChangeRequest) -> Recheck:
         spec=spec,
         number=revision.number,
         is_in_place=change.kind in _IN_PLACE,
+        overlap_seconds=plan_figures.overlap_seconds(change.deployment, change.kind, change.steps),
         without_change_id=change.pk,
     )
-    return Recheck(
-        found.checks, tuple(_turned(change.checks, found.checks)), found.cost, clock.now()
-    )
+    checks = (*_told(change.checks, found.checks), *found.checks)
+    return Recheck(checks, tuple(_turned(change.checks, checks)), found.cost, clock.now())
+
+
+def _told(before: Sequence[Mapping[str, Any]], now: Iterable[Check]) -> list[Check]:
+    """Which autoscaler the request got, and why: that stays true of the request, and only it knew
+    that none was named.
+    """
+    if any(check.name == scaling_checks.NAME for check in now):
+        return []
+    return [Check(**row) for row in before if row["name"] == scaling_checks.NAME]
 
 
 def _turned(before: Sequence[Mapping[str, Any]], now: Iterable[Check]) -> Iterable[Turned]:
@@ -107,6 +117,7 @@ def _remember(change: ChangeRequest, found: Recheck) -> None:
         "at": found.at.isoformat(),
         "evidence_hash": change.evidence_hash,
         "can_approve": found.can_approve,
+        "checks": [check.to_json() for check in found.checks],
     }
     ChangeRequest.objects.filter(pk=change.pk).update(last_look=change.last_look)
 

@@ -7,16 +7,21 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import names
-from deployments.domain.preflight import DeployDraft
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeKind, DeploymentState
+from deployments import rejections
+from deployments.changes.services import approvals, drafts
+from deployments.changes.services import submit as change_submit
+from deployments.changes.services.drafts import ChangeDraft
+from deployments.changes.services.submit import Asked
+from deployments.errors import Rejected
+from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, ModelVersion
-from deployments.services import approving, change_drafts, completing, preflight, submitting
-from deployments.services.change_drafts import ChangeDraft
-from deployments.services.submitting import Asked
-from fleet.selectors import clusters
+from deployments.preflight.domain.checks import DeployDraft
+from deployments.preflight.services import preflight
+from deployments.registry.selectors import versions
+from deployments.spec.domain import kubernetes_names
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import ChangeKind, DeploymentState
+from fleet.clusters.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -28,26 +33,26 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     """Make the deployment, its first revision and the request. Raises Invalid or QuotaExceeded when
     a check refuses, Conflict when the name was taken meanwhile.
     """
-    version = preflight.visible_version(actor, draft.version_id)
+    version = versions.visible_version(actor, draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     try:
-        names.require_legal(draft.name, namespace=version.model.team.slug)
+        kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
-    serving = clusters.get_cluster(draft.cluster_id).serving
-    spec = completing.completed(draft.spec, version, serving)
+    cluster = clusters.get_cluster(draft.cluster_id)
+    spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
     asked = Asked(
-        ChangeKind.DEPLOY, approving.clean(comment), version=version, spec=spec, preflight=checked
+        ChangeKind.DEPLOY, approvals.clean(comment), version=version, spec=spec, preflight=checked
     )
     try:
         with transaction.atomic():
             deployment = _make_deployment(actor, draft, version)
-            return submitting.submit(actor, deployment, asked)
+            return change_submit.submit(actor, deployment, asked)
     except IntegrityError as error:
         raise Conflict(
-            f"{version.model.team.slug}/{draft.name} was taken a moment ago. Choose another name.",
+            f"{version.model.team.slug}/{draft.name} was just taken. Choose another name.",
             code="name_taken",
             fields={"name": "taken"},
         ) from error
@@ -56,8 +61,8 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
 def submit(*, actor: User, draft: ChangeDraft) -> ChangeRequest:
     """Raises Invalid or QuotaExceeded when a check refuses."""
     if draft.asked.version is None:
-        return submitting.submit_alone(actor, draft.deployment, draft.asked)
-    return submitting.check_and_submit(actor, draft.deployment, draft.asked)
+        return change_submit.submit_alone(actor, draft.deployment, draft.asked)
+    return change_submit.check_and_submit(actor, draft.deployment, draft.asked)
 
 
 def request_canary(
@@ -70,7 +75,7 @@ def request_canary(
     spec: ServingSpec | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> ChangeRequest:
-    draft = change_drafts.canary(
+    draft = drafts.canary(
         actor=actor,
         deployment_id=deployment_id,
         version_id=version_id,
@@ -85,7 +90,7 @@ def request_canary(
 def request_roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeRequest:
-    draft = change_drafts.roll_back(
+    draft = drafts.roll_back(
         actor=actor,
         deployment_id=deployment_id,
         revision_number=revision_number,
@@ -102,7 +107,7 @@ def request_scale(
     max_replicas: int,
     comment: str = "",
 ) -> ChangeRequest:
-    draft = change_drafts.scale(
+    draft = drafts.scale(
         actor=actor,
         deployment_id=deployment_id,
         min_replicas=min_replicas,
@@ -112,13 +117,18 @@ def request_scale(
     return submit(actor=actor, draft=draft)
 
 
+def request_stop(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
+    draft = drafts.stop(actor=actor, deployment_id=deployment_id, comment=comment)
+    return submit(actor=actor, draft=draft)
+
+
 def request_start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    draft = change_drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
+    draft = drafts.start(actor=actor, deployment_id=deployment_id, comment=comment)
     return submit(actor=actor, draft=draft)
 
 
 def request_retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    draft = change_drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
+    draft = drafts.retire(actor=actor, deployment_id=deployment_id, comment=comment)
     return submit(actor=actor, draft=draft)
 
 
@@ -133,5 +143,5 @@ def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> 
         created_by=actor,
         created_at=clock.now(),
         state=DeploymentState.PENDING,
-        state_reason="Waits for approval.",
+        state_reason="Waiting for approval.",
     )

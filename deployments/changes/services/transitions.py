@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain.states import CHANGE, ChangeState, DeploymentState
+from deployments.changes.selectors import shown_evidence
 from deployments.models import ChangeRequest, Deployment
-from deployments.services import timeline
+from deployments.serving.services import timeline
+from deployments.states import CHANGE, ChangeState, DeploymentState
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -33,11 +34,13 @@ def move(
     """Compare-and-swap on the state that `change` was read with; raises Conflict when it moved on."""
     old = ChangeState(change.state)
     if to not in CHANGE[old]:
-        raise Conflict(f"{change} is {old}, so it cannot become {to}.", code="change_state")
+        raise Conflict(f"The {change} is {old}, so it cannot become {to}.", code="change_state")
     finished_at = None if CHANGE[to] else clock.now()
+    decided = _decided(change, old, to)
     with transaction.atomic():
         changed = ChangeRequest.objects.filter(pk=change.pk, state=old).update(
             state=to,
+            decided=decided,
             state_reason=reason,
             deadline_at=deadline_at,
             next_check_at=next_check_at or deadline_at,
@@ -45,7 +48,8 @@ def move(
         )
         if changed == 0:
             raise Conflict(
-                f"Someone else decided on {change} a moment ago. Look again.", code="change_state"
+                f"Someone else decided on the {change} at the same time. Reload the page.",
+                code="change_state",
             )
         trail.record(
             actor=actor,
@@ -58,8 +62,15 @@ def move(
             reason=reason,
             evidence=change.evidence_hash,
         )
-    change.state, change.state_reason = to, reason
+    change.state, change.state_reason, change.decided = to, reason, decided
     change.deadline_at, change.finished_at = deadline_at, finished_at
+
+
+def _decided(change: ChangeRequest, old: ChangeState, to: ChangeState) -> dict[str, Any]:
+    """Kept with the decision itself; forgotten when the request goes back to its approvers."""
+    if old == ChangeState.SUBMITTED:
+        return shown_evidence.of(change)
+    return {} if to == ChangeState.SUBMITTED else change.decided
 
 
 def finish(*, actor: Actor, change: ChangeRequest, action: AuditAction, reason: str) -> None:

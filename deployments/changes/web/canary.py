@@ -10,27 +10,31 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain import rollout_plans, wording
-from deployments.domain.rollout_plans import PlanKind, PlanSettings
-from deployments.domain.states import ChangeKind
+from deployments.changes.selectors import available_rollouts
+from deployments.changes.services import decisions, plan_figures
+from deployments.changes.web.requests import asked, changeable
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
-from deployments.selectors import deployments, registry, rollout_offers
-from deployments.services import changes, plan_figures, rollout_templates
-from deployments.web import plan_form
-from deployments.web.delivery_requests import asked, changeable
-from deployments.web.fragments import respond, target_of
-from deployments.web.plan_form import PlanForm
+from deployments.plans.domain import descriptions, rollout_plan
+from deployments.plans.domain.rollout_plan import PlanKind, PlanSettings
+from deployments.plans.services import templates as plan_templates
+from deployments.plans.web import plan_form
+from deployments.plans.web.plan_form import PlanForm
+from deployments.registry.selectors import versions
+from deployments.serving.selectors import deployments
+from deployments.states import ChangeKind
 from portal.accounts.models import User
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import respond, target_of
 
 _SIDE = "plan-side"
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def request_canary(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
-    templates = rollout_templates.list_of(actor=user, team=deployment.team)
+    templates = plan_templates.list_of(actor=user, team=deployment.team)
     form = PlanForm(
         request.POST or None,
         versions=_offered(user, deployment),
@@ -55,7 +59,7 @@ def _keep(
     templates: list[RolloutTemplate],
 ) -> HttpResponse:
     kept = form.run(
-        lambda: rollout_templates.save(
+        lambda: plan_templates.save(
             actor=user,
             team=deployment.team,
             name=form.cleaned_data["keep_as"],
@@ -65,13 +69,13 @@ def _keep(
     )
     if kept is None:
         return _show(request, deployment, form, templates, form.status)
-    messages.success(request, f"“{kept.name}” is a template of {deployment.team.slug} now.")
+    messages.success(request, f"“{kept.name}” is saved as a template of {deployment.team.slug}.")
     place = reverse("request-canary", args=[deployment.team.slug, deployment.name])
     return redirect(f"{place}?template={kept.pk}")
 
 
 def _ask(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
-    return changes.request_canary(
+    return decisions.request_canary(
         actor=user,
         deployment_id=deployment.pk,
         version_id=int(form.cleaned_data["version"]),
@@ -86,7 +90,7 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
     stable = deployment.stable_revision
     if stable is None:
         return []
-    ready = registry.list_ready_versions(actor=user, team_slug=deployment.team.slug)
+    ready = versions.list_ready_versions(actor=user, team_slug=deployment.team.slug)
     model_id = stable.version.model_id
     return [one for one in ready if one.model_id == model_id and one.pk != stable.version_id]
 
@@ -94,7 +98,7 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
 def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:
     chosen = _chosen(request, templates)
     steps = chosen.steps if chosen else plan_form.DEFAULT_STEPS
-    plan = rollout_plans.from_json(chosen.plan) if chosen else PlanSettings()
+    plan = rollout_plan.from_json(chosen.plan) if chosen else PlanSettings()
     return {
         **plan_form.initial_of(steps, plan),
         "version": request.GET.get("version", ""),
@@ -123,13 +127,13 @@ def _show(
         "templates": templates,
         "chosen": _chosen(request, templates),
         "kinds": plan_form.kinds(
-            off={kind: rollout_offers.why_not(deployment, kind) for kind in PlanKind}
+            off={kind: available_rollouts.why_not(deployment, kind) for kind in PlanKind}
         ),
         "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
         "figures": None if steps is None else plan_figures.of(deployment, steps),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
         "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
-        "consequence": wording.consequence(
+        "consequence": descriptions.consequence(
             ChangeKind.CANARY,
             deployment=deployment.name,
             version="the candidate",
@@ -138,8 +142,8 @@ def _show(
         "address": deployments.url_of(deployment),
         "has_prometheus": bool(deployment.cluster.prometheus_url),
     }
-    parts = {_SIDE: "delivery/_plan_side.html"}
-    return respond(request, "delivery/canary.html", context, parts=parts, status=status)
+    parts = {_SIDE: "changes/_plan_side.html"}
+    return respond(request, "changes/canary.html", context, parts=parts, status=status)
 
 
 def _steps_of(form: PlanForm) -> list[dict[str, Any]]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deployments.domain import references, spec_offers
-from deployments.domain.preflight import DeployDraft
-from deployments.domain.sizing_choices import Advice
-from deployments.domain.spec_engines import LLM_ENGINES, ONNX_ENGINES
+from deployments.changes.web import gpu_choice, new_deployment_cards, request_body
+from deployments.changes.web.form import DeployForm
 from deployments.models import ModelVersion
-from deployments.selectors import registry
-from deployments.web import deploy_page, deploy_shares, request_body
-from deployments.web.deploy_form import DeployForm
-from fleet.domain.capabilities import Capabilities
-from fleet.selectors import capacity, clusters
-from fleet.selectors.capacity import GpuShare
-from fleet.selectors.clusters import ClusterInfo
+from deployments.preflight.domain.checks import DeployDraft
+from deployments.preflight.selectors import addresses
+from deployments.registry.domain import references
+from deployments.registry.selectors import versions as registry_versions
+from deployments.sizing.domain.ranking import Advice
+from deployments.spec.domain import cluster_support, kubernetes_names
+from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
+from fleet.capacity.selectors import capacity
+from fleet.capacity.selectors.capacity import GpuShare
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts.models import Team, User
 
 
@@ -31,6 +34,7 @@ class Draft:
     clusters: list[ClusterInfo]
     shares: list[GpuShare]
     form: DeployForm
+    taken_names: frozenset[str] = frozenset()
     advice: Advice | None = None
     asked: DeployDraft | None = None
 
@@ -45,7 +49,7 @@ class Draft:
     @property
     def share(self) -> GpuShare | None:
         wanted = self.data.get("share", "")
-        return next((s for s in self.shares if deploy_shares.value_of(s) == wanted), None)
+        return next((s for s in self.shares if gpu_choice.value_of(s) == wanted), None)
 
 
 def build(
@@ -54,7 +58,7 @@ def build(
     """Fills in what was not chosen yet; what was typed stays, right or wrong. While the version is
     being chosen the engine follows it.
     """
-    versions = list(registry.list_ready_versions(actor=user, team_slug=team.slug))
+    versions = list(registry_versions.list_ready_versions(actor=user, team_slug=team.slug))
     known = clusters.list_clusters()
     data = {**request_body.DEFAULTS, **typed}
     if known and not data.get("cluster"):
@@ -64,26 +68,35 @@ def build(
     follows = not typed.get("engine") or (is_choosing_version and data["engine"] not in loads)
     if cluster is not None and follows:
         data["engine"] = _usual_engine(cluster, loads)
-    shares = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
-    form = DeployForm(data, choices=deploy_page.choices_of(versions, known, shares))
-    draft = Draft(user, team, data, versions, known, shares, form)
+    listed = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
+    shares = capacity.for_capacity(listed, data["capacity"])
+    taken: frozenset[str] = frozenset()
+    if cluster is not None:
+        taken = addresses.taken(cluster_id=cluster.id, namespace=team.slug)
+    choices = new_deployment_cards.choices_of(
+        versions, known, shares, namespace=team.slug, taken_names=taken
+    )
+    form = DeployForm(data, choices=choices)
+    draft = Draft(user, team, data, versions, known, shares, form, taken)
     _complete(draft)
-    draft.asked = deploy_page.draft_of(form)
+    draft.asked = new_deployment_cards.draft_of(form)
     return draft
 
 
 def _complete(draft: Draft) -> None:
     data = draft.data
     if draft.version is not None and not data.get("name"):
-        data["name"] = draft.version.model.name[:30]
-    draft.advice = deploy_shares.advice_of(
+        data["name"] = kubernetes_names.suggest(
+            draft.version.model.name, namespace=draft.team.slug, taken=draft.taken_names
+        )
+    draft.advice = gpu_choice.advice_of(
         version=draft.version, cluster=draft.cluster, shares=draft.shares, data=data
     )
     chosen = data.get("share", "").strip("|")
     if draft.version is None or (chosen and draft.share is None):
         return
-    if not deploy_shares.may_stay(chosen, draft.advice, draft.shares):
-        data["share"] = deploy_shares.default_share(draft.advice, draft.shares)
+    if not gpu_choice.may_stay(chosen, draft.advice, draft.shares):
+        data["share"] = gpu_choice.default_share(draft.advice, draft.shares)
 
 
 def _found(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInfo | None:
@@ -105,5 +118,5 @@ def _usual_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
     """The first that serves the version and that the cluster can run."""
     usual = [engine for engine in loads if engine in ONNX_ENGINES] or loads
     offered = Capabilities.from_json(cluster.capabilities)
-    can = [engine for engine in usual if not spec_offers.engine_reason(engine, offered)]
+    can = [engine for engine in usual if not cluster_support.engine_reason(engine, offered)]
     return (can or usual)[0]

@@ -11,9 +11,10 @@ from typing import Any
 import yaml
 from django import forms
 
-from deployments.web import request_body
-from deployments.web.request_body import Unreadable
-from deployments.web.service_forms import ServiceForm
+from deployments.changes.web import request_body
+from deployments.changes.web.request_body import Unreadable
+from portal.core import documents
+from portal.ui.service_form import ServiceForm
 
 LONGEST = 20_000
 
@@ -37,13 +38,12 @@ def text_of(data: Mapping[str, str]) -> str:
 
 
 def read(text: str) -> dict[str, str]:
-    """Back into the form's fields. Raises forms.ValidationError with the line and the fix."""
+    """Back into the form's fields. Raises forms.ValidationError with the place and the fix."""
     try:
-        return request_body.fields_of(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark else ""
-        raise forms.ValidationError(f"This is no YAML{where}. Mend it, or go back.") from error
+        return request_body.fields_of(documents.read_yaml(text))
+    except documents.Unreadable as error:
+        place = f"{error.place}: " if error.place else ""
+        raise forms.ValidationError(f"{place}{error.message} Fix it or go back.") from error
     except Unreadable as error:
         raise forms.ValidationError(str(error)) from error
 

@@ -6,24 +6,24 @@ forth, reloading and switching JavaScript off lose nothing that was typed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from django import forms
 
-from deployments.domain import specs
-from deployments.domain.states import Environment
-from deployments.web import request_body
-from deployments.web.deploy_fields import SettingsForm
-from deployments.web.service_forms import ServiceForm
+from deployments.changes.web import request_body
+from deployments.changes.web.fields import SettingsForm
+from deployments.spec.domain import kubernetes_names, serving_spec
+from deployments.states import Environment
+from portal.ui.service_form import ServiceForm
 
 ENGINES = (
-    (specs.KSERVE_TRITON, "KServe · Triton"),
-    (specs.TRITON, "Triton"),
-    (specs.KSERVE_VLLM, "KServe · vLLM"),
-    (specs.TRITON_VLLM, "Triton · vLLM"),
-    (specs.LLM_SERVICE, "KServe · LLM service"),
+    (serving_spec.KSERVE_TRITON, "KServe · Triton"),
+    (serving_spec.TRITON, "Triton"),
+    (serving_spec.KSERVE_VLLM, "KServe · vLLM"),
+    (serving_spec.TRITON_VLLM, "Triton · vLLM"),
+    (serving_spec.LLM_SERVICE, "KServe · LLM service"),
 )
 LOAD_FIELDS = ("requests_per_second",)
 LLM_FIELDS = tuple(setting.field for setting in request_body.LLM)
@@ -53,9 +53,9 @@ ADVANCED_FIELDS = (
     "shm_size",
     "service_account",
     "storage_secret",
-    "network_policy",
     "strict_mtls",
     "service_monitor",
+    "summary_latencies",
     "transformer_image",
     "explainer_image",
     *request_body.PACKED,
@@ -102,6 +102,9 @@ class Choices:
     packable: Sequence[str]
     clusters: Sequence[tuple[str, str]]
     shares: Sequence[tuple[str, str]]
+    # Where its name must be legal and free.
+    namespace: str = ""
+    taken_names: Collection[str] = ()
 
 
 class DeployForm(SettingsForm, ServiceForm):
@@ -112,45 +115,52 @@ class DeployForm(SettingsForm, ServiceForm):
     )
     cluster = forms.ChoiceField(label="Cluster", error_messages={"required": "Choose a cluster."})
     name = forms.CharField(
-        label="Name", max_length=63, error_messages={"required": "Give the deployment a name."}
+        label="Name", max_length=63, error_messages={"required": "Enter a name for the deployment."}
     )
-    engine = forms.ChoiceField(label="Engine", choices=ENGINES, initial=specs.KSERVE_TRITON)
+    engine = forms.ChoiceField(label="Engine", choices=ENGINES, initial=serving_spec.KSERVE_TRITON)
     share = forms.ChoiceField(
-        label="GPU", error_messages={"required": "Choose what each replica gets."}
+        label="GPU", error_messages={"required": "Choose a GPU for each replica."}
     )
     min_replicas = forms.IntegerField(
-        label="Fewest replicas", initial=1, min_value=1, help_text="Always running, always paid."
+        label="Min replicas", initial=1, min_value=1, help_text="Always running and always billed."
     )
     max_replicas = forms.IntegerField(
-        label="Most replicas",
+        label="Max replicas",
         initial=1,
         min_value=1,
-        help_text="The autoscaler stops here; quota counts these.",
+        help_text="Upper limit of the autoscaler. Quota counts this number.",
     )
     cpu = forms.CharField(
-        label="CPU", initial="2", max_length=10, help_text="Cores per replica: 2 or 1500m."
+        label="CPU",
+        initial="2",
+        max_length=10,
+        help_text="Cores per replica, for example 2 or 1500m.",
     )
     memory = forms.CharField(
-        label="Memory", initial="8Gi", max_length=10, help_text="Per replica: 8Gi or 512Mi."
+        label="Memory",
+        initial="8Gi",
+        max_length=10,
+        help_text="Per replica, for example 8Gi or 512Mi.",
     )
     env = forms.CharField(
         label="Environment variables",
         required=False,
         max_length=4000,
-        help_text="One NAME=value a line, for Triton and its backends. No secrets.",
+        help_text="One NAME=value per line. Your own names start with APP_. Tuning variables such as "
+        "OMP_NUM_THREADS are also allowed. No secrets.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     environment = forms.ChoiceField(
         label="Environment",
         choices=[(one.value, one.value) for one in Environment],
         initial=Environment.PRODUCTION,
-        help_text="Stays as it is: rules of approval differ by it.",
+        help_text="Can't be changed later; sets the approval rules.",
     )
     comment = forms.CharField(
         label="Comment for the approver",
         required=False,
         max_length=2000,
-        help_text="What it is for, how you tried it, who depends on it.",
+        help_text="Purpose, how you tested it and who depends on it.",
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
@@ -162,16 +172,32 @@ class DeployForm(SettingsForm, ServiceForm):
             ("share", choices.shares),
         ):
             cast("forms.ChoiceField", self.fields[name]).choices = list(offered)
+        self._namespace, self._taken_names = choices.namespace, choices.taken_names
         others = _labels_beside(str(self.data.get("version", "")), choices)
         for name in request_body.PACKED:
             packable = [("", "none"), *((label, label) for label in others)]
             cast("forms.ChoiceField", self.fields[name]).choices = packable
 
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"].strip()
+        problem = kubernetes_names.problem_with(name, namespace=self._namespace)
+        if problem:
+            raise forms.ValidationError(problem)
+        if name in self._taken_names:
+            free = kubernetes_names.suggest(
+                name, namespace=self._namespace, taken=self._taken_names
+            )
+            raise forms.ValidationError(
+                f"{self._namespace}/{name} already exists on this cluster. Choose another name, for "
+                f"example '{free}', or request a canary on that deployment."
+            )
+        return name
+
     def clean_env(self) -> dict[str, str]:
         lines = [line.strip() for line in self.cleaned_data["env"].splitlines() if line.strip()]
         wrong = [line for line in lines if "=" not in line]
         if wrong:
-            raise forms.ValidationError(f"{wrong[0]!r} has no '='; write NAME=value.")
+            raise forms.ValidationError(f"{wrong[0]!r} has no '='. Write NAME=value.")
         return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
     def first_wrong_step(self) -> str:
@@ -181,9 +207,9 @@ class DeployForm(SettingsForm, ServiceForm):
                 return step.name
         return STEP_NAMES[-1]
 
-    def spec(self) -> specs.ServingSpec:
+    def spec(self) -> serving_spec.ServingSpec:
         """Raises specs' Rejected; call it only when the fields are clean."""
-        return specs.from_json(request_body.spec_of(self.data))
+        return serving_spec.from_json(request_body.spec_of(self.data))
 
 
 def _labels_beside(chosen: str, choices: Choices) -> list[str]:

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, cast
 from django import forms
 
 from deployments.models import Deployment, Revision
-from deployments.web.service_forms import CommentForm
+from portal.ui.service_form import CommentForm
 
 
 class RollBackForm(CommentForm):
     renamed: ClassVar[Mapping[str, str]] = {"revision_number": "revision"}
 
     revision = forms.ChoiceField(
-        label="Go back to", error_messages={"required": "Choose a revision."}
+        label="Roll back to", error_messages={"required": "Choose a revision."}
     )
 
     def __init__(self, *args: Any, revisions: Sequence[Revision], **kwargs: Any) -> None:
@@ -29,12 +29,12 @@ class RollBackForm(CommentForm):
 
 class ScaleForm(CommentForm):
     min_replicas = forms.IntegerField(
-        label="Fewest replicas", min_value=1, help_text="Always running, always paid."
+        label="Min replicas", min_value=1, help_text="Always running and always billed."
     )
     max_replicas = forms.IntegerField(
-        label="Most replicas",
+        label="Max replicas",
         min_value=1,
-        help_text="The autoscaler stops here; quota counts these.",
+        help_text="Upper limit of the autoscaler. Quota counts this number.",
     )
 
 
@@ -44,8 +44,8 @@ class StopForm(CommentForm):
 
 class RetireForm(CommentForm):
     confirmation = forms.CharField(
-        label="Name of the deployment",
-        help_text="Type it to confirm: its address answers no more.",
+        label="Deployment name",
+        help_text="Type the name to confirm. The endpoint stops responding.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 

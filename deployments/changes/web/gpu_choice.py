@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from deployments.domain import stated_models
-from deployments.domain.problems import Rejected
-from deployments.domain.sizing_choices import Advice, Choice
-from deployments.domain.sizing_needs import LanguageModel, Term
-from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.domain.specs import Packed
+from deployments.changes.web import request_body
+from deployments.errors import Rejected
 from deployments.models import ModelVersion
-from deployments.services import sizing
-from deployments.services.sizing import Load
-from deployments.web import request_body
-from fleet.selectors.capacity import GpuShare
-from fleet.selectors.clusters import ClusterInfo
+from deployments.preflight.services import gpu_advice
+from deployments.preflight.services.gpu_advice import Load
+from deployments.sizing.domain import stated_size
+from deployments.sizing.domain.memory import LanguageModel, Term
+from deployments.sizing.domain.ranking import Advice, Choice
+from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.serving_spec import Packed
+from fleet.capacity.selectors.capacity import GpuShare
+from fleet.clusters.selectors.clusters import ClusterInfo
 
 _KV_PRECISION = {"auto": "bf16"}
 _DEFAULT_CONTEXT = 4096
@@ -52,6 +52,7 @@ class SizingCard:
     """What the model needs, and why. `replicas` is for the load that was stated."""
 
     needed_mib: int
+    least_mib: int
     terms: Sequence[Term]
     words: str
     is_measured: bool
@@ -85,11 +86,11 @@ def advice_of(
         packed=_packed(data),
     )
     try:
-        return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+        return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
     except Rejected:
         # What cannot be packed is told at its field; the model alone is sized all the same.
         load = replace(load, packed=())
-        return sizing.advise_version(version=version, cluster=cluster, load=load, shares=shares)
+        return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
 
 
 def _packed(data: Mapping[str, str]) -> tuple[Packed, ...]:
@@ -141,8 +142,10 @@ def card_of(advice: Advice | None) -> SizingCard | None:
         return None
     need = advice.need
     best = advice.recommended
+    gpus = best.offer.gpus if best else 1
     return SizingCard(
-        needed_mib=need.mib_on(best.offer.gpus if best else 1),
+        needed_mib=need.mib_on(gpus),
+        least_mib=need.least_mib_on(gpus),
         terms=need.terms,
         words=need.words,
         is_measured=need.is_measured,
@@ -156,14 +159,14 @@ def _load_words(advice: Advice) -> str:
     if not demand.requests_per_second:
         return ""
     if not demand.busy_us:
-        return "How fast this model answers has not been measured: begin with one replica."
-    each = f"{demand.busy_us / 1000:,.1f} ms of GPU each, measured"
-    return f"{demand.replicas} replicas: {each}, none busy more than 70 % of the time."
+        return "Latency of this model is not measured yet. Start with one replica."
+    each = f"{demand.busy_us / 1000:,.1f} ms of GPU time per request, measured"
+    return f"{demand.replicas} replica{'' if demand.replicas == 1 else 's'}: {each}, each at most 70% busy."
 
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
     """What was left empty is as the version states it, where it is one by reference."""
-    stated = stated_models.of_version(version.source_uri, version.metadata)
+    stated = stated_size.of_version(version.source_uri, version.metadata)
     typed = _number(data.get("parameters_millions", "").replace(",", ""))
     millions = typed or stated.parameters_millions
     if not millions:
@@ -223,7 +226,7 @@ def _plain(share: GpuShare, chosen: str) -> ShareRow:
         free_now=share.free_now,
         free_words=f"{share.free_now} free",
         is_simulated=share.is_simulated,
-        is_started=not share.nodes,
+        is_started=share.is_startable and not share.nodes,
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain import rollout_plans, wording
-from deployments.domain.states import ChangeState
-from deployments.models import ChangeRequest, Deployment, EmergencyReview
-from deployments.selectors import approvals, changes
+from deployments.approvals.selectors import approvals
+from deployments.approvals.selectors.approvals import Decidable
+from deployments.changes.selectors import changes, descriptions, shown_evidence
+from deployments.models import ChangeRequest, Deployment, EmergencyReview, GivenApproval
+from deployments.registry.domain import metric_direction
+from deployments.spec.domain import field_values
+from deployments.states import ChangeState
 from portal.accounts.models import User
 
 
@@ -20,6 +23,7 @@ class ChangeItem:
     title: str
     detail: str
     consequence: str
+    requester: str
     # What of the approvals is given and missing; empty when it is decided.
     approvals: str
     # Approved without the rules.
@@ -33,39 +37,64 @@ class FieldLine:
     label: str
     before: str
     after: str
+    # "good" or "bad" where the direction of a metric is known; else no colour says which is better.
+    tone: str = ""
 
     @property
     def is_changed(self) -> bool:
         return self.before != self.after
 
 
-_FIELD_WORDS = {"sha256": "SHA-256", "cpu": "CPU", "gpus": "GPUs", "gpu_resource": "GPU resource"}
-
-
-def field_words(name: str) -> str:
-    return _FIELD_WORDS.get(name) or name.replace("_", " ").capitalize()
+@dataclass(frozen=True, slots=True)
+class ApprovalLine:
+    approval: GivenApproval
+    user: str
+    stands_for: str
 
 
 def lines_of(change: ChangeRequest) -> list[FieldLine]:
     """Field by field what serves now and what is asked for; fields empty on both sides left out."""
+    return lines_from(shown_evidence.diff_of(change))
+
+
+def lines_from(diff: Iterable[Mapping[str, str]]) -> list[FieldLine]:
     return [
-        FieldLine(field_words(line.field), line.before, line.after)
-        for line in changes.diff_of(change)
-        if line.before or line.after
+        FieldLine(
+            field_values.describe_field(line["field"]),
+            line["before"],
+            line["after"],
+            metric_direction.tone(line["field"], line["before"], line["after"]),
+        )
+        for line in diff
+        if line["before"] or line["after"]
     ]
 
 
 def item_of(change: ChangeRequest) -> ChangeItem:
-    words = _words_of(change)
+    """Of a decided one as it was shown to whoever decided."""
+    kept = shown_evidence.kept(change)
+    month_min = descriptions.amount(change.cost.get("month_min"))
+    if kept is not None:
+        return ChangeItem(
+            change=change,
+            title=kept["title"],
+            detail=kept["detail"],
+            consequence=kept["consequence"],
+            requester=kept["requester"],
+            approvals="",
+            is_emergency=kept["standing"]["is_emergency"],
+            month_min=month_min,
+        )
     standing = approvals.standing_of(change)
     return ChangeItem(
         change=change,
-        title=wording.change_title(change.kind, **words),
-        detail=_detail_of(change),
-        consequence=wording.consequence(change.kind, **words),
+        title=descriptions.title_of(change),
+        detail=descriptions.detail_of(change),
+        consequence=descriptions.consequence_of(change),
+        requester=change.requester.display_name,
         approvals=standing.words if change.state == ChangeState.SUBMITTED else "",
         is_emergency=standing.is_emergency,
-        month_min=_amount(change.cost.get("month_min")),
+        month_min=month_min,
     )
 
 
@@ -86,46 +115,18 @@ def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
     return item_of(found) if found else None
 
 
-def _words_of(change: ChangeRequest) -> dict[str, Any]:
-    revision = change.revision
-    return {
-        "deployment": change.deployment.name,
-        "version": revision.version.label if revision else "",
-        "revision": revision.number if revision else 0,
-        "is_shadow": rollout_plans.is_shadow(change.plan),
-    }
-
-
-def _detail_of(change: ChangeRequest) -> str:
-    deployment = change.deployment
-    parts = [deployment.team.slug, deployment.environment, deployment.cluster.name]
-    if change.revision is not None:
-        spec = {**change.revision.spec, **change.scale}
-        unit = "GPU" if spec["gpus"] == 1 else "GPUs"
-        parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
-        parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
-    if change.steps:
-        parts.append(
-            wording.step_words(change.steps, is_shadow=rollout_plans.is_shadow(change.plan))
+def approvals_of(change: Decidable, shown: Mapping[str, Any]) -> list[ApprovalLine]:
+    """With the names that people had when the request was decided."""
+    names = {one["id"]: one for one in shown["approvals"]}
+    lines = []
+    for one in change.approvals.all():
+        kept = names.get(one.pk, {})
+        stands_for = one.stands_for.display_name if one.stands_for else ""
+        lines.append(
+            ApprovalLine(
+                approval=one,
+                user=kept.get("user", one.user.display_name),
+                stands_for=kept.get("stands_for", stands_for),
+            )
         )
-    over = _over_budget(change.cost)
-    if over is not None:
-        parts.append(f"forecast over budget by ${over:,.0f}")
-    return " · ".join(parts)
-
-
-def _replicas(least: int, most: int) -> str:
-    if least == most:
-        return f"{least} replica{'' if least == 1 else 's'}"
-    return f"{least}\N{EN DASH}{most} replicas"
-
-
-def _over_budget(cost: dict[str, Any]) -> Decimal | None:
-    forecast, budget = _amount(cost.get("forecast")), _amount(cost.get("budget"))
-    if forecast is None or budget is None or forecast <= budget:
-        return None
-    return forecast - budget
-
-
-def _amount(text: Any) -> Decimal | None:
-    return None if text is None else Decimal(str(text))
+    return lines

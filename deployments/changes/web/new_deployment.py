@@ -11,28 +11,28 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.services import changes
-from deployments.web import (
-    deploy_page,
-    deploy_settings,
-    deploy_shares,
+from deployments.changes.services import decisions
+from deployments.changes.web import (
     draft_yaml,
+    gpu_choice,
+    new_deployment_cards,
     request_body,
+    review,
 )
-from deployments.web.deploy_draft import Draft, build
-from deployments.web.deploy_form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
-from deployments.web.draft_yaml import YamlForm
-from deployments.web.fragments import respond
-from deployments.web.manifest_views import manifests_of_text
-from fleet.selectors.clusters import ClusterInfo
+from deployments.changes.web import settings as change_settings
+from deployments.changes.web.draft import Draft, build
+from deployments.changes.web.draft_yaml import YamlForm
+from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
+from deployments.manifests.web.yaml_files import manifests_of_text
+from deployments.spec.domain.engines import LLM_ENGINES
+from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core.errors import NotFound
 from portal.ui import teams
-from portal.ui.access import people_only
-from portal.ui.htmx import is_partial
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import is_partial, respond
 
 _FIELDS = tuple(DeployForm.base_fields)
 
@@ -46,10 +46,11 @@ class StepItem:
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
     team = teams.current(request)
     if team is None:
-        raise NotFound("You are in no team yet. Ask a lead to add you to theirs.")
+        raise NotFound("You are not in a team yet. Ask a team lead to add you.")
     policy.require(user, Action.REQUEST_CHANGE, team)
     if request.method == "GET":
         return _first_look(request, user, team)
@@ -105,11 +106,11 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
     change = None
     if asked is not None:
         change = draft.form.run(
-            lambda: changes.request_deploy(actor=draft.user, draft=asked, comment=comment)
+            lambda: decisions.request_deploy(actor=draft.user, draft=asked, comment=comment)
         )
     if change is None:
         return _show(request, draft, at=draft.form.first_wrong_step())
-    messages.success(request, "The request is with your team's leads.")
+    messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
 
 
@@ -139,29 +140,29 @@ def _show(
     context = {
         **_frame(draft, at),
         **_side(draft, request),
-        "side_problems": deploy_page.problems_of(yaml_form or draft.form),
+        "side_problems": new_deployment_cards.problems_of(yaml_form or draft.form),
         "shown_as": shown_as,
         "yaml_form": yaml_form or YamlForm(initial={"yaml": draft_yaml.text_of(draft.data)}),
         "is_partial": is_partial(request),
     }
     status = 200 if is_partial(request) else draft.form.status if draft.form.errors else 200
-    parts = {"side": "delivery/_new_side.html"}
-    return respond(request, "delivery/new.html", context, parts=parts, status=status)
+    parts = {"side": "changes/_new_side.html"}
+    return respond(request, "changes/new.html", context, parts=parts, status=status)
 
 
 def _frame(draft: Draft, at: str) -> dict[str, Any]:
     index = STEP_NAMES.index(at)
     step = STEPS[index]
-    allowed, rejected = deploy_shares.rows_of(
+    allowed, rejected = gpu_choice.rows_of(
         draft.advice, draft.shares, chosen=draft.data.get("share", "")
     )
-    settings = deploy_settings.settings_of(draft.form, draft.data, draft.cluster)
+    settings = change_settings.settings_of(draft.form, draft.data, draft.cluster)
     tones = ["done"] * index + ["on"] + [""] * (len(STEPS) - index - 1)
     return {
         "team": draft.team,
         "form": draft.form,
         "step": step,
-        "step_template": f"delivery/_new_{at}.html",
+        "step_template": f"changes/_new_{at}.html",
         "steps": [StepItem(item, tone) for item, tone in zip(STEPS, tones, strict=True)],
         "previous_step": STEPS[index - 1] if index else None,
         "next_step": STEPS[index + 1] if index + 1 < len(STEPS) else None,
@@ -169,14 +170,14 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "version": draft.version,
         "versions": draft.versions,
         "chosen_version": draft.data.get("version", ""),
-        "engines": deploy_settings.engine_choices(draft.cluster, draft.version),
-        "weights": deploy_page.weights_of(draft.version),
+        "engines": change_settings.engine_choices(draft.cluster, draft.version),
+        "weights": new_deployment_cards.weights_of(draft.version),
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
-        "groups": deploy_settings.groups_of(settings, draft.data),
+        "groups": change_settings.groups_of(settings, draft.data),
         "office_hours_fields": [draft.form[one.field] for one in request_body.OFFICE_HOURS],
-        "usual_target": deploy_settings.usual_target(draft.data),
-        "sizing": deploy_shares.card_of(draft.advice),
+        "usual_target": change_settings.usual_target(draft.data),
+        "sizing": gpu_choice.card_of(draft.advice),
         "shares": allowed,
         "rejected_shares": rejected,
         "shares_reason": _shares_reason(draft),
@@ -186,16 +187,18 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
 
 
 def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
-    checked, problem = deploy_page.preflight_of(draft.user, draft.asked)
+    checked, problem = new_deployment_cards.preflight_of(draft.user, draft.asked)
     url = request.build_absolute_uri("/api/v1/deployments")
     return {
-        "fit": deploy_page.fit_of(checked),
+        "fit": new_deployment_cards.fit_of(checked),
         "preflight": checked,
         "side_problem": problem,
-        "cost": deploy_page.cost_card(checked.cost if checked else None),
-        "vram": deploy_page.vram_of(draft.advice, draft.share),
-        "cold_start": deploy_page.cold_start_of(draft.version, draft.data),
+        "cost": new_deployment_cards.cost_card(checked.cost if checked else None),
+        "vram": new_deployment_cards.vram_of(draft.advice, draft.share),
+        "cold_start": new_deployment_cards.cold_start_of(draft.version, draft.data),
         "manifests": manifests_of_text(checked.manifests) if checked else None,
+        "chosen_steps": review.steps_of(draft),
+        "refusals": review.refusals_of(checked),
         "snippets": draft_yaml.snippets(body=request_body.body_of(draft.data), url=url),
     }
 
@@ -205,7 +208,7 @@ def _shares_reason(draft: Draft) -> str:
         return "Choose a cluster first. A platform admin connects clusters under Admin."
     if draft.cluster.is_reachable is False:
         return f"{draft.cluster.name} does not answer: {draft.cluster.last_error}"
-    return f"{draft.cluster.name} has no GPU nodes that the portal has seen."
+    return f"{draft.cluster.name} has no known GPU nodes."
 
 
 def _cluster_note(cluster: ClusterInfo | None) -> str:
@@ -213,7 +216,7 @@ def _cluster_note(cluster: ClusterInfo | None) -> str:
         return ""
     if cluster.is_reachable is False:
         return f"does not answer: {cluster.last_error}"
-    return deploy_settings.what_it_has(cluster)
+    return change_settings.what_it_has(cluster)
 
 
 def _address(draft: Draft) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import calendar
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,21 +11,23 @@ from typing import Any
 
 from django import forms
 
-from deployments.domain import references, stated_models
-from deployments.domain.preflight import Check, Cost, DeployDraft, Preflight
-from deployments.domain.problems import Rejected
-from deployments.domain.references import Reference
-from deployments.domain.sizing_choices import Advice
-from deployments.domain.stated_models import StatedModel
-from deployments.domain.states import Environment
+from deployments.changes.web.form import Choices, DeployForm
+from deployments.changes.web.gpu_choice import value_of
+from deployments.changes.web.request_body import ON
+from deployments.errors import Rejected
 from deployments.models import ModelVersion
-from deployments.selectors import measurements
-from deployments.services import preflight
-from deployments.web.deploy_form import Choices, DeployForm
-from deployments.web.deploy_shares import value_of
-from deployments.web.request_body import ON
-from fleet.selectors.capacity import GpuShare
-from fleet.selectors.clusters import ClusterInfo
+from deployments.plans.domain.descriptions import duration_words
+from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
+from deployments.preflight.services import preflight
+from deployments.registry.domain import references
+from deployments.registry.domain.references import Reference
+from deployments.sizing.domain import stated_size
+from deployments.sizing.domain.ranking import Advice
+from deployments.sizing.domain.stated_size import StatedModel
+from deployments.sizing.selectors import measurements
+from deployments.states import Environment
+from fleet.capacity.selectors.capacity import GpuShare
+from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import DomainError
@@ -82,9 +84,16 @@ class Vram:
 
 
 def choices_of(
-    versions: Sequence[ModelVersion], clusters: Sequence[ClusterInfo], shares: Sequence[GpuShare]
+    versions: Sequence[ModelVersion],
+    clusters: Sequence[ClusterInfo],
+    shares: Sequence[GpuShare],
+    *,
+    namespace: str,
+    taken_names: Collection[str],
 ) -> Choices:
     return Choices(
+        namespace=namespace,
+        taken_names=taken_names,
         versions=[(str(version.pk), version.label) for version in versions],
         packable=[version.label for version in versions if not version.source_uri],
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
@@ -116,7 +125,7 @@ def draft_of(form: DeployForm) -> DeployDraft | None:
 def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | None, str]:
     """The checks, or why there are none."""
     if draft is None:
-        return None, "Fill in the fields first; the checks follow."
+        return None, "Fill in the form to see the checks."
     try:
         return preflight.check(actor=user, draft=draft), ""
     except DomainError as error:
@@ -142,10 +151,12 @@ def cost_card(cost: Cost | None) -> CostCard | None:
     if cost is None:
         return None
     facts = (
-        CostFact("Now, at the fewest replicas", cost.per_hour, " / h"),
-        CostFact("At the most replicas", _per_hour(cost.month_max), " / h"),
-        CostFact("Month at the fewest", cost.month_min),
-        CostFact("Month at the most", cost.month_max),
+        CostFact("At min replicas", cost.per_hour, " / h"),
+        CostFact("At max replicas", _per_hour(cost.month_max), " / h"),
+        CostFact("Monthly cost (min)", cost.month_min),
+        CostFact("Monthly cost (max)", cost.month_max),
+        *_rollout_facts(cost),
+        *_team_facts(cost),
     )
     now = clock.now()
     return CostCard(
@@ -164,18 +175,7 @@ def stored_cost_card(cost: Mapping[str, Any]) -> CostCard | None:
     """The cost that a change request carries."""
     if not cost:
         return None
-    names = ("per_hour", "month_min", "month_max", "budget", "spent", "forecast")
-    amounts = {name: None if cost.get(name) is None else Decimal(cost[name]) for name in names}
-    return cost_card(
-        Cost(
-            per_hour=amounts["per_hour"],
-            month_min=amounts["month_min"],
-            month_max=amounts["month_max"],
-            budget=amounts["budget"],
-            spent=amounts["spent"],
-            forecast=amounts["forecast"],
-        )
-    )
+    return cost_card(Cost.from_json(cost))
 
 
 def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
@@ -194,7 +194,7 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
         return None
     return Weights(
         reference=references.parse(version.source_uri),
-        stated=stated_models.of_metadata(version.metadata),
+        stated=stated_size.of_metadata(version.metadata),
     )
 
 
@@ -204,9 +204,9 @@ def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> Cold
         return None
     starts = measurements.start_seconds_of(version)
     if not starts:
-        return ColdStart("", "No start of this model has been seen, so how long is not known yet.")
+        return ColdStart("", "Not known yet: this model has not been started.")
     middle = sorted(starts)[len(starts) // 2]
-    words = f"{len(starts)} starts seen, the slowest took {max(starts)} s"
+    words = f"{len(starts)} start{'' if len(starts) == 1 else 's'} measured; the slowest took {max(starts)} s"
     return ColdStart(f"about {middle} s", words)
 
 
@@ -228,17 +228,33 @@ def _month_percent(now: datetime) -> float:
     return 100 * (now.day - 1 + now.hour / 24) / days
 
 
+def _rollout_facts(cost: Cost) -> list[CostFact]:
+    """Two revisions run while the rollout does; afterwards one."""
+    if not cost.overlap_seconds:
+        return []
+    days = Decimal(cost.overlap_seconds) / 86400
+    lasts = f"{days:.1f} days" if days >= 2 else duration_words(cost.overlap_seconds)
+    return [CostFact(f"Running both for about {lasts}", cost.overlap_amount, " once")]
+
+
+def _team_facts(cost: Cost) -> list[CostFact]:
+    if cost.team_month_min is None:
+        return []
+    return [CostFact("Team, full month", cost.team_month_max)]
+
+
 def _tone(cost: Cost) -> str:
     if cost.budget is None or cost.forecast is None:
         return ""
-    return "warn" if cost.forecast > cost.budget else "ok"
+    return "warn" if max(cost.forecast, cost.team_month_max or 0) > cost.budget else "ok"
 
 
 def _budget_words(cost: Cost) -> str:
     if cost.budget is None:
         return ""
     if cost.forecast is None:
-        return "The forecast is not known, because a price is not."
+        return "Forecast not known: a price is missing."
     over = cost.forecast - cost.budget
     words = f"over by ${over:,.2f}" if over > 0 else f"${-over:,.2f} left"
-    return f"Forecast with this: ${cost.forecast:,.2f}, {words}"
+    month = "" if cost.team_month_max is None else f"; full month ${cost.team_month_max:,.2f}"
+    return f"Forecast this month with this: ${cost.forecast:,.2f}, {words}{month}"

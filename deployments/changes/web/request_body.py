@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.domain.states import Environment
+from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.states import Environment
 
 ON: Final = "on"
 OFF: Final = "off"
@@ -21,9 +21,13 @@ class Unreadable(Exception):
     """The body has a field that no request has; the message says which, and the fix."""
 
 
+# The largest number of any field has fewer; int() itself fails on thousands of digits.
+_MOST_DIGITS: Final = 18
+
+
 def _number(text: str) -> int | str:
     """What is no number stays as typed, so that the spec refuses it at its field."""
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else text
 
 
 def _numbers(text: str) -> list[int | str]:
@@ -31,7 +35,8 @@ def _numbers(text: str) -> list[int | str]:
 
 
 def _ratio(text: str) -> float | str:
-    return int(text) / 100 if text.isdecimal() else text
+    number = _number(text)
+    return number / 100 if isinstance(number, int) else number
 
 
 def _switch(text: str) -> bool:
@@ -39,7 +44,8 @@ def _switch(text: str) -> bool:
 
 
 def _as_switch(value: Any) -> str:
-    return ON if value else OFF
+    """What is neither stays as written, so that the form refuses it at its field."""
+    return str(value) if value not in (True, False) else ON if value else OFF
 
 
 def _as_list(value: Any) -> str:
@@ -47,7 +53,8 @@ def _as_list(value: Any) -> str:
 
 
 def _as_percent(value: Any) -> str:
-    return str(round(value * 100)) if isinstance(value, int | float) else str(value)
+    is_ratio = isinstance(value, int | float) and abs(value) <= 1
+    return str(round(value * 100)) if is_ratio else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +101,9 @@ SETTINGS: Final = (
     Setting("shm_size", "storage.shm_size", TEXT, "1Gi"),
     Setting("service_account", "storage.service_account", TEXT),
     Setting("storage_secret", "storage.secret", TEXT),
-    Setting("network_policy", "network.network_policy", SWITCH, ON),
     Setting("strict_mtls", "network.strict_mtls", SWITCH, OFF),
     Setting("service_monitor", "network.service_monitor", SWITCH, OFF),
+    Setting("summary_latencies", "summary_latencies", SWITCH, OFF),
     Setting("transformer_image", "components.transformer_image", TEXT),
     Setting("explainer_image", "components.explainer_image", TEXT),
 )
@@ -214,11 +221,11 @@ def _of_label(label: str) -> dict[str, Any]:
 def _packed_in(spec: Mapping[str, Any]) -> dict[str, str]:
     packed = spec.get("packed") or []
     if not isinstance(packed, list) or len(packed) > len(PACKED):
-        raise Unreadable(f"spec.packed is a list; this form packs up to {len(PACKED)} models.")
+        raise Unreadable(f"spec.packed is a list; the form supports up to {len(PACKED)} models.")
     if not all(isinstance(one, Mapping) and set(one) == {"model", "version"} for one in packed):
         raise Unreadable(
-            "This form packs models with their usual settings: state model and version alone, or "
-            "send the request to the API."
+            "The form supports only default settings of packed models. Give model and version, or "
+            "send the request through the API."
         )
     labels = [f"{one['model']}:{one['version']}" for one in packed]
     return dict(zip(PACKED, labels, strict=False))

@@ -11,18 +11,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain import wording
-from deployments.domain.states import ChangeKind
+from deployments.changes.services import decisions
+from deployments.changes.web.forms import RetireForm, RollBackForm, ScaleForm
 from deployments.models import ChangeRequest, Deployment
-from deployments.selectors import deployments, serving
-from deployments.services import changes
-from deployments.web.request_forms import RetireForm, RollBackForm, ScaleForm
-from deployments.web.service_forms import CommentForm
+from deployments.plans.domain import descriptions
+from deployments.serving.selectors import deployments, statistics
+from deployments.states import ChangeKind
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Conflict
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
+from portal.ui.service_form import CommentForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +38,34 @@ class Ask:
 
 ROLL_BACK = Ask(
     ChangeKind.ROLL_BACK,
-    "Request a roll back",
-    "Request this roll back",
-    ("The earlier revision starts again", "All requests move to it once it is ready"),
+    "Roll back",
+    "Request roll back",
+    ("The earlier revision starts", "All requests move to it once it is ready"),
 )
 SCALE = Ask(
     ChangeKind.SCALE,
-    "Request other replicas",
-    "Request these replicas",
-    ("Replicas start or end until it is so", "No traffic moves and nothing new starts beside it"),
+    "Change replicas",
+    "Request change",
+    ("Replicas start or stop to match", "Traffic stays on the same revision"),
 )
 START = Ask(
     ChangeKind.START,
-    "Request a start",
-    "Request this start",
-    ("The stable revision starts again", "Its address answers once it is ready"),
+    "Start",
+    "Request start",
+    ("The stable revision starts", "The endpoint responds once it is ready"),
 )
 RETIRE = Ask(
     ChangeKind.RETIRE,
+    "Retire",
     "Request retirement",
-    "Request retirement",
-    ("The route is removed, then the pods", "GPUs become free"),
+    ("The route is removed, then the pods", "Its GPUs are released"),
     button_tone="danger",
 )
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def request_roll_back(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     earlier = [
@@ -76,11 +77,18 @@ def request_roll_back(request: HttpRequest, user: User, team: str, name: str) ->
         change = form.run(lambda: _ask_roll_back(user, deployment, form))
         if change is not None:
             return asked(request, change)
-    return _show(request, deployment, form, ROLL_BACK)
+    chosen = str(form["revision"].value() or "")
+    consequence = descriptions.consequence(
+        ChangeKind.ROLL_BACK,
+        deployment=deployment.name,
+        restored=next((r.number for r in earlier if str(r.number) == chosen), 0),
+    )
+    return _show(request, deployment, form, ROLL_BACK, {"consequence": consequence})
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def request_scale(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     [stable, *_] = deployments.revisions_of(deployment)
@@ -88,7 +96,7 @@ def request_scale(request: HttpRequest, user: User, team: str, name: str) -> Htt
     form = ScaleForm(request.POST or None, initial=now)
     if request.method == "POST":
         change = form.run(
-            lambda: changes.request_scale(
+            lambda: decisions.request_scale(
                 actor=user, deployment_id=deployment.pk, **_known(form, *now, "comment")
             )
         )
@@ -99,12 +107,13 @@ def request_scale(request: HttpRequest, user: User, team: str, name: str) -> Htt
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def request_start(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     form = CommentForm(request.POST or None)
     if request.method == "POST":
         change = form.run(
-            lambda: changes.request_start(
+            lambda: decisions.request_start(
                 actor=user, deployment_id=deployment.pk, **_known(form, "comment")
             )
         )
@@ -120,6 +129,7 @@ def _known(form: CommentForm, *names: str) -> dict[str, Any]:
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def request_retire(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     form = RetireForm(request.POST or None, deployment=deployment)
@@ -127,12 +137,12 @@ def request_retire(request: HttpRequest, user: User, team: str, name: str) -> Ht
         change = form.run(lambda: _ask_retire(user, deployment, form))
         if change is not None:
             return asked(request, change)
-    stats = serving.stats_of(deployment, deployments.revisions_of(deployment))
+    stats = statistics.stats_of(deployment, deployments.revisions_of(deployment))
     return _show(request, deployment, form, RETIRE, {"stats": stats})
 
 
 def _ask_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> ChangeRequest:
-    return changes.request_roll_back(
+    return decisions.request_roll_back(
         actor=user,
         deployment_id=deployment.pk,
         revision_number=int(form.cleaned_data["revision"]),
@@ -141,7 +151,7 @@ def _ask_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> Ch
 
 
 def _ask_retire(user: User, deployment: Deployment, form: RetireForm) -> ChangeRequest:
-    return changes.request_retire(
+    return decisions.request_retire(
         actor=user, deployment_id=deployment.pk, comment=form.cleaned_data["comment"]
     )
 
@@ -150,12 +160,12 @@ def changeable(user: User, team: str, name: str) -> Deployment:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     policy.require(user, Action.REQUEST_CHANGE, deployment)
     if deployment.stable_revision is None:
-        raise Conflict(f"{deployment} serves nothing yet; its first deployment comes first.")
+        raise Conflict(f"{deployment} is not serving yet. Wait for its first deployment.")
     return deployment
 
 
 def asked(request: HttpRequest, change: ChangeRequest) -> HttpResponse:
-    messages.success(request, "The request is with your team's leads.")
+    messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
 
 
@@ -170,13 +180,13 @@ def _show(
         "deployment": deployment,
         "form": form,
         "title": ask.title,
-        "consequence": wording.consequence(ask.kind, deployment=deployment.name, version=""),
+        "consequence": descriptions.consequence(ask.kind, deployment=deployment.name, version=""),
         "next_steps": ask.next_steps,
         "button": ask.button,
         "button_tone": ask.button_tone,
-        "fields": f"delivery/_{ask.kind.value}_fields.html",
+        "fields": f"changes/_{ask.kind.value}_fields.html",
         "address": deployments.url_of(deployment),
         **(extra or {}),
     }
     status = form.status if form.is_bound else 200
-    return render(request, "delivery/change_request.html", context, status=status)
+    return render(request, "changes/change_request.html", context, status=status)

@@ -7,23 +7,24 @@ from dataclasses import dataclass
 
 from django.forms import BoundField
 
-from deployments.domain import references, spec_offers
-from deployments.domain.spec_engines import LLM_ENGINES
-from deployments.domain.spec_parts import FIXED, USUAL_TARGETS
-from deployments.models import ModelVersion
-from deployments.web import request_body
-from deployments.web.deploy_fields import METRICS, SCALING, SCALING_DETAILS
-from deployments.web.deploy_form import (
+from deployments.changes.web import request_body
+from deployments.changes.web.fields import METRICS, SCALING, SCALING_DETAILS
+from deployments.changes.web.form import (
     BATCHING_FIELDS,
     ENGINES,
     PLACEMENT_FIELDS,
     SCALING_FIELDS,
     DeployForm,
 )
-from deployments.web.request_body import ON
-from fleet.domain.capabilities import Capabilities
-from fleet.domain.capability_words import WORDS
-from fleet.selectors.clusters import ClusterInfo
+from deployments.changes.web.request_body import ON
+from deployments.models import ModelVersion
+from deployments.registry.domain import references
+from deployments.spec.domain import cluster_support
+from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.parts import FIXED, USUAL_TARGETS
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.selectors.clusters import ClusterInfo
 
 _ENGINE_DETAILS = {
     "kserve-triton": "autoscaling, canary by the route",
@@ -112,7 +113,7 @@ def engine_choices(
     source = "" if version is None else version.source_uri
     choices = []
     for engine, title in ENGINES:
-        reason = spec_offers.engine_reason(engine, offered)
+        reason = cluster_support.engine_reason(engine, offered)
         if source and engine not in references.parse(source).engines:
             reason = f"it cannot load {source.partition('://')[0]}:// references."
         words = f"off: {reason}" if reason else ""
@@ -126,7 +127,9 @@ def settings_of(
     """By field name, every setting with its reason when it is off."""
     engine, kind = data.get("engine", ""), data.get("scaling", "")
     known = [name for name, _ in ENGINES]
-    reasons = spec_offers.reasons(engine if engine in known else known[0], kind, _offered(cluster))
+    reasons = cluster_support.reasons(
+        engine if engine in known else known[0], kind, _offered(cluster)
+    )
     if kind in ("", FIXED):
         reasons |= dict.fromkeys(_OF_AN_AUTOSCALER, "choose an autoscaler first.")
     fields = [*request_body.DEFAULTS, "requests_per_second"]
@@ -151,9 +154,9 @@ _ADVANCED = (
     "shm_size",
     "service_account",
     "storage_secret",
-    "network_policy",
     "strict_mtls",
     "service_monitor",
+    "summary_latencies",
     "transformer_image",
     "explainer_image",
 )
@@ -217,9 +220,9 @@ def _options(
 
 
 def _detail(kind: str, reasons: Mapping[str, str]) -> str:
-    without_metrics = reasons.get("scaling.kind=hpa", "")
-    if not kind and without_metrics:
-        return f"stays at the fewest here. {without_metrics}"
+    without_keda = reasons.get("scaling.kind=keda", "")
+    if not kind and without_keda and "scaling.kind=knative" in reasons:
+        return f"fixed at min replicas here. {without_keda}"
     return SCALING_DETAILS.get(kind, "")
 
 
@@ -231,7 +234,7 @@ def _is_open(names: Sequence[str], settings: Mapping[str, SettingView]) -> bool:
 def _scaling_words(data: Mapping[str, str]) -> str:
     kind = data.get("scaling", "")
     fewest, most = data.get("min_replicas", ""), data.get("max_replicas", "")
-    words = dict(SCALING).get(kind, "") if kind else "by CPU" if fewest != most else "fixed"
+    words = dict(SCALING).get(kind, "") if kind else "automatic" if fewest != most else "fixed"
     zero = ", down to zero" if data.get("to_zero") == ON else ""
     hours = ", office hours" if data.get("office_hours") == ON else ""
     return f"{words}{zero}{hours}"
@@ -239,7 +242,7 @@ def _scaling_words(data: Mapping[str, str]) -> str:
 
 def _batching_words(data: Mapping[str, str]) -> str:
     if data.get("engine") in LLM_ENGINES:
-        return "vLLM batches by itself"
+        return "vLLM batches automatically"
     batching = "dynamic" if data.get("dynamic_batching") == ON else "none"
     delay = data.get("queue_delay", "0")
     waits = f", waits {delay} µs" if delay not in ("", "0") else ""
@@ -249,13 +252,13 @@ def _batching_words(data: Mapping[str, str]) -> str:
 
 
 def _placement_words(data: Mapping[str, str]) -> str:
-    zones = ", spread over zones" if data.get("spread_zones") == ON else ""
+    zones = ", spread across zones" if data.get("spread_zones") == ON else ""
     return f"{data.get('capacity', '')}{zones}"
 
 
 def _packing_words(data: Mapping[str, str]) -> str:
     labels = [data[name] for name in request_body.PACKED if data.get(name)]
-    return f"with {', '.join(labels)}" if labels else "none: one model for each Triton"
+    return f"with {', '.join(labels)}" if labels else "none: one model per Triton"
 
 
 def _advanced_words(data: Mapping[str, str]) -> str:

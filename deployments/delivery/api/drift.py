@@ -8,28 +8,35 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import REFUSALS, TAGS, created, read
-from deployments.domain.drifting import Outcome
-from deployments.domain.states import DriftPolicy
-from deployments.selectors import deployments
-from deployments.services import drifts
+from deployments.approvals.api import serializers as approval_serializers
+from deployments.changes.api import serializers as shapes
+from deployments.changes.api.drafts import created
+from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.services import drift_decisions
+from deployments.serving.api.serializers import TAGS
+from deployments.serving.selectors import deployments
+from deployments.states import DriftPolicy
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
+from portal.api.refusals import REFUSALS
 from portal.api.views import PROBLEM, actor_of
 
 
-class EditSerializer(shapes.Shape):
+class EditSerializer(Serializer):
     kind = serializers.CharField()
     name = serializers.CharField()
     path = serializers.CharField(help_text="Empty when the object was deleted.")
     wanted = serializers.CharField()
     live = serializers.CharField(help_text="Empty when the field was removed.")
-    by = serializers.CharField(help_text="The field manager; empty when the cluster does not tell.")
+    by = serializers.CharField(
+        help_text="The field manager; empty when the cluster does not report one."
+    )
     at = serializers.CharField()
     words = serializers.CharField()
 
 
-class DriftPolicySerializer(shapes.Shape):
+class DriftPolicySerializer(Serializer):
     policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
 
 
@@ -50,23 +57,25 @@ class DriftView(APIView):
         operation_id="get_drift",
         tags=TAGS,
         responses={200: DriftSerializer, 404: PROBLEM},
-        description="What others last edited of the deployment on its cluster, and what became of it.",
+        description="The last drift of the deployment on its cluster, and what was done about it.",
     )
     def get(self, request: Request, deployment_id: int) -> Response:
         found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DriftSerializer(drifts.view_of(found)).data)
+        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
 
     @extend_schema(
         operation_id="set_drift_policy",
         tags=TAGS,
         request=DriftPolicySerializer,
         responses={200: DriftSerializer, **REFUSALS},
-        description="Put later edits right at once (re-apply), or hold them until someone chooses.",
+        description="Revert later drift automatically (re-apply), or hold it for review.",
     )
     def put(self, request: Request, deployment_id: int) -> Response:
         to = DriftPolicy(read(DriftPolicySerializer, request)["policy"])
-        found = drifts.set_policy(actor=actor_of(request), deployment_id=deployment_id, to=to)
-        return Response(DriftSerializer(drifts.view_of(found)).data)
+        found = drift_decisions.set_policy(
+            actor=actor_of(request), deployment_id=deployment_id, to=to
+        )
+        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
 
 
 class ReApplyView(IdempotentMixin, APIView):
@@ -75,23 +84,23 @@ class ReApplyView(IdempotentMixin, APIView):
         tags=TAGS,
         request=None,
         responses={200: DriftSerializer, **REFUSALS},
-        description="Put right what is held: what was approved is applied again.",
+        description="Revert drift that is held for review to the approved manifests.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
-        found = drifts.re_apply(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DriftSerializer(drifts.view_of(found)).data)
+        found = drift_decisions.re_apply(actor=actor_of(request), deployment_id=deployment_id)
+        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
 
 
 class AdoptView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="adopt_drift",
         tags=TAGS,
-        request=shapes.CommentSerializer,
+        request=approval_serializers.CommentSerializer,
         responses={201: shapes.ChangeSerializer, **REFUSALS},
-        description="Ask for what the cluster was edited to, as a change request to be approved.",
+        description="Request the edited state as a change, to be approved.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
-        comment = read(shapes.CommentSerializer, request)["comment"]
-        change = drifts.adopt(actor=actor, deployment_id=deployment_id, comment=comment)
+        comment = read(approval_serializers.CommentSerializer, request)["comment"]
+        change = drift_decisions.adopt(actor=actor, deployment_id=deployment_id, comment=comment)
         return created(actor, change)

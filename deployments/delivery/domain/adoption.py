@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from deployments.domain import scales
-from deployments.domain.edits import Edit
-from deployments.domain.specs import ServingSpec
+from deployments.delivery.domain.edits import Edit
+from deployments.spec.domain import replicas
+from deployments.spec.domain.parts import FIXED
+from deployments.spec.domain.serving_spec import ServingSpec
 
 _AMOUNT = re.compile(r"\.resources\.(?:requests|limits)(?:\.(\w+)|\[([^\]]+)\])$")
 _ENV = re.compile(r"\.env\[(\w+)\](\.value)?$")
@@ -45,12 +46,14 @@ def _with_replicas(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
         return None
     count = int(edit.live)
     if edit.path in ("spec.replicas", "spec.predictor.minReplicas"):
-        least, most = count, max(count, spec.max_replicas)
+        # Of a fixed number it is the number itself: nothing was there to scale beyond it.
+        is_fixed = spec.scaling.kind == FIXED
+        least, most = count, count if is_fixed else max(count, spec.max_replicas)
     elif edit.path == "spec.predictor.maxReplicas":
         least, most = min(count, spec.min_replicas), count
     else:
         return None
-    return scales.with_replicas(spec, min_replicas=least, max_replicas=most)
+    return replicas.with_replicas(spec, min_replicas=least, max_replicas=most)
 
 
 def _with_amount(spec: ServingSpec, edit: Edit) -> ServingSpec | None:

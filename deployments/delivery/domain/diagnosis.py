@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+NOT_AS_APPROVED: Final = "not what was approved"
 _LONGEST_QUOTE: Final = 300
 
 
@@ -37,6 +38,12 @@ def _case(reason: str, pattern: str, words: str, *, is_terminal: bool = True) ->
 
 # The more telling first: a log that ends with "failed to load" often has the cause above it.
 _CASES: Final[Sequence[_Case]] = (
+    _case(
+        NOT_AS_APPROVED,
+        r": FAILED$|: FAILED open or read$|: not in the record$|no properly formatted checksum lines",
+        "what the pod downloaded is not what was approved, so nothing was started from it: a platform "
+        "admin must put the bucket right",
+    ),
     _case(
         "CUDA mismatch",
         r"CUDA driver version is insufficient|unsupported display driver|forward compatibility was "
@@ -74,27 +81,26 @@ _CASES: Final[Sequence[_Case]] = (
         "image refused",
         r"pull access denied|unauthorized: |401 Unauthorized|403 Forbidden|authentication required|"
         r"no basic auth credentials",
-        "the registry refuses the pull: the namespace needs a pull secret, or the node role access",
+        "the registry denies the pull: the namespace needs a pull secret, or the node role access",
     ),
     _case(
         "registry busy",
         r"toomanyrequests|rate limit|429 Too Many Requests|i/o timeout|TLS handshake timeout",
-        "the registry does not answer or throttles; it is tried again",
+        "the registry does not answer or throttles; Kubernetes retries",
         is_terminal=False,
     ),
     _case(
         "storage access denied",
         r"AccessDenied|Access Denied|\(403\)|InvalidAccessKeyId|SignatureDoesNotMatch|"
         r"NoCredentialsError|Unable to locate credentials|not authorized to perform",
-        "the bucket refuses to be read: give the pods' service account its role, with s3:GetObject "
+        "the bucket denies access: give the pods' service account its role, with s3:GetObject "
         "and s3:ListBucket",
     ),
     _case(
         "missing object",
         r"NoSuchKey|NoSuchBucket|\(404\)|specified (key|bucket) does not exist|"
         r"Failed to fetch model\. No model found|is gated|RepositoryNotFoundError",
-        "what is to be served is not where it should be: check the bucket, or that the model's "
-        "licence was accepted",
+        "the model files are missing: check the bucket, or accept the model's licence",
     ),
     _case(
         "storage does not answer",
@@ -106,7 +112,7 @@ _CASES: Final[Sequence[_Case]] = (
     _case(
         "no disk on the node",
         r"no space left on device|ephemeral-storage|DiskPressure",
-        "the node has no disk space left for the image or the model: larger nodes' disks",
+        "the node has no disk space left for the image or the model: use larger node disks",
     ),
     _case(
         "quota",
@@ -116,7 +122,7 @@ _CASES: Final[Sequence[_Case]] = (
     _case(
         "refused by a policy",
         r"admission webhook .* denied|violates PodSecurity|is forbidden:",
-        "a rule of the cluster refuses the pod",
+        "a cluster policy rejects the pod",
     ),
     _case(
         "model cannot be loaded",
@@ -124,13 +130,12 @@ _CASES: Final[Sequence[_Case]] = (
         r"onnx runtime error|Unsupported model IR version|Invalid argument: unable to find|"
         r"must specify|unable to autofill|Protobuf parsing failed|Unknown model file format|"
         r"ValueError: .*(architecture|quantization|dtype)|Value error, |no version is available",
-        "the server refuses the model",
+        "the server cannot load the model",
     ),
     _case(
         "probe failure",
         r"(liveness|startup|readiness) probe failed",
-        "it does not answer its health probe in time and is restarted: see its log, or give it "
-        "longer to start",
+        "it fails its health probe and is restarted: check its log, or raise the start timeout",
     ),
     _case(
         "server option",
@@ -144,7 +149,12 @@ _RECLAIM: Final = re.compile(
     r"node\.kubernetes\.io/not-ready|TaintManager|DeletionByTaintManager|PreemptionByScheduler",
     re.IGNORECASE,
 )
-_GPU_SHORT: Final = re.compile(r"Insufficient (nvidia\.com/[\w.-]*\w)")
+_SHORT: Final = re.compile(r"(\d+) Insufficient ([\w./-]*\w)")
+_RESOURCES: Final = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "disk"}
+# The scheduler names the first filter that a node fails: a node short of something passed these.
+_MISMATCH: Final = re.compile(r"didn't match Pod's node affinity|didn't match node selector")
+_CAPACITY_TYPE: Final = re.compile(r"capacity-?type", re.IGNORECASE)
+_NO_POOL: Final = re.compile(r"incompatible (with nodepool|requirements)")
 
 
 def of_text(text: str) -> Diagnosis | None:
@@ -158,19 +168,46 @@ def of_text(text: str) -> Diagnosis | None:
 
 
 def of_scheduling(message: str) -> Diagnosis:
-    """A pod without a node waits: a node may come, by scaling up or when others end."""
-    short = _GPU_SHORT.search(message)
+    """A pod without a node waits: a node may come, by scaling up or when others end. The reason
+    names what the nodes that suit it otherwise are short of.
+    """
+    short = _short_of(message)
     if short:
-        words = f"waits for a free GPU ({short[1]}): {_quote(message)}"
-        return Diagnosis("no GPU", words, is_terminal=False)
-    return Diagnosis("waits for a node", f"waits for a node: {_quote(message)}", is_terminal=False)
+        reason = f"no {' or '.join(short)}"
+        words = f"waiting for free {' and '.join(short)}: {_quote(message)}"
+        return Diagnosis(reason, words, is_terminal=False)
+    if _CAPACITY_TYPE.search(message):
+        words = f"no node has the capacity type requested (spot or on-demand): {_quote(message)}"
+        return Diagnosis("no node of this capacity type", words, is_terminal=False)
+    if _MISMATCH.search(message) or _NO_POOL.search(message):
+        words = (
+            "no node has the instance type and capacity type (spot or on-demand) requested: "
+            f"{_quote(message)}"
+        )
+        return Diagnosis("no node of this type", words, is_terminal=False)
+    return Diagnosis(
+        "waiting for a node", f"waiting for a node: {_quote(message)}", is_terminal=False
+    )
+
+
+def _short_of(message: str) -> list[str]:
+    """What most nodes lack first; of a GPU resource that is not whole GPUs, its name too."""
+    found: dict[str, int] = {}
+    for count, resource in _SHORT.findall(message):
+        name = _RESOURCES.get(resource, resource)
+        if resource.startswith("nvidia.com/"):
+            name = "GPU" if resource == "nvidia.com/gpu" else f"GPU ({resource})"
+        found[name] = found.get(name, 0) + int(count)
+    return sorted(found, key=lambda name: (not name.startswith("GPU"), -found[name], name))
 
 
 def of_lost_pod(reason: str, message: str) -> Diagnosis:
     """A pod that failed as a whole: its node was taken, or it used too much."""
     told = _quote(message or reason or "the pod failed")
     if _RECLAIM.search(f"{reason} {message}"):
-        words = f"its node was taken away (spot reclaim, shutdown or drain); another pod follows: {told}"
+        words = (
+            f"its node was taken away (spot reclaim, shutdown or drain); a new pod starts: {told}"
+        )
         return Diagnosis("node taken", words, is_terminal=False)
     found = of_text(message)
     return found or Diagnosis("pod failed", told, is_terminal=True)

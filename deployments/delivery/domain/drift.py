@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain.edits import Edit
-from deployments.domain.states import DriftPolicy
+from deployments.delivery.domain.edits import Edit
+from deployments.states import DriftPolicy
 
 # Put right so often within the time, someone else's tool writes it again and again.
 MOST_HEALS: Final = 3
@@ -50,10 +50,8 @@ class Drift:
         if self.outcome != Outcome.HELD:
             return ""
         if self.is_fight:
-            return (
-                f"edited again and again on the cluster, put right {self.heals} times: {self.words}"
-            )
-        return f"edited on the cluster and left so until someone chooses: {self.words}"
+            return f"edited repeatedly on the cluster, reverted {self.heals} times: {self.words}"
+        return f"edited on the cluster, held for review: {self.words}"
 
     def to_json(self) -> dict[str, Any]:
         if self.outcome == Outcome.NONE:

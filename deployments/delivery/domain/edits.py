@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from deployments.domain.manifests.parts import DIGEST_ANNOTATION, Manifest
+from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest
 
 MANAGER: Final = "slipway"
 _LONGEST_VALUE = 200

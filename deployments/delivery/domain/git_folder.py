@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from deployments.domain.manifests import parts, routes
-from deployments.domain.manifests.parts import Manifest, to_yaml
+from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain.metadata import Manifest, to_yaml
 
 # Paths are relative to the namespace's folder.
 Files = Mapping[str, str]
@@ -25,9 +25,7 @@ Change = Callable[[Files], Files]
 # No deployment can be called so.
 SHARED = "_shared"
 _KUSTOMIZATION = "kustomization.yaml"
-_HEADER = (
-    "# Written by Slipway. What is changed here by hand stays until the next change request.\n"
-)
+_HEADER = "# Written by Slipway. Manual edits are overwritten by the next change request.\n"
 
 
 def folder_of(path: str, *, cluster: str, namespace: str) -> str:
@@ -64,7 +62,7 @@ def remove_revision(deployment: str, number: int) -> Change:
 
 
 def remove_route(deployment: str) -> Change:
-    gone = f"{deployment}/{routes.KIND.lower()}-{deployment}.yaml"
+    gone = f"{deployment}/{http_route.KIND.lower()}-{deployment}.yaml"
 
     def change(files: Files) -> Files:
         return _complete({path: text for path, text in files.items() if path != gone})
@@ -92,7 +90,7 @@ def _files(deployment: str, manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _path(deployment: str, manifest: Manifest) -> str:
-    is_own = parts.DEPLOYMENT_ID_LABEL in _labels(manifest)
+    is_own = metadata.DEPLOYMENT_ID_LABEL in _labels(manifest)
     folder = deployment if is_own else SHARED
     return f"{folder}/{manifest['kind'].lower()}-{manifest['metadata']['name']}.yaml"
 
@@ -131,7 +129,7 @@ def _labels(manifest: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _revision(manifest: Mapping[str, Any]) -> str:
-    return _labels(manifest).get(parts.REVISION_LABEL, "")
+    return _labels(manifest).get(metadata.REVISION_LABEL, "")
 
 
 def _revision_in(text: str) -> str:

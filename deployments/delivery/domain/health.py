@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployments.domain.progress import Progress
-from deployments.domain.states import DEPLOYMENT, DeploymentState
+from deployments.delivery.domain.progress import Progress
+from deployments.states import DEPLOYMENT, DeploymentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Facts:
     is_stopped: bool = False
     # Workloads and pods that are still there of what was stopped.
     leftovers: int = 0
+    # Why it was stopped, where it never served.
+    given_up: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,18 @@ def assess(facts: Facts, *, now: DeploymentState) -> Health:
     if facts.is_retiring:
         return Health(now, "is being removed")
     if facts.is_stopped and facts.leftovers:
-        return Health(now, f"is being stopped; {facts.leftovers} objects are still there")
-    target = Health(DeploymentState.STOPPED, "") if facts.is_stopped else _target(facts)
+        return Health(now, f"is being stopped; objects left: {facts.leftovers}")
+    stopped = Health(DeploymentState.STOPPED, facts.given_up)
+    target = stopped if facts.is_stopped else _target(facts)
+    is_unready = facts.stable is not None and not facts.stable.is_ready
+    if (
+        target.state == DeploymentState.PROGRESSING
+        and now == DeploymentState.DEGRADED
+        and is_unready
+    ):
+        # What failed and is tried again is no better until it is ready: without this a pod that
+        # crashes and restarts would swing between the two for ever.
+        return Health(DeploymentState.DEGRADED, target.reason)
     if target.state != now and target.state not in DEPLOYMENT[now]:
         return Health(DeploymentState.PROGRESSING, target.reason)
     return target
@@ -44,7 +56,7 @@ def assess(facts: Facts, *, now: DeploymentState) -> Health:
 def _target(facts: Facts) -> Health:
     stable = facts.stable
     if stable is None:
-        return Health(DeploymentState.PENDING, "nothing is approved to serve yet")
+        return Health(DeploymentState.PENDING, "no revision is approved yet")
     if not stable.is_ready:
         is_bad = stable.is_failing or facts.was_ready or facts.is_late
         late = "not ready in time: " if facts.is_late and not stable.is_failing else ""
@@ -61,6 +73,6 @@ def _without_route(facts: Facts) -> Health:
     if facts.route_problem:
         words = f"the gateway does not follow the route: {facts.route_problem}"
     else:
-        words = "waits for the gateway to accept the route"
+        words = "waiting for the gateway to accept the route"
     is_bad = facts.is_late or facts.was_ready
     return Health(DeploymentState.DEGRADED if is_bad else DeploymentState.PROGRESSING, words)

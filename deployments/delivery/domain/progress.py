@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from deployments.domain import diagnosis
-from deployments.domain.diagnosis import Diagnosis
+from deployments.delivery.domain import diagnosis
+from deployments.delivery.domain.diagnosis import Diagnosis
+from deployments.manifests.domain import digest_check
 
 Json = Mapping[str, Any]
 
@@ -38,7 +39,7 @@ class Progress:
         return {**asdict(self), "ready": self.is_ready}
 
 
-MISSING: Final = Progress("missing", "missing", "the cluster has no such workload")
+MISSING: Final = Progress("missing", "missing", "the workload is not on the cluster")
 
 
 def of_workload(*, workload: Json | None, pods: Sequence[Json], wanted_pods: int) -> Progress:
@@ -55,7 +56,7 @@ def of_workload(*, workload: Json | None, pods: Sequence[Json], wanted_pods: int
         if ready < wanted_pods and (owner.is_ready or not owner.message):
             words = f"{ready} of {wanted_pods} replicas are ready"
             return Progress("accepted", "replicas missing", words)
-        return owner if not owner.is_ready else Progress("load", "starting", "nearly ready")
+        return owner if not owner.is_ready else Progress("load", "starting", "almost ready")
     told = min(waiting, key=lambda one: (not one.is_failing, STAGES.index(one.stage)))
     if not told.is_failing and owner.is_failing:
         return owner
@@ -91,8 +92,8 @@ def _as_progress(stage: str, found: Diagnosis) -> Progress:
 
 def _of_start(pod: Json) -> Progress:
     if not pod.get("spec", {}).get("nodeName"):
-        return Progress("accepted", "waits for the scheduler", "waits for the scheduler")
-    return Progress("scheduled", "starting", f"starts on {pod['spec']['nodeName']}")
+        return Progress("accepted", "waiting for the scheduler", "waiting for the scheduler")
+    return Progress("scheduled", "starting", f"starting on {pod['spec']['nodeName']}")
 
 
 def event_words(stage: str, workload: str) -> str:
@@ -108,25 +109,43 @@ def event_words(stage: str, workload: str) -> str:
 
 
 def _of_init(container: Json) -> Progress | None:
-    """The model download; None when it is done."""
+    """The model download, or the comparison with its record; None when it is done."""
     state = container.get("state", {})
     ended = state.get("terminated") or {}
     if ended and ended.get("exitCode") == 0:
         return None
+    is_check = container.get("name") == digest_check.NAME
     waiting = state.get("waiting") or {}
     failed = ended or _last_end(container)
     if waiting.get("reason") in (*_IMAGE, *_CONFIG):
         return _waiting_words("scheduled", waiting)
     if failed:
-        words = failed.get("message") or f"exit code {failed.get('exitCode')}"
-        known = diagnosis.of_text(words)
-        if known is not None:
-            return _as_progress("download", known)
-        message = f"the model cannot be downloaded: {words.strip()}"
-        return Progress("download", "storage error", message, is_failing=True)
+        return _failed_check(failed) if is_check else _failed_download(failed)
+    if "running" in state and is_check:
+        words = "compares the downloaded files with what was approved"
+        return Progress("download", "compares digests", words)
     if "running" in state:
-        return Progress("download", "downloads the model", "downloads the model from S3")
+        return Progress("download", "downloading the model", "downloading the model from S3")
     return Progress("scheduled", "starting", "the download is about to start")
+
+
+def _failed_download(failed: Json) -> Progress:
+    words = failed.get("message") or f"exit code {failed.get('exitCode')}"
+    known = diagnosis.of_text(words)
+    if known is not None:
+        return _as_progress("download", known)
+    message = f"the model cannot be downloaded: {words.strip()}"
+    return Progress("download", "storage error", message, is_failing=True)
+
+
+def _failed_check(failed: Json) -> Progress:
+    """Of the known cases this one alone: a missing command is no missing image."""
+    words = failed.get("message") or f"exit code {failed.get('exitCode')}"
+    known = diagnosis.of_text(words)
+    if known is not None and known.reason == diagnosis.NOT_AS_APPROVED:
+        return _as_progress("download", known)
+    message = f"the model cannot be compared with its record: {words.strip()}"
+    return Progress("download", "digests not compared", message, is_failing=True)
 
 
 def _of_main(container: Json) -> Progress | None:
@@ -141,8 +160,8 @@ def _of_main(container: Json) -> Progress | None:
         if container.get("restartCount", 0) and last:
             if last.get("reason") == "OOMKilled":
                 return _crash_words(last, waiting)
-            return Progress("load", "restarted", f"loads again after: {_words_of_end(last)}")
-        return Progress("load", "loads the model", "Triton loads the model")
+            return Progress("load", "restarted", f"restarting after: {_words_of_end(last)}")
+        return Progress("load", "loading the model", "loading the model")
     return None
 
 
@@ -160,11 +179,13 @@ def _crash_words(last: Json, waiting: Json) -> Progress:
     if last.get("reason") == "OOMKilled":
         words = "out of memory: raise memory in the serving spec"
         return Progress("load", "out of memory", words, is_failing=True)
-    words = _words_of_end(last) if last else waiting.get("message", "it ends at once")
+    words = _words_of_end(last) if last else waiting.get("message", "it exits at once")
     known = diagnosis.of_text(words)
     if known is not None:
         return _as_progress("load", known)
-    return Progress("load", "load failed", f"Triton ends while loading: {words}", is_failing=True)
+    return Progress(
+        "load", "load failed", f"the container exits while loading: {words}", is_failing=True
+    )
 
 
 def _words_of_end(last: Json) -> str:
@@ -186,7 +207,7 @@ def _of_conditions(workload: Json) -> Progress:
     told = conditions.get("Ready") or conditions.get("Available") or {}
     if told.get("status") == "True":
         return Progress("ready")
-    words = told.get("message") or "the cluster prepares it"
+    words = told.get("message") or "the cluster is preparing it"
     return Progress("accepted", told.get("reason") or "preparing", words)
 
 
@@ -207,7 +228,7 @@ def _of_kserve(service: Json) -> Progress:
     predictor = conditions.get("PredictorReady", {})
     if predictor.get("status") == "True" and transition in ("UpToDate", None):
         return Progress("ready")
-    words = predictor.get("message") or "KServe prepares it"
+    words = predictor.get("message") or "KServe is preparing it"
     return Progress("accepted", predictor.get("reason") or "preparing", words)
 
 
@@ -223,7 +244,7 @@ def _of_deployment(deployment: Json) -> Progress:
         return Progress("accepted", failure.get("reason", "refused"), words, is_failing=True)
     generation = deployment.get("metadata", {}).get("generation", 0)
     if status.get("observedGeneration", -1) < generation:
-        return Progress("accepted", "preparing", "the cluster prepares it")
+        return Progress("accepted", "preparing", "the cluster is preparing it")
     if conditions.get("Available", {}).get("status") == "True":
         return Progress("ready")
     return Progress("accepted", "preparing", conditions.get("Available", {}).get("message", ""))

@@ -25,7 +25,7 @@ class Step(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`digests` of the workloads by revision number; `weights` by service name, zeros left out, and
-    so `mirrors`: the share of requests that are copied to it.
+    so `mirrors`: the share of requests that are copied to it; `paths` as the route carries them.
     """
 
     digests: Mapping[int, str]
@@ -34,6 +34,7 @@ class Wanted:
     # Nothing shall run and nothing answer, but it may start again.
     is_stopped: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
+    paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Seen:
     is_route_edited: bool = False
     has_strays: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
+    paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,11 @@ class Next:
 def decide(wanted: Wanted, seen: Seen) -> Next:
     if wanted.is_retiring or wanted.is_stopped:
         return _decide_removing(wanted, seen)
-    is_route_wrong = (wanted.weights, wanted.mirrors) != (seen.weights, seen.mirrors)
+    is_route_wrong = (wanted.weights, wanted.mirrors, wanted.paths) != (
+        seen.weights,
+        seen.mirrors,
+        seen.paths,
+    )
     if is_route_wrong and seen.weights is not None:
         return Next(Step.PUSH_ROUTE)
     for number, digest in sorted(wanted.digests.items()):

@@ -80,12 +80,12 @@ def commit(remote: Remote, *, folder: str, change: Change, message: str, at: dat
         if not made.objects:
             return Committed(made.base.decode(), is_new=False)
         if refusal and made.base == last:
-            raise GitRefused(f"{remote.url} refuses the push to {remote.branch}: {refusal}")
+            raise GitRefused(f"{remote.url} rejected the push to {remote.branch}: {refusal}")
         refusal = _send(remote, made)
         if not refusal:
             return Committed(made.head.decode(), is_new=True)
         last = made.base
-    raise GitUnreachable(f"{remote.url} is pushed to by others faster than Slipway can follow.")
+    raise GitUnreachable(f"{remote.url} received other pushes each time Slipway tried to push.")
 
 
 def head_of(remote: Remote) -> str:
@@ -166,7 +166,7 @@ def _send(remote: Remote, made: _Push) -> str:
             lambda *_args, **_more: pack_objects_to_data([(one, None) for one in made.objects]),
         )
     if has_moved:
-        return "somebody pushed meanwhile"
+        return "someone else pushed at the same time"
     problem = (result.ref_status or {}).get(ref)
     if problem is None:
         return ""
@@ -185,11 +185,13 @@ class _Told:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         url = self._remote.url
         if isinstance(error, HTTPUnauthorized):
-            raise GitRefused(f"{url} does not accept the credential.") from error
+            raise GitRefused(f"{url} rejected the credential.") from error
         if isinstance(error, NotGitRepository):
-            raise GitRefused(f"There is no repository at {url}, or it may not be seen.") from error
+            raise GitRefused(
+                f"There is no repository at {url}, or the credential has no access."
+            ) from error
         if isinstance(error, GitProtocolError) and "http resp 403" in str(error):
-            raise GitRefused(f"{url} forbids this to the credential (403).") from error
+            raise GitRefused(f"{url} denies access with this credential (403).") from error
         if isinstance(
             error, GitProtocolError | HangupException | urllib3.exceptions.HTTPError | OSError
         ):

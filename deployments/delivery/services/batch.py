@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from deployments.domain.reconciliation import Next, Step
+from deployments.delivery.domain.reconcile import Next, Step
+from deployments.delivery.services import crash_logs, effects, git_door, record
+from deployments.delivery.services.effects import Result
+from deployments.delivery.services.git_door import Handed
+from deployments.delivery.services.job import Job
+from deployments.delivery.services.observe import observe, observe_objects
+from deployments.delivery.services.snapshot import Look
+from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from deployments.services import cluster_effects, delivery_doors, explaining, recording
-from deployments.services.cluster_effects import Result
-from deployments.services.delivery_doors import Handed
-from deployments.services.dry_run import words_of
-from deployments.services.jobs import Job
-from deployments.services.observing import observe, observe_objects
-from deployments.services.seen import Look
-from fleet.domain.cluster_errors import (
+from deployments.preflight.services.dry_run import words_of
+from fleet.kube.domain.errors import (
     ClusterError,
     NotAllowed,
     ObjectConflict,
@@ -38,7 +39,7 @@ _MOVING_SECONDS = 3.0
 _HANDED_SECONDS = 10.0
 # Sending the same again cannot help soon; someone must change something first.
 # Credentials that expired between two calls (Refused) say nothing of the revision.
-_HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, NotAllowed)
+_HOPELESS = (ObjectInvalid, ObjectConflict, ObjectNotFound, NotAllowed, NotAsApproved)
 _PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
 _ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
 _RELATED = (
@@ -88,7 +89,7 @@ class Batch:
         if not pks:
             return
         rows = list(Deployment.objects.select_related(*_RELATED).filter(pk__in=pks))
-        doors = delivery_doors.doors_for(rows)
+        doors = git_door.doors_for(rows)
         for row in rows:
             if row.is_retired:
                 self._end(row.pk, None)
@@ -142,7 +143,7 @@ class Batch:
         if not items:
             return
         pushes = [job.push_of(found.revision_number) for job, found in items]
-        results = cluster_effects.push_revisions(pushes)
+        results = effects.push_revisions(pushes)
         for (job, found), result in zip(items, results, strict=True):
             if isinstance(result, _HOPELESS):
                 self._refuse(job, found.revision_number, result)
@@ -153,7 +154,7 @@ class Batch:
     def _push_routes(self, jobs: Sequence[Job]) -> None:
         if not jobs:
             return
-        results = cluster_effects.push_routes([job.deployment for job in jobs])
+        results = effects.push_routes([job.deployment for job in jobs])
         for job, result in zip(jobs, results, strict=True):
             job.is_route_edited = False
             self._fold(job, result)
@@ -168,11 +169,14 @@ class Batch:
             job.observation = job.observation.after_push(result)
 
     def _refuse(self, job: Job, number: int, error: ClusterError) -> None:
-        job.refusals[number] = words_of(error)
+        is_ours = isinstance(error, NotAsApproved)
+        job.refusals[number] = (
+            error.message if is_ours else f"the cluster rejected it: {words_of(error)}"
+        )
         job.to_heal.discard(number)
         if number not in job.observation.workloads:
             revision = next(one for one in job.revisions if one.number == number)
-            cluster_effects.forget_revision(job.deployment, revision)
+            effects.forget_revision(job.deployment, revision)
 
     def _delete(self, step: Step, items: Sequence[tuple[Job, Next]]) -> None:
         for job, found in items:
@@ -186,16 +190,16 @@ class Batch:
 
     def _remove(self, job: Job, step: Step, number: int) -> Handed | None:
         if step == Step.DELETE_ROUTE:
-            return cluster_effects.delete_route(job.deployment)
+            return effects.delete_route(job.deployment)
         if step == Step.DELETE_REVISION:
             workload = job.observation.workloads[number]
-            return cluster_effects.delete_revision(job.deployment, workload)
+            return effects.delete_revision(job.deployment, workload)
         self._prune(job)
         return None
 
     def _settle(self, jobs: Sequence[Job]) -> None:
         wanted = {job.deployment.pk: (job.deployment, job.wanted_manifests) for job in jobs}
-        cluster_effects.settle(wanted)
+        effects.settle(wanted)
         self._record(jobs)
 
     def _record_handed(self) -> None:
@@ -208,7 +212,7 @@ class Batch:
     def _prune(self, job: Job) -> None:
         """Never in Git: there the whole folder is written at once."""
         while job.strays:
-            cluster_effects.delete(job.deployment, job.strays[0])
+            effects.delete(job.deployment, job.strays[0])
             gone = job.strays.pop(0)
             job.pruned.append(f"{gone['kind']} {gone['metadata']['name']}")
 
@@ -216,16 +220,16 @@ class Batch:
         if not jobs:
             return
         for job in jobs:
-            job.observation = explaining.explain(job.deployment, job.observation)
+            job.observation = crash_logs.explain(job.deployment, job.observation)
         looks = [Look(job.deployment, job.observation, job.refusals, job.found()) for job in jobs]
-        settled = recording.record(looks, self._held)
+        settled = record.record(looks, self._held)
         for job in jobs:
             pk = job.deployment.pk
             self._end(pk, _wait_of(job.deployment, is_settled=settled.get(pk, False)))
 
     def _finish(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            recording.record_retired(job.deployment, self._held[job.deployment.pk])
+            record.record_retired(job.deployment, self._held[job.deployment.pk])
             self._end(job.deployment.pk, None)
 
     def _fail(self, job: Job, error: ClusterError) -> None:

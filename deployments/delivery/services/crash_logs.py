@@ -11,11 +11,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.domain import diagnosis
+from deployments.delivery.domain import diagnosis
+from deployments.delivery.services.observe import Observation
 from deployments.models import Deployment
-from deployments.services.observing import Observation
-from fleet.domain.cluster_errors import ClusterError
-from fleet.services import objects
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.services import objects
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def _with_words(deployment: Deployment, pods: list[Json]) -> list[Json]:
             end["message"] = _words_of(deployment, told["metadata"]["name"], end)
         except ClusterError as error:
             # What the status says is then all that is told.
-            logger.info("deployment=%s no words of a crash: %s", deployment.pk, error.message)
+            logger.info("deployment=%s no crash log: %s", deployment.pk, error.message)
     return [told if pod is found else pod for pod in pods]
 
 

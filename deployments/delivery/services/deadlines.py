@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from deployments.domain.states import ChangeKind, ChangeState
+from deployments import audit_actions
+from deployments.changes.services import transitions
 from deployments.models import ChangeRequest, Deployment
-from deployments.services import actions, change_states
+from deployments.states import ChangeKind, ChangeState
 from portal.accounts.policy import SYSTEM
 
 # Requests that end when the deployment is seen ready.
 UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
+
+REMOVALS = (ChangeKind.STOP, ChangeKind.RETIRE)
 
 
 def is_late(deployment: Deployment, at: datetime) -> bool:
@@ -23,15 +26,15 @@ def end_late(change: ChangeRequest, reason: str) -> None:
 
     Rollouts end by the deadlines of their own phases.
     """
-    if change.kind not in (*UNTIL_READY, ChangeKind.RETIRE):
+    if change.kind not in (*UNTIL_READY, *REMOVALS):
         return
-    is_removal = change.kind == ChangeKind.RETIRE
-    words = f"Not removed in time; Slipway goes on trying. {reason}" if is_removal else reason
-    change_states.move(
+    is_removal = change.kind in REMOVALS
+    words = f"Not removed in time. Slipway keeps trying. {reason}" if is_removal else reason
+    transitions.move(
         actor=SYSTEM,
         change=change,
         to=ChangeState.FAILED,
-        action=actions.CHANGE_FAILED,
+        action=audit_actions.CHANGE_FAILED,
         reason=words,
     )
 

@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from deployments.domain import adoption, drifting, scales
-from deployments.domain.drifting import Drift, Outcome
-from deployments.domain.edits import Edit
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import DriftPolicy
+from deployments import audit_actions, rejections
+from deployments.changes.services import requests
+from deployments.delivery.domain import adoption
+from deployments.delivery.domain import drift as delivery_drift
+from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.edits import Edit
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
+from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, Revision
-from deployments.selectors import deployments, plans
-from deployments.services import actions, preflight, requests, timeline
+from deployments.serving.selectors import deployments
+from deployments.serving.services import timeline
+from deployments.spec.domain import replicas
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import DriftPolicy
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -44,9 +50,9 @@ class DriftView:
 
 
 def view_of(deployment: Deployment) -> DriftView:
-    drift = drifting.from_json(deployment.drift)
+    drift = delivery_drift.from_json(deployment.drift)
     stable = deployment.stable_revision
-    spec = None if stable is None else plans.spec_of(stable)
+    spec = None if stable is None else rendering.spec_of(stable)
     left: Sequence[Edit] = drift.edits
     is_adoptable = False
     if spec is not None and stable is not None:
@@ -54,7 +60,10 @@ def view_of(deployment: Deployment) -> DriftView:
             adopted = adoption.adopt(spec, _of_revision(stable, drift))
         except Rejected:
             adopted = adoption.Adopted(spec, drift.edits)
-        left, is_adoptable = adopted.left, adopted.spec != spec
+        wanted = defaults.autoscaled_in_place(
+            adopted.spec, rendering.policy_of(deployment), deployment.cluster.capabilities
+        )
+        left, is_adoptable = adopted.left, wanted != spec
     return DriftView(
         policy=DriftPolicy(deployment.drift_policy),
         drift=drift,
@@ -71,14 +80,14 @@ def set_policy(*, actor: User, deployment_id: int, to: DriftPolicy) -> Deploymen
     if old == to:
         return deployment
     words = {
-        DriftPolicy.RE_APPLY: "edits on the cluster are put right at once from now on",
-        DriftPolicy.HOLD: "edits on the cluster are held until someone chooses from now on",
+        DriftPolicy.RE_APPLY: "drift is reverted automatically from now on",
+        DriftPolicy.HOLD: "drift is held for review from now on",
     }[to]
     with transaction.atomic():
         Deployment.objects.filter(pk=deployment.pk).update(
             drift_policy=to, next_check_at=clock.now()
         )
-        _note(actor, deployment, actions.DRIFT_POLICY, words, {"policy": old}, {"policy": to})
+        _note(actor, deployment, audit_actions.DRIFT_POLICY, words, {"policy": old}, {"policy": to})
         wake("deployments.reconcile_deployment", deployment.pk)
     deployment.drift_policy = to
     return deployment
@@ -88,13 +97,13 @@ def re_apply(*, actor: User, deployment_id: int) -> Deployment:
     """Put right what is held. What was approved is applied again, nothing else."""
     deployment = _changeable(actor, deployment_id)
     _require_held(deployment)
-    words = "chose to apply again what was approved"
+    words = "reverted drift to the approved manifests"
     with transaction.atomic():
         Deployment.objects.filter(pk=deployment.pk).update(
             is_heal_wanted=True, next_check_at=clock.now()
         )
-        edits = [edit.words for edit in drifting.from_json(deployment.drift).edits]
-        _note(actor, deployment, actions.DRIFT_RE_APPLIED, words, {"edits": edits}, {})
+        edits = [edit.words for edit in delivery_drift.from_json(deployment.drift).edits]
+        _note(actor, deployment, audit_actions.DRIFT_RE_APPLIED, words, {"edits": edits}, {})
         wake("deployments.reconcile_deployment", deployment.pk)
     deployment.is_heal_wanted = True
     return deployment
@@ -105,21 +114,23 @@ def adopt(*, actor: User, deployment_id: int, comment: str = "") -> ChangeReques
     the edit. Raises Invalid with what the spec has no word for when nothing of it can be asked for.
     """
     deployment = _changeable(actor, deployment_id)
-    drift, stable = drifting.from_json(deployment.drift), deployment.stable_revision
+    drift, stable = delivery_drift.from_json(deployment.drift), deployment.stable_revision
     if drift.outcome == Outcome.NONE or stable is None:
-        raise Conflict(f"{deployment} is as it was approved.", code="no_drift")
-    now = plans.spec_of(stable)
+        raise Conflict(
+            f"{deployment} matches what was approved. There is nothing to adopt.", code="no_drift"
+        )
+    now = rendering.spec_of(stable)
     try:
         adopted = adoption.adopt(now, _of_revision(stable, drift))
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
     if adopted.spec == now:
         told = "; ".join(edit.words for edit in adopted.left)
         raise Invalid(
-            f"A serving spec has no word for this, so it cannot be adopted: {told}.",
+            f"These edits cannot be adopted, because the serving spec has no field for them: {told}.",
             code="not_adoptable",
         )
-    words = f"Adopts what was edited on the cluster: {drift.words}. {comment}".strip()
+    words = f"Adopts an edit made on the cluster: {drift.words}. {comment}".strip()
     return _request(actor, deployment, stable, adopted.spec, words)
 
 
@@ -128,7 +139,7 @@ def _request(
 ) -> ChangeRequest:
     """More or fewer replicas need nothing new beside what serves; all else is another revision."""
     counts = {"min_replicas": spec.min_replicas, "max_replicas": spec.max_replicas}
-    if scales.with_replicas(plans.spec_of(stable), **counts) == spec:
+    if replicas.with_replicas(rendering.spec_of(stable), **counts) == spec:
         return requests.request_scale(
             actor=actor, deployment_id=deployment.pk, comment=words, **counts
         )
@@ -155,8 +166,8 @@ def _changeable(actor: User, deployment_id: int) -> Deployment:
 
 
 def _require_held(deployment: Deployment) -> None:
-    if drifting.from_json(deployment.drift).outcome != Outcome.HELD:
-        raise Conflict(f"Nothing of {deployment} waits for a choice.", code="no_drift")
+    if delivery_drift.from_json(deployment.drift).outcome != Outcome.HELD:
+        raise Conflict(f"No drift of {deployment} is held for review.", code="no_drift")
 
 
 def _note(

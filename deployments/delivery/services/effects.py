@@ -8,17 +8,19 @@ from typing import Any
 
 from django.conf import settings
 
-from deployments.domain.manifests import parts, routes, team
-from deployments.domain.manifests.parts import Manifest
+from deployments.delivery.services import bucket_files, git_door, observe
+from deployments.delivery.services.git_door import Handed
+from deployments.delivery.services.observe import Workload
+from deployments.manifests.domain import http_route, metadata, resource_limits
+from deployments.manifests.domain import namespace as manifest_namespace
+from deployments.manifests.domain.metadata import Manifest
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, Revision
-from deployments.selectors import plans
-from deployments.services import delivery_doors, observing, serving_objects
-from deployments.services.delivery_doors import Handed
-from deployments.services.observing import Workload
-from fleet.domain.cluster_errors import ClusterError
-from fleet.services import objects, workloads
-from fleet.services.objects import Group
-from fleet.services.workloads import Registration
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.services import objects
+from fleet.kube.services.objects import Group
+from fleet.observation.services import workloads
+from fleet.observation.services.workloads import Registration
 
 Result = list[dict[str, Any]] | ClusterError | Handed
 
@@ -37,9 +39,9 @@ class Push:
 def push_revisions(pushes: Sequence[Push]) -> list[Result]:
     """All of one cluster, each with its own result: the objects as the cluster holds them now.
 
-    What pods will ask the bucket for is laid out before.
+    What pods will ask the bucket for is compared with what was approved, and laid out, before.
     """
-    unlaid = [serving_objects.lay_out(push.revision) for push in pushes]
+    unlaid = bucket_files.lay_out_all([push.revision for push in pushes])
     laid = [push for push, error in zip(pushes, unlaid, strict=True) if error is None]
     done = iter(_push(laid) if laid else [])
     return [error or next(done) for error in unlaid]
@@ -50,7 +52,7 @@ def _push(pushes: Sequence[Push]) -> list[Result]:
     cluster_id = pushes[0].revision.deployment.cluster_id
     registrations = [_registration(push.revision) for push in pushes]
     workloads.register_many(cluster_id=cluster_id, registrations=registrations)
-    doors = delivery_doors.doors_for([push.revision.deployment for push in pushes])
+    doors = git_door.doors_for([push.revision.deployment for push in pushes])
     direct = [push for push in pushes if push.revision.deployment_id not in doors]
     done = iter(_apply(cluster_id, direct) if direct else [])
     return [
@@ -92,15 +94,16 @@ def _push_shared(cluster_id: int, pushes: Sequence[Push]) -> dict[str, ClusterEr
 
 
 def _shared(push: Push) -> list[Manifest]:
-    return [one for one in _with_credentials(push) if not _is_own(one)]
+    return [one for one in _with_namespace(push) if not _is_own(one)]
 
 
 def _is_own(manifest: Manifest) -> bool:
-    return parts.REVISION_LABEL in manifest["metadata"].get("labels", {})
+    return metadata.REVISION_LABEL in manifest["metadata"].get("labels", {})
 
 
 def _registration(revision: Revision) -> Registration:
     deployment, version = revision.deployment, revision.version
+    models = [version.model.name, *(one.model for one in rendering.spec_of(revision).packed)]
     return Registration(
         team=deployment.team,
         namespace=deployment.namespace,
@@ -108,10 +111,11 @@ def _registration(revision: Revision) -> Registration:
         labels={
             "deployment": deployment.name,
             "revision": f"r{revision.number}",
-            "model": version.model.name,
+            # The GPU and its dollars belong to all models of the process together.
+            "model": " + ".join(models),
             "version": version.label,
         },
-        triton_model=version.model.name,
+        triton_models=models,
     )
 
 
@@ -119,9 +123,9 @@ def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
     """All of one cluster. Forced: the route is the portal's, and an abort must win over whoever
     edited it.
     """
-    doors = delivery_doors.doors_for(deployments)
+    doors = git_door.doors_for(deployments)
     direct = [deployment for deployment in deployments if deployment.pk not in doors]
-    groups = [Group([plans.route_of(deployment)], force=True) for deployment in direct]
+    groups = [Group([rendering.route_of(deployment)], force=True) for deployment in direct]
     cluster_id = deployments[0].cluster_id
     done = iter(objects.apply_groups(cluster_id=cluster_id, groups=groups) if groups else [])
     return [
@@ -132,13 +136,13 @@ def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
 
 def delete_route(deployment: Deployment) -> Handed | None:
     """None: the cluster was asked, and it shows."""
-    door = delivery_doors.door_for(deployment)
+    door = git_door.door_for(deployment)
     if door is not None:
         return door.remove_route()
     objects.delete(
         cluster_id=deployment.cluster_id,
-        api_version=routes.API_VERSION,
-        kind=routes.KIND,
+        api_version=http_route.API_VERSION,
+        kind=http_route.KIND,
         namespace=deployment.namespace,
         name=deployment.name,
     )
@@ -147,13 +151,13 @@ def delete_route(deployment: Deployment) -> Handed | None:
 
 def delete_revision(deployment: Deployment, workload: Workload) -> Handed | None:
     """The workload last: while it is there, a look finds that something is left to remove."""
-    door = delivery_doors.door_for(deployment)
+    door = git_door.door_for(deployment)
     if door is not None:
         handed = door.remove_revision(workload.number)
         if not handed.problem:
             _retire(deployment, workload.name)
         return handed
-    for item in observing.list_of_revision(deployment, workload.number):
+    for item in observe.list_of_revision(deployment, workload.number):
         delete(deployment, item)
     delete(deployment, workload.object)
     _retire(deployment, workload.name)
@@ -173,7 +177,7 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
 
 def settle(wanted: Mapping[int, tuple[Deployment, Callable[[], Sequence[Manifest]]]]) -> None:
     """The cluster is as wanted; Git is to say the same where a team delivers through it."""
-    doors = delivery_doors.doors_for([deployment for deployment, _ in wanted.values()])
+    doors = git_door.doors_for([deployment for deployment, _ in wanted.values()])
     for pk, door in doors.items():
         door.settle(wanted[pk][1]())
 
@@ -187,22 +191,26 @@ def _retire(deployment: Deployment, name: str) -> None:
     workloads.retire(cluster_id=deployment.cluster_id, namespace=deployment.namespace, name=name)
 
 
-def _with_credentials(push: Push) -> list[Manifest]:
-    """On a local cluster pods read the bucket with the portal's own keys; elsewhere as their role."""
-    manifests = list(push.manifests)
-    place = plans.place_of(push.revision.deployment)
-    if not place.is_local_cluster:
-        return manifests
-    access_key_id, secret_access_key = settings.SLIPWAY_LOCAL_S3_KEYS
-    secret = team.s3_secret(place, access_key_id=access_key_id, secret_access_key=secret_access_key)
+def _with_namespace(push: Push) -> list[Manifest]:
+    """With what the namespace gets beside what was approved: the limits of the team's quota and, on
+    a local cluster, the portal's own keys, where others read the bucket as their role.
+    """
+    manifests, deployment = list(push.manifests), push.revision.deployment
+    place = rendering.place_of(deployment)
+    added = resource_limits.of_namespace(place, quota_gpus=deployment.team.quota_gpus)
+    if place.is_local_cluster:
+        key_id, secret_key = settings.SLIPWAY_LOCAL_S3_KEYS
+        added.append(
+            manifest_namespace.s3_secret(place, access_key_id=key_id, secret_access_key=secret_key)
+        )
     is_namespace = [manifest["kind"] == "Namespace" for manifest in manifests]
     after = is_namespace.index(True) + 1
-    return [*manifests[:after], secret, *manifests[after:]]
+    return [*manifests[:after], *added, *manifests[after:]]
 
 
 def main_digest(manifests: Sequence[Manifest]) -> str:
     """The digest annotation of the revision's workload as it should be."""
     found = (one["metadata"].get("annotations", {}) for one in manifests)
     return next(
-        str(one[parts.DIGEST_ANNOTATION]) for one in found if parts.DIGEST_ANNOTATION in one
+        str(one[metadata.DIGEST_ANNOTATION]) for one in found if metadata.DIGEST_ANNOTATION in one
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from deployments.domain import progress
-from deployments.domain.drifting import Drift, Outcome
-from deployments.domain.states import DeploymentState
+from deployments import audit_actions
+from deployments.delivery.domain import progress
+from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.services.job import Found
+from deployments.delivery.services.snapshot import Seen
 from deployments.models import Deployment, DeploymentEvent
-from deployments.services import actions, timeline
-from deployments.services.jobs import Found
-from deployments.services.seen import Seen
+from deployments.serving.services import timeline
+from deployments.states import DeploymentState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.models import AuditEvent
@@ -18,13 +19,13 @@ def told(before: Drift, found: Found) -> list[tuple[str, str]]:
     """Lines of the timeline, as kind and words."""
     lines = []
     if found.drift != before and found.drift.outcome == Outcome.HEALED:
-        lines.append(("drift", f"{found.drift.words}; what was approved is applied again"))
+        lines.append(("drift", f"{found.drift.words}; reverted to the approved manifests"))
     elif found.drift != before and found.drift.outcome == Outcome.HELD:
-        lines.append(("drift held", f"{found.drift.words}; waits for a choice"))
+        lines.append(("drift held", f"{found.drift.words}; held for review"))
     elif found.drift != before:
-        lines.append(("drift over", "the cluster holds again what was approved"))
+        lines.append(("drift over", "the cluster matches the approved manifests again"))
     if found.pruned:
-        lines.append(("pruned", f"removed what nothing wants any more: {', '.join(found.pruned)}"))
+        lines.append(("pruned", f"removed orphaned objects: {', '.join(found.pruned)}"))
     return lines
 
 
@@ -55,7 +56,7 @@ def state_event(deployment: Deployment, state: DeploymentState, reason: str) -> 
     is_retired = state == DeploymentState.RETIRED
     return trail.event(
         actor=SYSTEM,
-        action=actions.DEPLOYMENT_RETIRED if is_retired else actions.DEPLOYMENT_STATE,
+        action=audit_actions.DEPLOYMENT_RETIRED if is_retired else audit_actions.DEPLOYMENT_STATE,
         obj=deployment,
         label=str(deployment),
         team_slug=deployment.team.slug,

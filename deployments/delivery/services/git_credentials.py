@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from deployments.gateways.git import GitRefused
+from deployments.delivery.gateways.git import GitRefused
 
 # No slash and no leading dot: nothing outside the folder can be named.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")

@@ -13,14 +13,15 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments.domain import gitops
-from deployments.domain.manifests.parts import Manifest, digest_of
-from deployments.gateways import git
-from deployments.gateways.git import Committed, GitError, Remote
+from deployments.delivery.domain import git_folder
+from deployments.delivery.gateways import git
+from deployments.delivery.gateways.git import Committed, GitError, Remote
+from deployments.delivery.services import git_credentials
+from deployments.delivery.services.commit_messages import message_of
+from deployments.manifests.domain.metadata import Manifest, digest_of
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, GitDelivery, GitExport, Revision
-from deployments.selectors import plans
-from deployments.services import git_credentials, timeline
-from deployments.services.git_messages import message_of
+from deployments.serving.services import timeline
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
 
@@ -28,7 +29,7 @@ from portal.core import clock
 _VERIFY_AFTER = timedelta(minutes=5)
 # A repository that failed is left alone for a moment, or each deployment would wait for it.
 _REST = timedelta(seconds=15)
-_SETTLED: Final = "as wanted"
+_SETTLED: Final = "in sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +48,26 @@ class GitDoor:
         self._deployment = deployment
 
     def push_revision(self, revision: Revision, manifests: Sequence[Manifest]) -> Handed:
-        change = gitops.push(self._deployment.name, manifests)
+        change = git_folder.push(self._deployment.name, manifests)
         return self._commit(f"push r{revision.number}", list(manifests), change)
 
     def push_route(self) -> Handed:
-        route = plans.route_of(self._deployment)
-        return self._commit("route", [route], gitops.push(self._deployment.name, [route]))
+        route = rendering.route_of(self._deployment)
+        return self._commit("route", [route], git_folder.push(self._deployment.name, [route]))
 
     def remove_route(self) -> Handed:
-        return self._commit("remove route", [], gitops.remove_route(self._deployment.name))
+        return self._commit("remove route", [], git_folder.remove_route(self._deployment.name))
 
     def remove_revision(self, number: int) -> Handed:
-        change = gitops.remove_revision(self._deployment.name, number)
+        change = git_folder.remove_revision(self._deployment.name, number)
         return self._commit(f"remove r{number}", [], change)
 
     def settle(self, manifests: Sequence[Manifest]) -> Handed:
         """Git holds just this, also when the team only now began to deliver through it."""
-        change = gitops.exactly(self._deployment.name, manifests)
+        change = git_folder.exactly(self._deployment.name, manifests)
         return self._commit(_SETTLED, list(manifests), change)
 
-    def _commit(self, step: str, wanted: list[Manifest], change: gitops.Change) -> Handed:
+    def _commit(self, step: str, wanted: list[Manifest], change: git_folder.Change) -> Handed:
         digest = self._digest(wanted)
         export = GitExport.objects.filter(deployment=self._deployment).first()
         if export is not None and _is_done(export, step, digest):
@@ -81,11 +82,11 @@ class GitDoor:
         self._record(step, digest, made, export)
         return Handed(made.sha)
 
-    def _push(self, step: str, change: gitops.Change) -> Committed:
+    def _push(self, step: str, change: git_folder.Change) -> Committed:
         delivery, deployment = self._delivery, self._deployment
         return git.commit(
             remote_of(delivery),
-            folder=gitops.folder_of(
+            folder=git_folder.folder_of(
                 delivery.path, cluster=deployment.cluster.name, namespace=deployment.namespace
             ),
             change=change,

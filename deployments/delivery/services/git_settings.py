@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from deployments.gateways import git
-from deployments.gateways.git import GitError
+from deployments.delivery.gateways import git
+from deployments.delivery.gateways.git import GitError
+from deployments.delivery.services import git_credentials, git_door
 from deployments.models import Deployment, GitDelivery
-from deployments.services import delivery_doors, git_credentials
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor
@@ -80,9 +80,9 @@ def try_out(*, actor: Actor, team: Team) -> Tried:
     policy.require_platform_admin(actor)
     delivery = delivery_of(team)
     if delivery is None:
-        return Tried(ok=False, words="This team delivers straight to the cluster.")
+        return Tried(ok=False, words="This team delivers directly to the cluster.")
     try:
-        head = git.head_of(delivery_doors.remote_of(delivery))
+        head = git.head_of(git_door.remote_of(delivery))
     except GitError as error:
         return Tried(ok=False, words=error.message)
     where = f"{delivery.branch} of {delivery.repository_url}"
@@ -92,15 +92,17 @@ def try_out(*, actor: Actor, team: Team) -> Tried:
 def _validate(draft: GitDraft) -> None:
     problems: dict[str, str] = {}
     if not _is_address(draft.repository_url):
-        problems["repository_url"] = "an address such as https://git.example.com/platform/fleet.git"
+        problems["repository_url"] = (
+            "enter an address such as https://git.example.com/platform/fleet.git"
+        )
     if not _BRANCH.fullmatch(draft.branch) or ".." in draft.branch or "//" in draft.branch:
-        problems["branch"] = "the name of a branch, such as main"
+        problems["branch"] = "enter the name of a branch, such as main"
     if not _PATH.fullmatch(draft.path):
-        problems["path"] = "a folder such as teams/vision, without '..' and outer slashes"
+        problems["path"] = "enter a folder such as teams/vision, without '..' and outer slashes"
     if ":" in draft.username or not draft.username.isprintable():
-        problems["username"] = "a name without ':'"
+        problems["username"] = "enter a name without ':'"
     if draft.credential and not git_credentials.NAME.fullmatch(draft.credential):
-        problems["credential"] = "the name of a file in the folder of Git credentials"
+        problems["credential"] = "enter the name of a file in the folder of Git credentials"
     if problems:
         told = "; ".join(f"{field}: {words}" for field, words in problems.items())
         raise Invalid(f"Delivery through Git cannot be set: {told}.", fields=problems)

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import drifting, edits, reconciliation
-from deployments.domain.drifting import Drift, Outcome
-from deployments.domain.edits import Edit
-from deployments.domain.manifests import parts, routes
-from deployments.domain.manifests.parts import Manifest
-from deployments.domain.reconciliation import Next, Seen, Wanted
-from deployments.domain.states import DriftPolicy
+from deployments.delivery.domain import drift as delivery_drift
+from deployments.delivery.domain import edits, reconcile
+from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.edits import Edit
+from deployments.delivery.domain.reconcile import Next, Seen, Wanted
+from deployments.delivery.services import effects
+from deployments.delivery.services.effects import Push
+from deployments.delivery.services.observe import Observation, number_of
+from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain.metadata import Manifest
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, Revision
-from deployments.selectors import plans
-from deployments.services import cluster_effects
-from deployments.services.cluster_effects import Push
-from deployments.services.observing import Observation, number_of
+from deployments.states import DriftPolicy
 
 Json = dict[str, Any]
 
@@ -50,7 +51,7 @@ class Job:
         self.is_route_edited = False
         self.strays: list[Json] = []
         self.pruned: list[str] = []
-        self._drift = drifting.from_json(deployment.drift)
+        self._drift = delivery_drift.from_json(deployment.drift)
         self._healed: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
         self._manifests: dict[int, list[Manifest]] = {}
@@ -66,11 +67,11 @@ class Job:
 
     def manifests_of(self, revision: Revision) -> list[Manifest]:
         if revision.number not in self._manifests:
-            self._manifests[revision.number] = plans.manifests_of(revision)
+            self._manifests[revision.number] = rendering.manifests_of(revision)
         return self._manifests[revision.number]
 
     def decide(self) -> Next:
-        return reconciliation.decide(*self._compare())
+        return reconcile.decide(*self._compare())
 
     def see(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
@@ -113,8 +114,8 @@ class Job:
         found: list[Manifest] = []
         for revision in self._wanted_revisions():
             found += [one for one in self.manifests_of(revision) if one not in found]
-        has_route = any(backend.weight for backend in plans.backends_of(self.deployment))
-        return [*found, plans.route_of(self.deployment)] if found and has_route else found
+        has_route = any(backend.weight for backend in rendering.backends_of(self.deployment))
+        return [*found, rendering.route_of(self.deployment)] if found and has_route else found
 
     def push_of(self, number: int) -> Push:
         revision = next(one for one in self.revisions if one.number == number)
@@ -131,14 +132,15 @@ class Job:
 
     def _compare(self) -> tuple[Wanted, Seen]:
         deployment = self.deployment
-        place, backends = plans.place_of(deployment), plans.backends_of(deployment)
+        place, backends = rendering.place_of(deployment), rendering.backends_of(deployment)
         wanted = Wanted(
             digests={
-                one.number: cluster_effects.main_digest(self.manifests_of(one))
+                one.number: effects.main_digest(self.manifests_of(one))
                 for one in self._wanted_revisions()
             },
-            weights=routes.weights_of(place, backends),
-            mirrors=routes.mirrors_of(place, backends),
+            weights=http_route.weights_of(place, backends),
+            mirrors=http_route.mirrors_of(place, backends),
+            paths=http_route.paths_of(place, backends),
             is_retiring=deployment.is_retiring,
             is_stopped=deployment.is_stopped,
         )
@@ -152,6 +154,7 @@ class Job:
             digests=digests,
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
+            paths=http_route.paths_in(self.observation.route),
             is_going=any(workload.is_going for workload in workloads.values()),
             edited=frozenset(self.to_heal),
             is_route_edited=self.is_route_edited,
@@ -173,8 +176,8 @@ class Job:
         if not found and self._healed:
             # Put right in this look, which is what is told of it.
             return
-        self._drift = drifting.judge(
-            drifting.from_json(deployment.drift),
+        self._drift = delivery_drift.judge(
+            delivery_drift.from_json(deployment.drift),
             [*self._healed, *(one for one in found if one not in self._healed)],
             policy=policy,
             is_heal_wanted=deployment.is_heal_wanted,
@@ -193,13 +196,13 @@ class Job:
             before = self.deployment.observed.get(f"r{revision.number}", {})
             was_there = before.get("stage", "missing") != "missing"
             return edits.find(_main_of(manifests), None) if was_there else []
-        if workload.digest != cluster_effects.main_digest(manifests):
+        if workload.digest != effects.main_digest(manifests):
             return []
         found = edits.find(_main_of(manifests), workload.object)
         if self._objects is None:
             return found
         for one in manifests:
-            if parts.REVISION_LABEL in one["metadata"].get("labels", {}) and not _is_main(one):
+            if metadata.REVISION_LABEL in one["metadata"].get("labels", {}) and not _is_main(one):
                 key = (one["kind"], one["metadata"]["name"])
                 found += edits.find(one, self._objects.get(key))
         return found
@@ -208,11 +211,11 @@ class Job:
         deployment, route = self.deployment, self.observation.route
         if not self._wanted_revisions() or deployment.first_ready_at is None:
             return []
-        return edits.find(plans.route_of(deployment), route)
+        return edits.find(rendering.route_of(deployment), route)
 
 
 def _is_main(manifest: Mapping[str, Any]) -> bool:
-    return parts.DIGEST_ANNOTATION in manifest["metadata"].get("annotations", {})
+    return metadata.DIGEST_ANNOTATION in manifest["metadata"].get("annotations", {})
 
 
 def _main_of(manifests: Sequence[Manifest]) -> Manifest:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deployments.domain import text_diff
-from deployments.domain.manifests.parts import Manifest, to_yaml
-from deployments.domain.text_diff import DiffLine
+from deployments.manifests.domain import diff as manifest_diff
+from deployments.manifests.domain.diff import DiffLine
+from deployments.manifests.domain.metadata import Manifest, to_yaml
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
-from deployments.selectors import deployments, plans
-from fleet.domain.cluster_errors import ClusterError, ObjectNotFound
-from fleet.selectors import pods
-from fleet.services import objects
+from deployments.serving.selectors import deployments
+from fleet.kube.domain.errors import ClusterError, ObjectNotFound
+from fleet.kube.services import objects
+from fleet.observation.selectors import pods
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
@@ -62,7 +63,7 @@ def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
     if not pod:
         return Log("")
     if pod not in {found.name for found in pods_of(deployment)}:
-        raise NotFound(f"{deployment} has no pod {pod} now.")
+        raise NotFound(f"{deployment} has no pod {pod}.")
     try:
         text = objects.pod_log(
             cluster_id=deployment.cluster_id,
@@ -71,9 +72,9 @@ def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
             tail_lines=lines,
         )
     except ObjectNotFound:
-        return Log("", "The pod has gone meanwhile. Choose another one.")
+        return Log("", "The pod is gone. Choose another pod.")
     except ClusterError as error:
-        return Log("", f"The cluster does not give the log: {error.message}")
+        return Log("", f"The cluster did not return the log: {error.message}")
     return Log(text)
 
 
@@ -97,10 +98,10 @@ def _wanted(deployment: Deployment) -> list[Manifest]:
     found: dict[tuple[str, str], Manifest] = {}
     for revision in revisions:
         if revision is not None:
-            for manifest in plans.manifests_of(revision):
+            for manifest in rendering.manifests_of(revision):
                 found.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     if deployment.stable_revision is not None:
-        route = plans.route_of(deployment)
+        route = rendering.route_of(deployment)
         found[(route["kind"], route["metadata"]["name"])] = route
     return [] if deployment.is_retired else list(found.values())
 
@@ -117,8 +118,8 @@ def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
     wanted = to_yaml([manifest])
     if live is None:
         return ObjectView(manifest["kind"], meta["name"], wanted, is_live=False)
-    seen = to_yaml([text_diff.project(live, manifest)])
-    diff = text_diff.diff_lines(wanted, seen)
+    seen = to_yaml([manifest_diff.project(live, manifest)])
+    diff = manifest_diff.diff_lines(wanted, seen)
     return ObjectView(manifest["kind"], meta["name"], wanted, is_live=True, diff=diff)
 
 

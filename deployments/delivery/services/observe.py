@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from deployments.domain import progress, specs, written_kinds
-from deployments.domain.manifests import parts, routes
-from deployments.domain.progress import Progress
-from deployments.domain.specs import ServingSpec
-from deployments.domain.written_kinds import Kind
+from deployments.delivery.domain import owned_kinds, progress
+from deployments.delivery.domain.owned_kinds import Kind
+from deployments.delivery.domain.progress import Progress
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain import metadata as manifest_metadata
 from deployments.models import Deployment, Revision
-from fleet.services import objects
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.kube.services import objects
 
 Json = dict[str, Any]
 
@@ -31,7 +33,7 @@ class Workload:
     @property
     def digest(self) -> str:
         annotations = self.object["metadata"].get("annotations", {})
-        return str(annotations.get(parts.DIGEST_ANNOTATION, ""))
+        return str(annotations.get(manifest_metadata.DIGEST_ANNOTATION, ""))
 
     @property
     def is_going(self) -> bool:
@@ -47,24 +49,24 @@ class Observation:
 
     @property
     def weights(self) -> dict[str, int] | None:
-        return routes.weights_in(self.route)
+        return http_route.weights_in(self.route)
 
     @property
     def mirrors(self) -> dict[str, int]:
-        return routes.mirrors_in(self.route)
+        return http_route.mirrors_in(self.route)
 
     @property
     def route_problem(self) -> str | None:
-        return None if self.route is None else routes.problem_with(self.route)
+        return None if self.route is None else http_route.problem_with(self.route)
 
     def after_push(self, answers: Sequence[Json]) -> Observation:
         """With what the cluster answered to a push: the objects as it holds them now."""
         workloads, route = dict(self.workloads), self.route
         for item in answers:
-            if (item["apiVersion"], item["kind"]) in written_kinds.WORKLOADS:
+            if (item["apiVersion"], item["kind"]) in owned_kinds.WORKLOADS:
                 made = workload_of(item)
                 workloads[made.number] = made
-            elif item["kind"] == routes.KIND:
+            elif item["kind"] == http_route.KIND:
                 route = item
         return replace(self, workloads=workloads, route=route)
 
@@ -93,8 +95,8 @@ class Observation:
 
 
 def _service_of(deployment: Deployment, revision: Revision) -> str:
-    spec = specs.stored(revision.spec)
-    return routes.service_name(deployment.name, revision.number, spec)
+    spec = serving_spec.stored(revision.spec)
+    return http_route.service_name(deployment.name, revision.number, spec)
 
 
 def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
@@ -102,7 +104,7 @@ def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
 
     Raises ClusterError when the cluster cannot be asked: that is "not known", not "gone".
     """
-    kinds = [*written_kinds.WORKLOADS, written_kinds.ROUTE, written_kinds.POD]
+    kinds = [*owned_kinds.WORKLOADS, owned_kinds.ROUTE, owned_kinds.POD]
     *workloads, live_routes, pods = list_labelled(deployments, kinds)
     found = {deployment.pk: _Found(deployment) for deployment in deployments}
     for item in itertools.chain(*workloads):
@@ -120,10 +122,10 @@ def observe_objects(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
     """What stands beside workloads and routes, made by the portal, by the deployment's key."""
     found: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
     by_key = {str(deployment.pk): deployment for deployment in deployments}
-    listed = list_labelled(deployments, written_kinds.SATELLITES, skip_refused=True)
+    listed = list_labelled(deployments, owned_kinds.SATELLITES, skip_refused=True)
     for item in itertools.chain(*listed):
         labels = item["metadata"].get("labels", {})
-        deployment = by_key.get(labels.get(parts.DEPLOYMENT_ID_LABEL, ""))
+        deployment = by_key.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))
         if deployment is not None and _is_written(item, deployment):
             found[deployment.pk].append(item)
     return found
@@ -133,7 +135,7 @@ def _is_written(item: Json, deployment: Deployment) -> bool:
     """Not what a controller made of it with copied labels, nor what is going already."""
     metadata = item["metadata"]
     return (
-        parts.MANAGED_BY.items() <= metadata.get("labels", {}).items()
+        manifest_metadata.MANAGED_BY.items() <= metadata.get("labels", {}).items()
         and metadata.get("namespace") == deployment.namespace
         and not metadata.get("ownerReferences")
         and "deletionTimestamp" not in metadata
@@ -161,7 +163,7 @@ def list_labelled(
             cluster_id=deployments[0].cluster_id,
             kinds=kinds,
             namespace=namespace,
-            labels={parts.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
+            labels={manifest_metadata.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
             skip_refused=skip_refused,
         )
         for namespace in (namespaces if len(namespaces) <= _FEW_NAMESPACES else [None])
@@ -190,7 +192,7 @@ class _Found:
 
 def _put(found: Mapping[int, _Found], item: Json, put: Callable[[_Found, Json], None]) -> None:
     """Labels can be written by anyone: what is in another namespace is not the deployment's."""
-    label = item["metadata"].get("labels", {}).get(parts.DEPLOYMENT_ID_LABEL, "")
+    label = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_ID_LABEL, "")
     one = found.get(int(label)) if label.isdecimal() else None
     if one is not None and item["metadata"].get("namespace") == one.deployment.namespace:
         put(one, item)
@@ -201,4 +203,4 @@ def workload_of(item: Json) -> Workload:
 
 
 def number_of(item: Json) -> int:
-    return int(item["metadata"].get("labels", {}).get(parts.REVISION_LABEL, 0))
+    return int(item["metadata"].get("labels", {}).get(manifest_metadata.REVISION_LABEL, 0))

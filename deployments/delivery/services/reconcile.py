@@ -16,11 +16,11 @@ from datetime import timedelta
 
 from django.db import connection
 
+from deployments.delivery.services import record
+from deployments.delivery.services.batch import Batch
 from deployments.models import Deployment
-from deployments.services import recording
-from deployments.services.dry_run import words_of
-from deployments.services.looking import Batch
-from fleet.domain.cluster_errors import ClusterError, NotTried, Throttled
+from deployments.preflight.services.dry_run import words_of
+from fleet.kube.domain.errors import ClusterError, NotTried, Throttled
 from portal.core import clock, leases
 from portal.core.leases import Lease
 
@@ -134,7 +134,7 @@ def _give_up(lease: Lease, error: ClusterError) -> None:
         soon = clock.now() + timedelta(seconds=_SOON_SECONDS)
         leases.release(Deployment, lease, next_check_at=soon)
         return
-    recording.record_silence(lease.pk, words_of(error))
+    record.record_silence(lease.pk, words_of(error))
     leases.back_off(Deployment, lease, least_seconds=_asked_seconds(error))
 
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.db import transaction
 
-from deployments.domain import drifting, health
-from deployments.domain.drifting import Outcome
-from deployments.domain.states import ChangeKind, ChangeState, DeploymentState
+from deployments import audit_actions
+from deployments.changes.services import transitions
+from deployments.delivery.domain import drift as delivery_drift
+from deployments.delivery.domain import health
+from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.services import deadlines, events, snapshot, start_deadline
+from deployments.delivery.services.snapshot import Look, Seen
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Rollout
-from deployments.selectors.deployments import OPEN_PHASES
-from deployments.services import (
-    actions,
-    change_states,
-    lateness,
-    recording_lines,
-    seen,
-    timeline,
-)
-from deployments.services.seen import Look, Seen
+from deployments.serving.selectors.deployments import OPEN_PHASES
+from deployments.serving.services import timeline
+from deployments.states import ChangeKind, ChangeState, DeploymentState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.models import AuditEvent
@@ -46,7 +44,7 @@ _COLUMNS = (
     "objects_checked_at",
     "objects_checked_generation",
 )
-_SILENT = "Not known now: the cluster does not answer"
+_SILENT = "Not known: the cluster does not answer"
 
 
 def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
@@ -88,16 +86,23 @@ class _Page:
 
     def write(self, look: Look) -> bool:
         deployment = look.deployment
-        stable = seen.see(look, deployment.stable_revision)
-        candidate = seen.see(look, deployment.candidate_revision)
+        stable = snapshot.see(look, deployment.stable_revision)
+        candidate = snapshot.see(look, deployment.candidate_revision)
         shown = [one for one in (stable, candidate) if one is not None]
-        facts = seen.facts(look, stable, candidate, self._changes.get(deployment.pk), self._at)
+        change = self._changes.get(deployment.pk)
+        facts = replace(
+            snapshot.facts(look, stable, candidate, change, self._at),
+            given_up=start_deadline.reason_of(deployment),
+        )
         found = health.assess(facts, now=DeploymentState(deployment.state))
         for one in shown:
-            self._lines += recording_lines.stage_lines(deployment, one)
+            self._lines += events.stage_lines(deployment, one)
         found = self._with_drift(look, found)
         self._note_state(deployment, found)
         self._settle(deployment, found, is_late=facts.is_late)
+        if start_deadline.is_due(deployment, facts):
+            self._flush_audit()
+            start_deadline.give_up(deployment, found.reason)
         self._tell_rollout(deployment)
         self._update(deployment, shown, found, candidate)
         if deployment.is_stopped:
@@ -128,8 +133,12 @@ class _Page:
     ) -> None:
         deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in shown}
         deployment.observed_generation = deployment.desired_generation
-        deployment.observed_weight = seen.share(deployment, candidate.weight if candidate else None)
-        deployment.observed_mirror = seen.share(deployment, candidate.mirror if candidate else None)
+        deployment.observed_weight = snapshot.share(
+            deployment, candidate.weight if candidate else None
+        )
+        deployment.observed_mirror = snapshot.share(
+            deployment, candidate.mirror if candidate else None
+        )
         deployment.observed_at = self._at
         deployment.state = found.state
         deployment.state_reason = found.reason
@@ -140,7 +149,7 @@ class _Page:
     def _with_drift(self, look: Look, found: health.Health) -> health.Health:
         """Writes down what others changed and what was removed; what is left so is in the reason."""
         deployment, drift = look.deployment, look.found.drift
-        for kind, words in recording_lines.told(drifting.from_json(deployment.drift), look.found):
+        for kind, words in events.told(delivery_drift.from_json(deployment.drift), look.found):
             self._lines.append(
                 timeline.line(deployment=deployment, kind=kind, message=words, actor=SYSTEM)
             )
@@ -151,6 +160,9 @@ class _Page:
             deployment.objects_checked_at = self._at
             deployment.objects_checked_generation = deployment.desired_generation
         reasons = [text for text in (found.reason, drift.reason) if text]
+        problem = deployment.bytes_problem
+        if problem and problem not in found.reason:
+            reasons.append(problem)
         return health.Health(found.state, "; ".join(reasons))
 
     def _note_state(self, deployment: Deployment, found: health.Health) -> None:
@@ -160,7 +172,7 @@ class _Page:
         self._lines.append(
             timeline.line(deployment=deployment, kind="state", message=words, actor=SYSTEM)
         )
-        self._audit.append(recording_lines.state_event(deployment, found.state, found.reason))
+        self._audit.append(events.state_event(deployment, found.state, found.reason))
 
     def _settle(self, deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
         change = self._changes.get(deployment.pk)
@@ -170,11 +182,14 @@ class _Page:
         self._flush_audit()
         try:
             if _is_done(change, deployment, found):
-                change_states.move(
-                    actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
+                transitions.move(
+                    actor=SYSTEM,
+                    change=change,
+                    to=ChangeState.DONE,
+                    action=audit_actions.CHANGE_DONE,
                 )
             elif is_late:
-                lateness.end_late(change, found.reason)
+                deadlines.end_late(change, found.reason)
         except Conflict:
             # Someone moved it meanwhile; the row says what is next.
             logger.info("change=%s moved meanwhile", change.pk)
@@ -189,7 +204,9 @@ def _is_done(change: ChangeRequest, deployment: Deployment, found: health.Health
     if change.kind == ChangeKind.SCALE and deployment.scale != change.scale:
         # Looked at before the request began.
         return False
-    return change.kind in lateness.UNTIL_READY and found.state == DeploymentState.READY
+    if change.kind == ChangeKind.STOP:
+        return deployment.is_stopped and found.state == DeploymentState.STOPPED
+    return change.kind in deadlines.UNTIL_READY and found.state == DeploymentState.READY
 
 
 def record_silence(deployment_id: int, words: str) -> None:
@@ -203,10 +220,10 @@ def record_silence(deployment_id: int, words: str) -> None:
             Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
         if not deployment.state_reason.startswith(_SILENT):
             timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
-        if lateness.is_late(deployment, clock.now()):
-            change = lateness.applying(deployment)
+        if deadlines.is_late(deployment, clock.now()):
+            change = deadlines.applying(deployment)
             if change is not None:
-                lateness.end_late(change, reason)
+                deadlines.end_late(change, reason)
 
 
 def record_retired(deployment: Deployment, lease: Lease) -> None:
@@ -229,18 +246,14 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
         timeline.note(
             deployment=deployment,
             kind="retired",
-            message="everything is removed from the cluster",
+            message="everything was removed from the cluster",
             actor=SYSTEM,
         )
         trail.append(
-            [
-                recording_lines.state_event(
-                    deployment, DeploymentState.RETIRED, "everything is removed"
-                )
-            ]
+            [events.state_event(deployment, DeploymentState.RETIRED, "everything was removed")]
         )
-        change = lateness.applying(deployment)
+        change = deadlines.applying(deployment)
         if change is not None and change.kind == ChangeKind.RETIRE:
-            change_states.move(
-                actor=SYSTEM, change=change, to=ChangeState.DONE, action=actions.CHANGE_DONE
+            transitions.move(
+                actor=SYSTEM, change=change, to=ChangeState.DONE, action=audit_actions.CHANGE_DONE
             )

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from deployments.domain import health, scales, specs
-from deployments.domain.progress import Progress
-from deployments.domain.states import ChangeKind
+from deployments.delivery.domain import health
+from deployments.delivery.domain.progress import Progress
+from deployments.delivery.services import deadlines
+from deployments.delivery.services.job import Found
+from deployments.delivery.services.observe import Observation
 from deployments.models import ChangeRequest, Deployment, Revision
-from deployments.services import lateness
-from deployments.services.jobs import Found
-from deployments.services.observing import Observation
+from deployments.spec.domain import replicas, serving_spec
+from deployments.states import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of one deployment. `refusals`: what the cluster refused, by revision number."""
+    """What was seen of one deployment. `refusals`: why a revision is not there, by its number."""
 
     deployment: Deployment
     observation: Observation
@@ -49,11 +50,11 @@ class Seen:
 def see(look: Look, revision: Revision | None) -> Seen | None:
     if revision is None or look.deployment.is_stopped:
         return None
-    wanted = specs.stored(revision.spec)
-    spec = scales.scaled(wanted, number=revision.number, scale=look.deployment.scale)
+    wanted = serving_spec.stored(revision.spec)
+    spec = replicas.scaled(wanted, number=revision.number, scale=look.deployment.scale)
     found = look.observation.progress_of(revision, spec)
     if revision.number in look.refusals:
-        words = f"the cluster refuses it: {look.refusals[revision.number]}"
+        words = look.refusals[revision.number]
         found = Progress(found.stage, "refused", words, is_failing=True)
     return Seen(
         revision=revision,
@@ -86,7 +87,7 @@ def facts(
         route_problem=look.observation.route_problem,
         # More replicas coming up are no harm to those that serve, and a start begins anew.
         was_ready=deployment.first_ready_at is not None and not is_moving,
-        is_late=lateness.is_late(deployment, at),
+        is_late=deadlines.is_late(deployment, at),
         is_retiring=deployment.is_retiring,
         is_stopped=deployment.is_stopped,
         leftovers=len(seen.workloads) + sum(len(pods) for pods in seen.pods.values()),

@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from deployments.delivery.services import git_settings
+from deployments.delivery.web.admin_forms import GitForm
 from deployments.models import GitDelivery
-from deployments.services import git_delivery
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.core.errors import Invalid
-from portal.dashboard.admin_forms import GitForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
@@ -24,7 +24,7 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     form = GitForm(request.POST) if request.method == "POST" else GitForm.of(_delivery(team))
     if request.method == "POST" and form.is_valid() and _is_chosen(user, team, form):
-        way = "through Git" if form.draft().is_enabled else "straight to the cluster"
+        way = "through Git" if form.draft().is_enabled else "directly to the cluster"
         messages.success(request, f"Changes of {slug} go {way} from now on.")
         return redirect("admin-team-delivery", slug=slug)
     return _page(request, team, form, None)
@@ -34,17 +34,17 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 @people_only
 def try_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
-    tried = git_delivery.try_out(actor=user, team=team)
+    tried = git_settings.try_out(actor=user, team=team)
     return _page(request, team, GitForm.of(_delivery(team)), tried)
 
 
 def _delivery(team: Team) -> GitDelivery | None:
-    return git_delivery.delivery_of(team)
+    return git_settings.delivery_of(team)
 
 
 def _is_chosen(user: User, team: Team, form: GitForm) -> bool:
     try:
-        git_delivery.choose(actor=user, team=team, draft=form.draft())
+        git_settings.choose(actor=user, team=team, draft=form.draft())
     except Invalid as error:
         add_to(form, error)
         return False
@@ -52,8 +52,8 @@ def _is_chosen(user: User, team: Team, form: GitForm) -> bool:
 
 
 def _page(
-    request: HttpRequest, team: Team, form: GitForm, tried: git_delivery.Tried | None
+    request: HttpRequest, team: Team, form: GitForm, tried: git_settings.Tried | None
 ) -> HttpResponse:
     context = {"team": team, "form": form, "delivery": _delivery(team), "tried": tried}
     status = 422 if form.errors else 200
-    return render(request, "dashboard/admin_team_delivery.html", context, status=status)
+    return render(request, "delivery/admin_team_delivery.html", context, status=status)

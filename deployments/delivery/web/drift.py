@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from deployments.domain.states import DriftPolicy
-from deployments.selectors import deployments
-from deployments.services import drifts
-from deployments.web.service_forms import ServiceForm
+from deployments.delivery.services import drift_decisions
+from deployments.serving.selectors import deployments
+from deployments.states import DriftPolicy
 from portal.accounts.models import User
 from portal.ui.access import people_only
+from portal.ui.service_form import ServiceForm
 
 
 class DriftForm(ServiceForm):
@@ -42,14 +42,14 @@ def choose(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
 
 def _choose(user: User, deployment_id: int, choice: str) -> str:
     if choice == "re-apply":
-        drifts.re_apply(actor=user, deployment_id=deployment_id)
-        return "What was approved is applied again."
+        drift_decisions.re_apply(actor=user, deployment_id=deployment_id)
+        return "Reverting to the approved manifests."
     if choice == "adopt":
-        change = drifts.adopt(actor=user, deployment_id=deployment_id)
-        return f"Asked for it as request {change.pk}; it waits for approval."
+        change = drift_decisions.adopt(actor=user, deployment_id=deployment_id)
+        return f"Request {change.pk} sent. Waiting for an approver."
     to = DriftPolicy.HOLD if choice == "always hold" else DriftPolicy.RE_APPLY
-    drifts.set_policy(actor=user, deployment_id=deployment_id, to=to)
+    drift_decisions.set_policy(actor=user, deployment_id=deployment_id, to=to)
     return {
-        DriftPolicy.HOLD: "Later edits are held until someone chooses.",
-        DriftPolicy.RE_APPLY: "Later edits are put right at once.",
+        DriftPolicy.HOLD: "Later drift is held for review.",
+        DriftPolicy.RE_APPLY: "Later drift is reverted automatically.",
     }[to]

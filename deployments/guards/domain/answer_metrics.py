@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import quality_statistics
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.guards.domain import two_sample_tests
 
 MOST_VALUES: Final = 1000
 MOST_LABELS: Final = 200
@@ -105,7 +105,7 @@ def sum_vectors(vectors: Sequence[Sequence[float]], size: int) -> tuple[float, .
 
 def distances(vectors: Sequence[Sequence[float]], centre: Sequence[float]) -> Mapping[str, int]:
     """Counts per bucket of the cosine distance to the centre, in steps of 0.005."""
-    found = (quality_statistics.cosine_distance(vector, centre) for vector in vectors)
+    found = (two_sample_tests.cosine_distance(vector, centre) for vector in vectors)
     return Counter(f"{round(one * _DISTANCE_STEPS) / _DISTANCE_STEPS:.3f}" for one in found)
 
 

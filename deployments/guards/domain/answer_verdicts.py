@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deployments.domain import quality_statistics as statistics
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.quality import BAD, Kind, Summary
-from deployments.domain.quality_statistics import Compared, Look
+from deployments.guards.domain import two_sample_tests as statistics
+from deployments.guards.domain.answer_metrics import BAD, Kind, Summary
+from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.two_sample_tests import Compared, Look
 
 # The chance that a good candidate is ever stopped by one of these guards.
 ALPHA: Final = 0.001
@@ -38,9 +38,9 @@ LIMIT_OF: Final = {
 _SOURCE: Final = "posted by the service"
 _EFFECTS: Final = {
     Kind.LABELS: "Jensen-Shannon distance",
-    Kind.LENGTHS: "largest gap of the distributions",
-    Kind.STRUCTURED: "rise of the failure rate",
-    Kind.EMBEDDINGS: "cosine distance of the means",
+    Kind.LENGTHS: "largest gap between distributions",
+    Kind.STRUCTURED: "increase in failure rate",
+    Kind.EMBEDDINGS: "cosine distance of means",
 }
 _TESTS: Final = {
     Kind.LABELS: "chi-square",
@@ -68,7 +68,13 @@ def judge(
     is_chance = found.p > look.level
     verdict = Verdict.PASSED if is_within else Verdict.NOT_ENOUGH if is_chance else Verdict.FAILED
     words = f"{_EFFECTS[kind]} {found.effect:.3f}"
-    words += "" if is_within else ", which can be chance" if is_chance else ", which is no chance"
+    words += (
+        ""
+        if is_within
+        else ", not statistically significant"
+        if is_chance
+        else ", statistically significant"
+    )
     statistic = _statistic(kind, found, look)
     shown = (_shown(kind, both[0]), _shown(kind, both[1]))
     return _guard(kind, shown, limit, both[1].n, verdict, words, statistic)

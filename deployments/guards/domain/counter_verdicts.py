@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployments.domain import analysis, analysis_sums, sequential
-from deployments.domain.analysis import Bets, StepTests
-from deployments.domain.analysis_sums import NO_FACTS, Facts
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.guards import KINDS, GuardLimit, Metric
-from deployments.domain.metric_words import limit_words, value_words
+from deployments.guards.domain import counters, e_process, sequential_tests
+from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.formatting import limit_words, value_words
+from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
+from deployments.guards.domain.sequential_tests import Bets, StepTests
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def alpha_of_one_test(alpha: float, *, tests: int, steps: int) -> float:
 
 def _judge(limit: GuardLimit, by: Judging) -> Guard:
     total, metric = by.tests.total, limit.metric
-    mine = analysis_sums.value_of(metric, total.candidate, by.candidate)
-    base = analysis_sums.value_of(metric, total.stable, by.stable)
+    mine = counters.value_of(metric, total.candidate, by.candidate)
+    base = counters.value_of(metric, total.stable, by.stable)
     verdict, words = _verdict(limit, by, mine=mine, base=base)
     return Guard(
         guard=KINDS[metric].label,
@@ -78,11 +78,11 @@ def _verdict(
     if is_worse(limit, by):
         return Verdict.FAILED, _worse_words(limit, by, mine, base)
     if mine is not None and is_within(limit, by):
-        return Verdict.PASSED, f"shown to be within the limit; {_seen_words(limit, by)}"
+        return Verdict.PASSED, f"proven to be within the limit; {_seen_words(limit, by)}"
     missing = _missing_words(limit, by, mine, base)
     if missing:
         return Verdict.NOT_ENOUGH, missing
-    return Verdict.PASSED, f"no test says worse; {_seen_words(limit, by)}"
+    return Verdict.PASSED, f"no regression detected; {_seen_words(limit, by)}"
 
 
 def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: float | None) -> str:
@@ -92,10 +92,12 @@ def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: flo
     if by.n < by.min_requests:
         return f"{by.n:,} of {by.min_requests:,} {by.what} so far"
     if limit.max_ratio is not None and base is None:
-        return "the stable revision has no numbers to compare with"
+        return "no data from the stable revision to compare with"
     if not _is_allowed(limit, mine, base):
-        return f"above the limit, but it may be chance; {_seen_words(limit, by)}"
-    return f"not yet shown to be within the limit; {_seen_words(limit, by)}" if by.is_strict else ""
+        return f"above the limit, but not statistically significant; {_seen_words(limit, by)}"
+    return (
+        f"not yet proven to be within the limit; {_seen_words(limit, by)}" if by.is_strict else ""
+    )
 
 
 def is_worse(limit: GuardLimit, by: Judging) -> bool:
@@ -107,29 +109,29 @@ def is_within(limit: GuardLimit, by: Judging) -> bool:
     """Whether the tests of all its limits say so now."""
     needed = 1 / by.alpha
     if limit.max is not None:
-        found = by.tests.of(analysis.max_test(limit.metric)).within.value
+        found = by.tests.of(sequential_tests.max_test(limit.metric)).within.value
         if found < needed:
             return False
     if limit.max_ratio is None:
         return True
-    is_low = by.tests.of(analysis.floor_test(limit.metric)).within.value >= needed
-    return is_low or by.tests.of(analysis.ratio_test(limit.metric)).within.value >= needed
+    is_low = by.tests.of(sequential_tests.floor_test(limit.metric)).within.value >= needed
+    return is_low or by.tests.of(sequential_tests.ratio_test(limit.metric)).within.value >= needed
 
 
 def _p_of_max(limit: GuardLimit, by: Judging) -> float:
     if limit.max is None:
         return 1.0
-    return _p_of(by.tests.of(analysis.max_test(limit.metric)))
+    return _p_of(by.tests.of(sequential_tests.max_test(limit.metric)))
 
 
 def _p_of_ratio(limit: GuardLimit, by: Judging) -> float:
     """Allowed is being below the ratio or below what is ignored, so both must be refuted."""
     if limit.max_ratio is None:
         return 1.0
-    found = _p_of(by.tests.of(analysis.ratio_test(limit.metric)))
+    found = _p_of(by.tests.of(sequential_tests.ratio_test(limit.metric)))
     if limit.metric != Metric.ERROR_RATE or not limit.ignore_below:
         return found
-    return max(found, _p_of(by.tests.of(analysis.floor_test(limit.metric))))
+    return max(found, _p_of(by.tests.of(sequential_tests.floor_test(limit.metric))))
 
 
 def _p_of(bets: Bets) -> float:
@@ -137,7 +139,7 @@ def _p_of(bets: Bets) -> float:
 
 
 def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
-    most = None if base is None else analysis.most_of(limit, base)
+    most = None if base is None else sequential_tests.most_of(limit, base)
     return (limit.max is None or mine <= limit.max) and (most is None or mine <= most)
 
 
@@ -171,7 +173,7 @@ def _seen_words(limit: GuardLimit, by: Judging) -> str:
     if limit.metric == Metric.ERROR_RATE:
         mine = by.tests.total.candidate
         return f"{mine.failure:,} of {mine.requests:,} {by.what} failed"
-    names = (analysis.ratio_test(limit.metric), analysis.max_test(limit.metric))
+    names = (sequential_tests.ratio_test(limit.metric), sequential_tests.max_test(limit.metric))
     found = max((by.tests.of(name) for name in names), key=lambda bets: bets.trials)
     if not found.trials:
         return "no interval had enough requests to compare yet"
@@ -186,5 +188,5 @@ def _statistic(limit: GuardLimit, by: Judging) -> str:
     if limit.metric != Metric.ERROR_RATE or not by.n:
         return words
     failures = by.tests.total.candidate.failure
-    bound = sequential.upper_bound(failures=failures, requests=by.n, alpha=0.01)
+    bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)
     return f"{words}; the rate is below {bound:.2%} (99 % confidence at any look)"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from deployments.domain.guards import Metric
+from deployments.guards.domain.limits import Metric
 
 
 @dataclass(frozen=True, slots=True)

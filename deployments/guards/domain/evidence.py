@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import sequential
+from deployments.guards.domain import e_process
 
 # How often a right split may ever be called wrong. It is looked at every few seconds, so the band
 # is one that holds at all looks together.
@@ -65,7 +65,7 @@ class Band:
 
 
 def band(*, weight: int, n: int) -> Band:
-    low, high = sequential.share_band(share=weight / 100, n=n, alpha=_SHARE_ALPHA)
+    low, high = e_process.share_band(share=weight / 100, n=n, alpha=_SHARE_ALPHA)
     return Band(low=max(0.0, low - _READING_SKEW), high=min(1.0, high + _READING_SKEW))
 
 
@@ -74,7 +74,7 @@ def mirror_band(*, percent: int, n: int) -> Band:
     where everything is copied it may even seem to be more than that.
     """
     share = percent / 100
-    low, high = sequential.share_band(share=share, n=n, alpha=_SHARE_ALPHA)
+    low, high = e_process.share_band(share=share, n=n, alpha=_SHARE_ALPHA)
     slack = _READING_SKEW + share * _BUSY / max(1, n)
     return Band(low=max(0.0, low - slack), high=high + slack)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deployments.domain import analysis
-from deployments.domain.guards import KINDS, GuardLimit, Metric
+from deployments.guards.domain import sequential_tests
+from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 
 
 def value_words(metric: Metric, value: float | None) -> str:
@@ -36,7 +36,7 @@ def _ratio_words(limit: GuardLimit, stable: float | None) -> str:
     is_throughput = limit.metric == Metric.THROUGHPUT_PER_GPU
     sign = "≥" if is_throughput else "≤"
     rule = f"stable / {limit.max_ratio:g}" if is_throughput else f"{limit.max_ratio:g} times stable"
-    most = None if stable is None else analysis.most_of(limit, stable)
+    most = None if stable is None else sequential_tests.most_of(limit, stable)
     if most is None:
         return f"{sign} {rule}"
     if stable is not None and limit.max_ratio is not None and most > limit.max_ratio * stable:

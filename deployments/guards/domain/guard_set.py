@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain import guards, percentile_guards, query_guards
-from deployments.domain.evidence import SPLITS
-from deployments.domain.guards import KINDS, GuardLimit
-from deployments.domain.percentile_guards import PercentileGuard
-from deployments.domain.problems import Rejected
-from deployments.domain.quality_guards import TITLES
-from deployments.domain.query_guards import QueryGuard
+from deployments.errors import Rejected
+from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain import percentiles as guard_percentiles
+from deployments.guards.domain import promql
+from deployments.guards.domain.answer_verdicts import TITLES
+from deployments.guards.domain.evidence import SPLITS
+from deployments.guards.domain.limits import KINDS, GuardLimit
+from deployments.guards.domain.percentiles import PercentileGuard
+from deployments.guards.domain.promql import QueryGuard
 
 _MOST_GUARDS: Final = 16
 # Each is asked at every reading.
@@ -23,7 +25,7 @@ _TAKEN: Final = frozenset(
     for name in (
         *SPLITS,
         *(kind.label for kind in KINDS.values()),
-        *percentile_guards.LABELS.values(),
+        *guard_percentiles.LABELS.values(),
         *TITLES.values(),
         "Golden answers",
         "Disagreement with stable",
@@ -36,7 +38,7 @@ _TAKEN: Final = frozenset(
 class PlanGuards:
     """`limits` are of counters, `percentiles` and `queries` of the cluster's Prometheus."""
 
-    limits: tuple[GuardLimit, ...] = guards.DEFAULTS
+    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS
     percentiles: tuple[PercentileGuard, ...] = ()
     queries: tuple[QueryGuard, ...] = ()
 
@@ -63,9 +65,9 @@ def check(rows: Any) -> PlanGuards:
         raise _bad(f"Give a list of at most {_MOST_GUARDS} guards.")
     counted, percentiles, queries = _sorted_out(rows)
     found = PlanGuards(
-        limits=guards.check(counted),
-        percentiles=tuple(percentile_guards.check(row) for row in percentiles),
-        queries=tuple(query_guards.check(row) for row in queries),
+        limits=guard_limits.check(counted),
+        percentiles=tuple(guard_percentiles.check(row) for row in percentiles),
+        queries=tuple(promql.check(row) for row in queries),
     )
     if len({guard.metric for guard in found.percentiles}) != len(found.percentiles):
         raise _bad("Guard each percentile once.")
@@ -76,9 +78,9 @@ def check(rows: Any) -> PlanGuards:
 def from_json(rows: Sequence[Mapping[str, Any]]) -> PlanGuards:
     counted, percentiles, queries = _sorted_out(rows)
     return PlanGuards(
-        limits=guards.from_json(counted),
-        percentiles=tuple(percentile_guards.from_json(row) for row in percentiles),
-        queries=tuple(query_guards.from_json(row) for row in queries),
+        limits=guard_limits.from_json(counted),
+        percentiles=tuple(guard_percentiles.from_json(row) for row in percentiles),
+        queries=tuple(promql.from_json(row) for row in queries),
     )
 
 
@@ -94,8 +96,8 @@ def _sorted_out(rows: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     for row in rows:
         metric = row.get("metric") if isinstance(row, Mapping) else None
         is_text = isinstance(metric, str)
-        is_percentile = is_text and metric in percentile_guards.QUANTILES
-        found[1 if is_percentile else 2 if metric == query_guards.METRIC else 0].append(row)
+        is_percentile = is_text and metric in guard_percentiles.QUANTILES
+        found[1 if is_percentile else 2 if metric == promql.METRIC else 0].append(row)
     return found
 
 

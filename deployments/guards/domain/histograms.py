@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fleet.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import Sample
 
 
 @dataclass(frozen=True, slots=True)

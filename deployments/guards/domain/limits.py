@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
 
 
 class Metric(StrEnum):

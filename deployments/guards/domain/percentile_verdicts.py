@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 
-from deployments.domain import histograms, percentile_guards
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.percentile_guards import QUANTILES, PercentileGuard, PercentileTests
+from deployments.guards.domain import histograms, percentiles
+from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard, PercentileTests
 
 Bucket = tuple[float, float] | None
 
@@ -57,12 +57,12 @@ def _verdict(
         return Verdict.NOT_ENOUGH, by.unknown
     if _p(guard, by) <= by.alpha:
         return Verdict.FAILED, f"slower than allowed: {_seen_words(guard, by, base)}"
-    if mine is not None and percentile_guards.is_shown_within(guard, by.tests, by.alpha):
-        return Verdict.PASSED, f"shown to be within the limit; {_seen_words(guard, by, base)}"
+    if mine is not None and percentiles.is_shown_within(guard, by.tests, by.alpha):
+        return Verdict.PASSED, f"proven to be within the limit; {_seen_words(guard, by, base)}"
     missing = _missing_words(guard, by, mine, base)
     if missing:
         return Verdict.NOT_ENOUGH, missing
-    return Verdict.PASSED, f"no test says slower; {_seen_words(guard, by, base)}"
+    return Verdict.PASSED, f"no slowdown detected; {_seen_words(guard, by, base)}"
 
 
 def _missing_words(guard: PercentileGuard, by: Judging, mine: Bucket, base: Bucket) -> str:
@@ -78,8 +78,8 @@ def _missing_words(guard: PercentileGuard, by: Judging, mine: Bucket, base: Buck
         return "the limit is above the last bound of the histogram, which cannot tell"
     seen = _seen_words(guard, by, base)
     if any(limit is not None and mine[1] > limit for limit in limits):
-        return f"above the limit, but it may be chance; {seen}"
-    return f"not yet shown to be within the limit; {seen}" if by.is_strict else ""
+        return f"above the limit, but not statistically significant; {seen}"
+    return f"not yet proven to be within the limit; {seen}" if by.is_strict else ""
 
 
 def _limits(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> list[float | None]:
@@ -127,9 +127,7 @@ def _seen_words(guard: PercentileGuard, by: Judging, base: Bucket) -> str:
 
 
 def _p(guard: PercentileGuard, by: Judging) -> float:
-    return min(
-        percentile_guards.p_of_max(guard, by.tests), percentile_guards.p_of_ratio(guard, by.tests)
-    )
+    return min(percentiles.p_of_max(guard, by.tests), percentiles.p_of_ratio(guard, by.tests))
 
 
 def _statistic(guard: PercentileGuard, by: Judging) -> str:

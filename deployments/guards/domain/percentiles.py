@@ -21,13 +21,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from deployments.domain import analysis, histograms
-from deployments.domain.analysis import Bets
-from deployments.domain.histograms import Counts
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.guards.domain import histograms, sequential_tests
+from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.sequential_tests import Bets
 
 QUANTILES: Final[Mapping[str, float]] = {"latency_p95": 0.95, "latency_p99": 0.99}
 LABELS: Final[Mapping[str, str]] = {"latency_p95": "Latency p95", "latency_p99": "Latency p99"}
+SOURCE: Final = "histograms in the cluster's Prometheus"
 IGNORE_BELOW_MS: Final = 2.0
 _FIELDS: Final = frozenset({"metric", "max", "max_ratio", "ignore_below"})
 _MOST_MS: Final = 3_600_000
@@ -121,7 +122,10 @@ def tests_from_json(stored: Mapping[str, Any]) -> PercentileTests:
     return PercentileTests(
         stable=_counts(stored.get("stable", {})),
         candidate=_counts(stored.get("candidate", {})),
-        bets={name: analysis.bets_from_json(one) for name, one in stored.get("bets", {}).items()},
+        bets={
+            name: sequential_tests.bets_from_json(one)
+            for name, one in stored.get("bets", {}).items()
+        },
     )
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from deployments.domain import histograms, percentile_guards, query_guards
-from deployments.domain.histograms import NO_SOURCE, SOURCES, Seen, Source
-from deployments.domain.percentile_guards import PercentileGuard, PercentileTests
-from deployments.domain.query_guards import Place, QueryGuard, Watched
-from fleet.domain.prometheus import Answer, PrometheusError
+from deployments.guards.domain import histograms, percentiles, promql
+from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, Seen, Source
+from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
+from deployments.guards.domain.promql import Place, QueryGuard, Watched
+from fleet.clusters.domain.prometheus import Answer, PrometheusError
 
 Found = Answer | PrometheusError
 SIDES: Final = ("stable", "candidate")
@@ -51,13 +51,11 @@ def from_json(stored: Mapping[str, Any]) -> State:
     return State(
         source=stored["source"],
         seen={side: _seen(found) for side, found in stored["seen"].items()},
-        tests=percentile_guards.tests_from_json(stored["tests"]),
+        tests=percentiles.tests_from_json(stored["tests"]),
         problem=stored["problem"],
         query=stored["query"],
         histogram_at=datetime.fromisoformat(at) if at else None,
-        watched={
-            name: query_guards.watched_from_json(one) for name, one in stored["watched"].items()
-        },
+        watched={name: promql.watched_from_json(one) for name, one in stored["watched"].items()},
     )
 
 
@@ -75,9 +73,7 @@ class Sides:
 def histogram_queries(state: State, sides: Sides) -> list[str]:
     """Of stable and candidate, for each source that may be the one; in the order of `take`."""
     return [
-        query_guards.fill(source.query, sides.of(side))
-        for source in _sources(state)
-        for side in SIDES
+        promql.fill(source.query, sides.of(side)) for source in _sources(state) for side in SIDES
     ]
 
 
@@ -100,7 +96,7 @@ def take_histograms(
 
 def take_query(state: State, guard: QueryGuard, found: Found, *, query: str, at: datetime) -> State:
     before = state.watched.get(guard.name, Watched())
-    after = query_guards.take(before, guard, found, query=query, at=at)
+    after = promql.take(before, guard, found, query=query, at=at)
     return replace(state, watched={**state.watched, guard.name: after})
 
 
@@ -118,11 +114,11 @@ def _with(
         source=source.name,
         # What is not seen now keeps its last counts: it may come back.
         seen={side: {**state.seen.get(side, {}), **seen[side]} for side in SIDES},
-        tests=percentile_guards.advance(
+        tests=percentiles.advance(
             state.tests, stable=added["stable"], candidate=added["candidate"], guards=guards
         ),
         problem="",
-        query=query_guards.fill(source.query, sides.candidate),
+        query=promql.fill(source.query, sides.candidate),
         histogram_at=at,
     )
 

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.problems import Rejected
-from fleet.domain.prometheus import Answer, PrometheusError
+from deployments.errors import Rejected
+from deployments.guards.domain.evidence import Guard, Verdict
+from fleet.clusters.domain.prometheus import Answer, PrometheusError
 
 METRIC: Final = "promql"
 BREACHES: Final = 3

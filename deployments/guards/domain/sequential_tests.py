@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.domain import analysis_sums, sequential
-from deployments.domain.analysis_sums import NO_FACTS, NO_SUMS, Facts, Sums
-from deployments.domain.guards import GuardLimit, Metric
-from deployments.domain.sequential import Wealth
+from deployments.guards.domain import counters, e_process
+from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Facts, Sums
+from deployments.guards.domain.e_process import Wealth
+from deployments.guards.domain.limits import GuardLimit, Metric
 
 
 @dataclass(frozen=True, slots=True)
 class Bets:
     """One test of one limit, in both directions; `hits` of its `trials` were worse than allowed."""
 
-    worse: Wealth = field(default_factory=sequential.suspicion)
-    within: Wealth = field(default_factory=sequential.confidence)
+    worse: Wealth = field(default_factory=e_process.suspicion)
+    within: Wealth = field(default_factory=e_process.confidence)
     hits: int = 0
     trials: int = 0
 
@@ -100,7 +100,7 @@ def from_json(stored: Mapping[str, Any]) -> StepTests:
         total=_side(stored.get("total", {})),
         split=_side(stored.get("split", {})),
         waiting=_side(stored.get("waiting", {})),
-        alone=analysis_sums.from_json(stored.get("alone")),
+        alone=counters.from_json(stored.get("alone")),
         bets={name: bets_from_json(found) for name, found in stored.get("bets", {}).items()},
     )
 
@@ -122,11 +122,11 @@ def advance(
         if limit.metric == Metric.ERROR_RATE:
             _bet_on_errors(bets, limit, interval)
     waiting, alone = tests.waiting + interval, tests.alone + interval.candidate
-    if alone.timed >= sequential.SIGN_REQUESTS:
+    if alone.timed >= e_process.SIGN_REQUESTS:
         for limit in _compared(limits):
             _bet_on_max(bets, limit, alone, candidate)
         alone = Sums()
-    if min(waiting.stable.timed, waiting.candidate.timed) >= sequential.SIGN_REQUESTS:
+    if min(waiting.stable.timed, waiting.candidate.timed) >= e_process.SIGN_REQUESTS:
         for limit in _compared(limits):
             _bet_on_ratio(bets, limit, waiting, stable, candidate)
         waiting = Side()
@@ -161,7 +161,7 @@ def _bet_on_errors(bets: dict[str, Bets], limit: GuardLimit, interval: Side) -> 
         of_requests(floor_test(limit.metric), limit.ignore_below)
     failures = mine.failure + others.failure
     if failures:
-        chance = sequential.share_of_failures(
+        chance = e_process.share_of_failures(
             ratio=limit.max_ratio, candidate=mine.requests, stable=others.requests
         )
         name = ratio_test(limit.metric)
@@ -169,7 +169,7 @@ def _bet_on_errors(bets: dict[str, Bets], limit: GuardLimit, interval: Side) -> 
 
 
 def _bet_on_max(bets: dict[str, Bets], limit: GuardLimit, alone: Sums, facts: Facts) -> None:
-    value = analysis_sums.value_of(limit.metric, alone, facts)
+    value = counters.value_of(limit.metric, alone, facts)
     if limit.max is not None and value is not None:
         _bet_on_sign(bets, max_test(limit.metric), is_worse=value > limit.max)
 
@@ -177,15 +177,15 @@ def _bet_on_max(bets: dict[str, Bets], limit: GuardLimit, alone: Sums, facts: Fa
 def _bet_on_ratio(
     bets: dict[str, Bets], limit: GuardLimit, interval: Side, stable: Facts, candidate: Facts
 ) -> None:
-    mine = analysis_sums.value_of(limit.metric, interval.candidate, candidate)
-    base = analysis_sums.value_of(limit.metric, interval.stable, stable)
+    mine = counters.value_of(limit.metric, interval.candidate, candidate)
+    base = counters.value_of(limit.metric, interval.stable, stable)
     if mine is not None and base is not None and (most := most_of(limit, base)) is not None:
         _bet_on_sign(bets, ratio_test(limit.metric), is_worse=mine > most)
 
 
 def _bet_on_sign(bets: dict[str, Bets], name: str, *, is_worse: bool) -> None:
     bets[name] = bets.get(name, Bets()).bet(
-        hits=int(is_worse), trials=1, chance=sequential.SIGN_CHANCE
+        hits=int(is_worse), trials=1, chance=e_process.SIGN_CHANCE
     )
 
 
@@ -203,15 +203,15 @@ def most_of(limit: GuardLimit, stable: float) -> float | None:
 
 def _side(stored: Mapping[str, Any]) -> Side:
     return Side(
-        analysis_sums.from_json(stored.get("stable")),
-        analysis_sums.from_json(stored.get("candidate")),
+        counters.from_json(stored.get("stable")),
+        counters.from_json(stored.get("candidate")),
     )
 
 
 def bets_from_json(stored: Mapping[str, Any]) -> Bets:
     return Bets(
-        worse=sequential.suspicion(stored["worse"]),
-        within=sequential.confidence(stored["within"]),
+        worse=e_process.suspicion(stored["worse"]),
+        within=e_process.confidence(stored["within"]),
         hits=stored["hits"],
         trials=stored["trials"],
     )

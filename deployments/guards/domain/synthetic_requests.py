@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from deployments.domain.analysis_sums import Sums
+from deployments.guards.domain.counters import Sums
 
 # With fewer of them in an interval its times are the users'; with more they are nobody's.
 _MOST_MIXED: Final = 0.05

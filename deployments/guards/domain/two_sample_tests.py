@@ -74,7 +74,7 @@ def compare_ordered(stable: Counts, candidate: Counts) -> Compared:
 
 
 def compare_failures(stable: tuple[int, int], candidate: tuple[int, int]) -> Compared:
-    """(failed, all) of each side: the rise of the failure rate, and Fisher's exact test (1922) of
+    """(failed, all) of each side: the increase in failure rate, and Fisher's exact test (1922) of
     the candidate failing more often.
     """
     rise = candidate[0] / candidate[1] - stable[0] / stable[1]

@@ -6,21 +6,16 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from deployments.domain import rollouts
-from deployments.domain.states import ChangeKind, ChangeState, RolloutPhase
+from deployments import audit_actions
+from deployments.changes.services import approvals, decisions, transitions
+from deployments.changes.services import notifications as change_notifications
 from deployments.models import ChangeRequest, Rollout
-from deployments.selectors import revisions
-from deployments.services import (
-    actions,
-    approving,
-    change_states,
-    changes,
-    desired,
-    prometheus_readings,
-    rollout_telling,
-    telling,
-    timeline,
-)
+from deployments.rollouts.domain import decide
+from deployments.rollouts.services import notifications as rollout_notifications
+from deployments.rollouts.services import prometheus_readings
+from deployments.serving.selectors import revisions
+from deployments.serving.services import desired_state, stopping, timeline
+from deployments.states import ChangeKind, ChangeState, RolloutPhase
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.core import clock, leases
@@ -57,7 +52,7 @@ def apply_change(*, change_id: int) -> int | None:
         begun = None
     # Not after other errors: the lease then ends by itself, and the row is due again at once.
     deadline_at = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
-    kept = approving.next_look(change_id, deadline_at)
+    kept = approvals.next_look(change_id, deadline_at)
     is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
     leases.release(ChangeRequest, lease, next_check_at=kept if is_open else None)
     return begun
@@ -66,14 +61,14 @@ def apply_change(*, change_id: int) -> int | None:
 def _step(change: ChangeRequest) -> int | None:
     is_late = change.deadline_at is not None and clock.now() >= change.deadline_at
     if change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED) and is_late:
-        changes.expire(change=change)
+        decisions.expire(change=change)
         return None
     if change.state == ChangeState.SUBMITTED:
-        approving.refresh(change)
-        approving.void_lapsed(change)
+        approvals.refresh(change)
+        approvals.void_lapsed(change)
     if change.state != ChangeState.APPROVED:
         return None
-    if not approving.is_approved_now(change):
+    if not approvals.is_approved_now(change):
         _void(change)
         return None
     _begin(change)
@@ -82,22 +77,19 @@ def _step(change: ChangeRequest) -> int | None:
 
 def _void(change: ChangeRequest) -> None:
     """Back to the approvers, with the evidence as it is now."""
-    deadline_at = clock.now() + timedelta(seconds=change_states.SUBMITTED_SECONDS)
+    deadline_at = clock.now() + timedelta(seconds=transitions.SUBMITTED_SECONDS)
     with transaction.atomic():
-        change_states.move(
+        transitions.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.SUBMITTED,
-            action=actions.CHANGE_REOPENED,
-            reason=approving.CHANGED,
+            action=audit_actions.CHANGE_REOPENED,
+            reason=approvals.CHANGED,
             deadline_at=deadline_at,
         )
-        approving.void(change, approving.CHANGED)
-        approving.bind(change)
-        ChangeRequest.objects.filter(pk=change.pk).update(
-            evidence_hash=change.evidence_hash, required=change.required
-        )
-        telling.approval_wanted(change)
+        approvals.void(change, approvals.CHANGED)
+        ChangeRequest.objects.filter(pk=change.pk).update(**approvals.bind(change))
+        change_notifications.approval_wanted(change)
 
 
 def _begin(change: ChangeRequest) -> None:
@@ -105,20 +97,22 @@ def _begin(change: ChangeRequest) -> None:
     deployment, revision = change.deployment, change.revision
     with transaction.atomic():
         # No deadline here: the deployment's own progress, or its rollout's phases, end it.
-        change_states.move(
+        transitions.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.APPLYING,
-            action=actions.CHANGE_APPLYING,
+            action=audit_actions.CHANGE_APPLYING,
         )
         if change.kind == ChangeKind.RETIRE:
-            desired.retire(deployment)
+            desired_state.retire(deployment)
+        elif change.kind == ChangeKind.STOP:
+            stopping.begin(actor=SYSTEM, deployment=deployment, reason=change.comment)
         elif change.kind == ChangeKind.START:
-            desired.start(deployment)
+            desired_state.start(deployment)
         elif change.kind == ChangeKind.SCALE:
-            desired.scale(deployment, change.scale)
+            desired_state.scale(deployment, change.scale)
         elif revision is not None and change.kind == ChangeKind.DEPLOY:
-            desired.serve_first(deployment, revision)
+            desired_state.serve_first(deployment, revision)
         else:
             _start_rollout(change)
 
@@ -126,7 +120,7 @@ def _begin(change: ChangeRequest) -> None:
 def _start_rollout(change: ChangeRequest) -> None:
     deployment, at = change.deployment, clock.now()
     if deployment.stable_revision is None or change.revision is None:
-        raise Conflict(f"{deployment} serves nothing that could be replaced.", code="not_serving")
+        raise Conflict(f"{deployment} has no revision to replace.", code="not_serving")
     rollout = Rollout.objects.create(
         deployment=deployment,
         change=change,
@@ -135,21 +129,22 @@ def _start_rollout(change: ChangeRequest) -> None:
         requested_by=change.requester,
         steps=change.steps,
         plan=change.plan,
+        golden=change.golden,
         phase=RolloutPhase.PREPARING,
         created_at=at,
-        deadline_at=at + timedelta(seconds=rollouts.PREPARE_SECONDS),
+        deadline_at=at + timedelta(seconds=decide.PREPARE_SECONDS),
         next_check_at=at,
     )
     prometheus_readings.begin(rollout)
     trail.record(
         actor=SYSTEM,
-        action=actions.ROLLOUT_STARTED,
+        action=audit_actions.ROLLOUT_STARTED,
         obj=rollout,
         label=str(deployment),
         team_slug=deployment.team.slug,
         after={"phase": rollout.phase, "steps": rollout.steps},
     )
-    words = f"r{change.revision.number} is to replace r{deployment.stable_revision.number}"
+    words = f"r{change.revision.number} replaces r{deployment.stable_revision.number}"
     timeline.note_rollout(rollout=rollout, kind="started", message=words, actor=SYSTEM)
-    rollout_telling.started(rollout, words=words)
+    rollout_notifications.started(rollout, words=words)
     wake("deployments.advance_rollout", rollout.pk)

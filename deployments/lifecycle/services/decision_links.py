@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from django.db import transaction
 
-from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments.changes.selectors import changes as change_selectors
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Rollout
-from deployments.selectors import changes as change_selectors
-from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import changes, rollouts
+from deployments.rollouts.selectors import rollouts as rollout_selectors
+from deployments.rollouts.services import actions
+from deployments.states import ROLLOUT, ChangeState, RolloutPhase
 from portal.accounts.models import User
 from portal.core.errors import Conflict, DomainError, Invalid
 from portal.notifications import links
@@ -43,9 +44,9 @@ class Asked:
         return str(self.link.delivery.notice.path)
 
 
-def look(*, actor: User, token: str) -> Asked:
+def look(*, actor: User, link_id: int, opened: Collection[str]) -> Asked:
     """Changes nothing. Raises NotFound, and Forbidden for the link of someone else."""
-    link = links.find(actor=actor, token=token)
+    link = links.find(actor=actor, link_id=link_id, opened=opened)
     if link.kind == links.ROLLOUT:
         rollout = rollout_selectors.get_visible(actor=actor, rollout_id=link.object_id)
         dead = links.why_dead(link) or _why_over(rollout)
@@ -53,17 +54,19 @@ def look(*, actor: User, token: str) -> Asked:
     change = change_selectors.get_visible(actor=actor, change_id=link.object_id)
     dead = links.why_dead(link)
     if not dead and change.state != ChangeState.SUBMITTED:
-        dead = f"The request is {change.state} already."
+        dead = f"The request is already {change.state}."
     is_same = change.evidence_hash == link.evidence_hash
-    turned = "" if is_same else "The request has changed since the message was sent."
+    turned = "" if is_same else "The request changed after this message was sent."
     return Asked(link, None, change, dead, turned)
 
 
-def decide(*, actor: User, token: str, choice: str, comment: str = "") -> Asked:
+def decide(
+    *, actor: User, link_id: int, opened: Collection[str], choice: str, comment: str = ""
+) -> Asked:
     """The link is taken before anything is done and given back when it is refused, so that of two
     clicks one decides. A worker that dies in between leaves a used link and nothing done.
     """
-    asked = look(actor=actor, token=token)
+    asked = look(actor=actor, link_id=link_id, opened=opened)
     if choice not in CHOICES[asked.link.kind]:
         raise Invalid("Choose one of the two buttons.", fields={"choice": "unknown"})
     if asked.dead_words:
@@ -83,36 +86,36 @@ def decide(*, actor: User, token: str, choice: str, comment: str = "") -> Asked:
 
 def _why_over(rollout: Rollout) -> str:
     if not ROLLOUT[RolloutPhase(rollout.phase)]:
-        return f"The rollout is {rollout.phase} already."
+        return f"The rollout is already {rollout.phase}."
     return ""
 
 
 def _why_turned(link: DecisionLink, rollout: Rollout) -> str:
     if rollout.step_index != link.step_index:
-        return "The rollout has moved to another step since the message was sent."
+        return "The rollout moved to another step after this message was sent."
     if rollout.evidence_hash != link.evidence_hash:
-        return "A verdict has turned since the message was sent."
+        return "A verdict changed after this message was sent."
     if rollout.phase != RolloutPhase.RUNNING:
         return f"The rollout is {rollout.phase}, so there is nothing to promote."
     return ""
 
 
 def _promote(actor: User, link: DecisionLink, comment: str) -> None:
-    rollouts.promote(actor=actor, rollout_id=link.object_id, evidence_hash=link.evidence_hash)
+    actions.promote(actor=actor, rollout_id=link.object_id, evidence_hash=link.evidence_hash)
 
 
 def _abort(actor: User, link: DecisionLink, comment: str) -> None:
-    rollouts.abort(actor=actor, rollout_id=link.object_id, reason=comment)
+    actions.abort(actor=actor, rollout_id=link.object_id, reason=comment)
 
 
 def _approve(actor: User, link: DecisionLink, comment: str) -> None:
-    changes.approve(
+    decisions.approve(
         actor=actor, change_id=link.object_id, evidence_hash=link.evidence_hash, comment=comment
     )
 
 
 def _reject(actor: User, link: DecisionLink, comment: str) -> None:
-    changes.reject(actor=actor, change_id=link.object_id, comment=comment)
+    decisions.reject(actor=actor, change_id=link.object_id, comment=comment)
 
 
 _CALLS: Final[Mapping[str, Callable[[User, DecisionLink, str], None]]] = {

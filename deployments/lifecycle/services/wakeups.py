@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from deployments.domain.states import RolloutPhase
 from deployments.models import Deployment, Pipeline, Rollout
+from deployments.states import RolloutPhase
 from portal.core import clock, leases
 from portal.core.wakeups import wake
 

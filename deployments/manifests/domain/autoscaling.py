@@ -8,27 +8,44 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from deployments.domain import specs
-from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import Manifest, Place, Served, metadata
-from deployments.domain.names import workload_name
-from deployments.domain.spec_parts import USUAL_TARGETS
-from deployments.domain.specs import OfficeHours
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.metadata import Manifest, Place, Served, metadata
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.parts import USUAL_TARGETS
+from deployments.spec.domain.serving_spec import OfficeHours, ServingSpec
 
 _KEDA = "keda.sh/v1alpha1"
 _POLL_SECONDS = 15
 _WINDOW: Final = "2m"
+_QUEUE: Final = "nv_inference_pending_request_count"
+_LATENCY: Final = "nv_inference_request_duration_us"
+_LLM_QUEUE: Final = "vllm:num_requests_waiting"
+_LLM_LATENCY: Final = "vllm:e2e_request_latency_seconds"
+_GATEWAY_LATENCY: Final = "istio_request_duration_milliseconds_bucket"
+# What only running pods tell.
+POD_METRICS: Final = ("queue", "latency")
 _SQS_REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
 # One pod a minute down, so that a short lull does not cost a cold start.
 _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
+def metric_name(spec: ServingSpec) -> str:
+    """What KEDA asks Prometheus for; empty where it asks for nothing."""
+    is_llm = spec.llm is not None
+    return {
+        "queue": _LLM_QUEUE if is_llm else _QUEUE,
+        "latency": f"{_LLM_LATENCY}_count" if is_llm else _LATENCY,
+        "gateway-latency": _GATEWAY_LATENCY,
+    }.get(spec.scaling.metric, "")
+
+
 def autoscaler(place: Place, served: Served) -> list[Manifest]:
     """Empty where the number is fixed or KServe and Knative scale by themselves."""
     kind = served.spec.scaling.kind
-    if kind == specs.HPA and served.spec.engine in specs.PLAIN_ENGINES:
+    if kind == serving_spec.HPA and served.spec.engine in serving_spec.PLAIN_ENGINES:
         return [_horizontal_pod_autoscaler(place, served)]
-    if kind != specs.KEDA:
+    if kind != serving_spec.KEDA:
         return []
     made = [_scaled_object(place, served)]
     if served.spec.scaling.sqs_queue_url:
@@ -39,7 +56,7 @@ def autoscaler(place: Place, served: Served) -> list[Manifest]:
 def target_name(place: Place, served: Served) -> str:
     """The Deployment that is scaled."""
     workload = workload_name(place.deployment, served.number)
-    return workload if served.spec.engine in specs.PLAIN_ENGINES else f"{workload}-predictor"
+    return workload if served.spec.engine in serving_spec.PLAIN_ENGINES else f"{workload}-predictor"
 
 
 def _behavior(served: Served) -> dict[str, Any]:
@@ -130,12 +147,11 @@ def _query(place: Place, served: Served) -> str:
     where = f'{{namespace="{place.namespace}",pod=~"{pods}"}}'
     is_llm = served.spec.llm is not None
     if served.spec.scaling.metric == "queue":
-        name = "vllm:num_requests_waiting" if is_llm else "nv_inference_pending_request_count"
-        return f"sum({name}{where})"
+        return f"sum({metric_name(served.spec)}{where})"
     total, count, per_ms = (
-        ("vllm:e2e_request_latency_seconds_sum", "vllm:e2e_request_latency_seconds_count", "* 1000")
+        (f"{_LLM_LATENCY}_sum", f"{_LLM_LATENCY}_count", "* 1000")
         if is_llm
-        else ("nv_inference_request_duration_us", "nv_inference_request_success", "/ 1000")
+        else (_LATENCY, "nv_inference_request_success", "/ 1000")
     )
     mean = f"sum(rate({total}{where}[{_WINDOW}])) / sum(rate({count}{where}[{_WINDOW}]))"
     return _or_zero(f"{mean} {per_ms}")
@@ -147,12 +163,12 @@ def _gateway_latency(place: Place, served: Served) -> str:
         f'{{reporter="source",destination_service_namespace="{place.namespace}",'
         f'destination_service_name="{_service(place, served)}"}}'
     )
-    rate = f"rate(istio_request_duration_milliseconds_bucket{where}[{_WINDOW}])"
+    rate = f"rate({_GATEWAY_LATENCY}{where}[{_WINDOW}])"
     return _or_zero(f"histogram_quantile(0.95, sum by (le) ({rate}))")
 
 
 def _service(place: Place, served: Served) -> str:
-    return routes.backend_for(served.number, served.spec, 100).service_of(place.deployment)
+    return http_route.service_name(place.deployment, served.number, served.spec)
 
 
 def _or_zero(query: str) -> str:
@@ -163,7 +179,7 @@ def _or_zero(query: str) -> str:
 def _queue_of_jobs(place: Place, served: Served) -> dict[str, Any]:
     scaling = served.spec.scaling
     found = _SQS_REGION.match(scaling.sqs_queue_url)
-    length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[specs.KEDA, "sqs"]
+    length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[serving_spec.KEDA, "sqs"]
     return {
         "type": "aws-sqs-queue",
         "name": "jobs",

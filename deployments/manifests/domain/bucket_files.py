@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from deployments.domain import layout, triton_config
-from deployments.domain.signatures import Signature
-from deployments.domain.spec_engines import ONNX_ENGINES, TRITON_VLLM
-from deployments.domain.specs import Llm, Packed, ServingSpec
-from deployments.domain.triton_config import Tuning
+from deployments.registry.domain import object_keys, triton_config
+from deployments.registry.domain.signatures import Signature
+from deployments.registry.domain.triton_config import Tuning
+from deployments.spec.domain.engines import ONNX_ENGINES, TRITON_VLLM
+from deployments.spec.domain.serving_spec import Llm, Packed, ServingSpec
 
 _DTYPES: Final = {"original": "auto", "fp16": "half", "bf16": "bfloat16"}
 
@@ -50,7 +50,7 @@ def plan(
 ) -> ServingFiles:
     """`prefix` is where the version was laid out."""
     if spec.engine == TRITON_VLLM and spec.llm is not None:
-        return _vllm(layout.number_prefix(team=team, model=model, number=number), model, spec)
+        return _vllm(object_keys.number_prefix(team=team, model=model, number=number), model, spec)
     if spec.engine not in ONNX_ENGINES:
         return ServingFiles(prefix)
     wanted: list[tuple[str, str, Signature, Tuning]] = [(prefix, model, signature, spec)]
@@ -71,8 +71,8 @@ def _with_settings(
     }
     if not texts:
         return ServingFiles(prefix)
-    name = f"{layout.SETTINGS_PREFIX}{_digest(b''.join(texts.values()))}"
-    objects = {layout.settings_key(*place, name): text for place, text in texts.items()}
+    name = f"{object_keys.SETTINGS_PREFIX}{_digest(b''.join(texts.values()))}"
+    objects = {object_keys.settings_key(*place, name): text for place, text in texts.items()}
     return ServingFiles(prefix, name, objects)
 
 
@@ -84,7 +84,7 @@ def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
     return ServingFiles(
         prefix,
         objects={
-            layout.config_key(prefix, model): config,
+            object_keys.config_key(prefix, model): config,
             f"{prefix}{model}/1/model.json": engine,
         },
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import Manifest, Place, metadata
-from deployments.domain.names import workload_name
-from deployments.domain.specs import ServingSpec
+from deployments.manifests.domain import route_paths
+from deployments.manifests.domain.metadata import Manifest, Place, metadata
+from deployments.manifests.domain.route_paths import Api, ServerPath
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.serving_spec import ServingSpec
 
 API_VERSION = "gateway.networking.k8s.io/v1"
 KIND = "HTTPRoute"
@@ -17,9 +20,9 @@ KIND = "HTTPRoute"
 
 # What each engine's controller, or the portal, names the Service of a workload.
 _SERVICE_SUFFIX: Final = {
-    specs.KSERVE_TRITON: "-predictor",
-    specs.KSERVE_VLLM: "-predictor",
-    specs.LLM_SERVICE: "-kserve-workload-svc",
+    serving_spec.KSERVE_TRITON: "-predictor",
+    serving_spec.KSERVE_VLLM: "-predictor",
+    serving_spec.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000
 _MIRROR: Final = "RequestMirror"
@@ -29,11 +32,15 @@ _KNATIVE_REVISION: Final = "-predictor-00001"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A revision behind the route and its share in percent, or the share that is copied to it."""
+    """A revision behind the route and its share in percent, or the share that is copied to it.
+
+    `api` says which paths of it the route carries.
+    """
 
     number: int
     engine: str
     weight: int
+    api: Api
     is_knative: bool = False
     has_transformer: bool = False
     mirror: int = 0
@@ -47,19 +54,23 @@ class Backend:
         return f"{workload}{_SERVICE_SUFFIX.get(self.engine, '')}"
 
 
-def backend_for(number: int, spec: ServingSpec, weight: int, *, mirror: int = 0) -> Backend:
+def backend_for(
+    number: int, spec: ServingSpec, weight: int, *, model: str, mirror: int = 0
+) -> Backend:
+    """`model` is the name of the revision's own model."""
     return Backend(
         number=number,
         engine=spec.engine,
         weight=weight,
-        is_knative=spec.scaling.kind == specs.KNATIVE,
+        api=route_paths.api_of(spec, model),
+        is_knative=spec.scaling.kind == serving_spec.KNATIVE,
         has_transformer=bool(spec.components.transformer_image),
         mirror=mirror,
     )
 
 
 def service_name(deployment: str, number: int, spec: ServingSpec) -> str:
-    return backend_for(number, spec, 0).service_of(deployment)
+    return backend_for(number, spec, 0, model="").service_of(deployment)
 
 
 def path_prefix(place: Place) -> str:
@@ -68,23 +79,44 @@ def path_prefix(place: Place) -> str:
 
 def http_route(place: Place, backends: Sequence[Backend]) -> Manifest:
     """Weights are percentages, as approved. A revision without a share is left out: the route never
-    names a Service that may not exist yet, or no longer.
+    names a Service that may not exist yet, or no longer. One rule for each path that is carried;
+    everything else of a server answers 404.
     """
-    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
-    rule = {
-        "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(place)}}],
-        "filters": [
-            {"type": "URLRewrite", "urlRewrite": rewrite},
-            *(_mirror_filter(place, backend) for backend in backends if backend.mirror),
-        ],
-        "backendRefs": [_backend_ref(place, backend) for backend in backends if backend.weight],
-    }
+    mirrors = [_mirror_filter(place, backend) for backend in backends if backend.mirror]
+    serving = [backend for backend in backends if backend.weight]
+    references = [_backend_ref(place, backend) for backend in serving]
+    paths = route_paths.paths_of([backend.api for backend in serving])
     parent = {"name": place.gateway_name, "namespace": place.gateway_namespace}
+    rules = [
+        {**_rewritten(place, path, mirrors), "backendRefs": copy.deepcopy(references)}
+        for path in paths
+    ]
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(place, place.deployment),
-        "spec": {"parentRefs": [parent], "rules": [rule]},
+        "spec": {"parentRefs": [parent], "rules": rules or [_nothing(place)]},
+    }
+
+
+def _nothing(place: Place) -> dict[str, Any]:
+    """A route without rules would be one for everything."""
+    return {"matches": [{"path": {"type": "Exact", "value": path_prefix(place)}}]}
+
+
+def _rewritten(
+    place: Place, path: ServerPath, mirrors: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    kind, change = "Exact", {"type": "ReplaceFullPath", "replaceFullPath": path.value}
+    if path.is_prefix:
+        kind = "PathPrefix"
+        change = {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
+    return {
+        "matches": [{"path": {"type": kind, "value": f"{path_prefix(place)}{path.value}"}}],
+        "filters": [
+            {"type": "URLRewrite", "urlRewrite": {"path": change}},
+            *copy.deepcopy(mirrors),
+        ],
     }
 
 
@@ -98,12 +130,44 @@ def weights_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
 
 
 def weights_in(route: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """Service name to weight as the live route has it, zeros left out; None when there is none."""
+    """Service name to weight as the live route has it, zeros left out; None when there is none.
+
+    Empty where its rules disagree: somebody edited it, and no one share holds for all requests.
+    """
     if route is None:
         return None
-    rules = route.get("spec", {}).get("rules") or [{}]
-    found = {ref["name"]: int(ref.get("weight", 1)) for ref in rules[0].get("backendRefs", [])}
+    first, *others = [_weights_of_rule(rule) for rule in _rules(route)]
+    return first if all(weights == first for weights in others) else {}
+
+
+def _rules(route: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return route.get("spec", {}).get("rules") or [{}]
+
+
+def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
+    found = {ref["name"]: int(ref.get("weight", 1)) for ref in rule.get("backendRefs", [])}
     return {name: weight for name, weight in found.items() if weight}
+
+
+def paths_of(place: Place, backends: Sequence[Backend]) -> frozenset[str]:
+    """What the route carries as wanted, each as "Exact /team/deployment/v2 -> /v2"."""
+    has_share = any(backend.weight for backend in backends)
+    return paths_in(http_route(place, backends) if has_share else None)
+
+
+def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
+    """The same as the live route has it."""
+    rules = () if route is None else _rules(route)
+    return frozenset(text for rule in rules for text in _paths_of_rule(rule))
+
+
+def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
+    changes = [one.get("urlRewrite", {}).get("path", {}) for one in rule.get("filters", [])]
+    became = "".join(
+        str(one.get("replaceFullPath") or one.get("replacePrefixMatch") or "") for one in changes
+    )
+    matched = [match.get("path", {}) for match in rule.get("matches") or [{}]]
+    return [f"{one.get('type', '')} {one.get('value', '')} -> {became}" for one in matched]
 
 
 def mirrors_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
@@ -116,11 +180,17 @@ def mirrors_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
 
 
 def mirrors_in(route: Mapping[str, Any] | None) -> dict[str, int]:
-    """The same as the live route has it; a mirror that names no share copies everything."""
-    rules = (route or {}).get("spec", {}).get("rules") or [{}]
-    filters = [found for found in rules[0].get("filters", []) if found.get("type") == _MIRROR]
-    found = (one["requestMirror"] for one in filters)
-    return {one["backendRef"]["name"]: int(one.get("percent", 100)) for one in found}
+    """The same as the live route has it; a mirror that names no share copies everything. Empty where
+    its rules disagree.
+    """
+    first, *others = [_mirrors_of_rule(rule) for rule in _rules(route or {})]
+    return first if all(mirrors == first for mirrors in others) else {}
+
+
+def _mirrors_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
+    mirrors = [one for one in rule.get("filters", []) if one.get("type") == _MIRROR]
+    listed = (one["requestMirror"] for one in mirrors)
+    return {one["backendRef"]["name"]: int(one.get("percent", 100)) for one in listed}
 
 
 def problem_with(route: Mapping[str, Any]) -> str | None:
@@ -141,7 +211,7 @@ def _mirror_filter(place: Place, backend: Backend) -> dict[str, Any]:
 
 
 def _port_of(backend: Backend) -> int:
-    return _LLM_SERVICE_PORT if backend.engine == specs.LLM_SERVICE else 80
+    return _LLM_SERVICE_PORT if backend.engine == serving_spec.LLM_SERVICE else 80
 
 
 def _backend_ref(place: Place, backend: Backend) -> dict[str, Any]:

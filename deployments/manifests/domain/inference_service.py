@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.domain import specs
-from deployments.domain.manifests import pods, triton_args, vllm
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import pod_template, triton_args, vllm
+from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
     Place,
@@ -22,8 +21,9 @@ from deployments.domain.manifests.parts import (
     resources_of,
     version_annotations,
 )
-from deployments.domain.names import workload_name
-from deployments.domain.specs import ServingSpec
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.serving_spec import ServingSpec
 
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
@@ -46,10 +46,14 @@ def inference_service(place: Place, served: Served) -> Manifest:
 
 def _mode_annotations(served: Served) -> dict[str, str]:
     scaling = served.spec.scaling
-    if scaling.kind != specs.KNATIVE:
+    if scaling.kind != serving_spec.KNATIVE:
         # KServe's own ScaledObject knows no schedule, no queue of jobs and no cooldown: with keda
         # the portal writes its own, and KServe leaves the number alone.
-        scaler = {specs.FIXED: "none", specs.HPA: "hpa", specs.KEDA: "external"}[scaling.kind]
+        scaler = {
+            serving_spec.FIXED: "none",
+            serving_spec.HPA: "hpa",
+            serving_spec.KEDA: "external",
+        }[scaling.kind]
         return {
             "serving.kserve.io/deploymentMode": "Standard",
             "serving.kserve.io/autoscalerClass": scaler,
@@ -58,7 +62,7 @@ def _mode_annotations(served: Served) -> dict[str, str]:
     return {
         "serving.kserve.io/deploymentMode": "Knative",
         "autoscaling.knative.dev/scale-to-zero-pod-retention-period": f"{retention}s",
-        "serving.knative.dev/progress-deadline": f"{pods.start_seconds(served)}s",
+        "serving.knative.dev/progress-deadline": f"{pod_template.start_seconds(served)}s",
     }
 
 
@@ -68,19 +72,19 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
         "labels": pod_labels_of(place, served),
         "serviceAccountName": account_of(served),
         **_replicas(spec),
-        **pods.placement_of(place, served),
+        **pod_template.sealed(is_knative=spec.scaling.kind == serving_spec.KNATIVE),
+        **pod_template.placement_of(place, served),
         "model": _model(place, served),
+        "volumes": [pod_template.scratch()[0]] if spec.llm is None else [],
     }
-    if spec.scaling.kind != specs.KNATIVE:
-        made["deploymentStrategy"] = pods.rolling_update(spec)
+    if spec.scaling.kind != serving_spec.KNATIVE:
+        made["deploymentStrategy"] = pod_template.rolling_update()
     if served.packed:
         sources = triton_args.sources_of(served)
         made["storageUris"] = [{"uri": uri, "mountPath": path} for uri, path in sources]
-    if spec.is_first_schema:
-        return made
-    made["volumes"] = [pods.shared_memory(spec)[0]]
-    if spec.scaling.kind != specs.KNATIVE:
-        made["terminationGracePeriodSeconds"] = pods.GRACE_SECONDS
+    made["volumes"] = [pod_template.shared_memory(spec)[0], *made["volumes"]]
+    if spec.scaling.kind != serving_spec.KNATIVE:
+        made["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
     if spec.nodes > 1:
         made["workerSpec"] = vllm.workers(place, served)
     return made
@@ -88,9 +92,9 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
     """For KEDA the portal's ScaledObject counts; these are what KServe starts with."""
-    least = spec.floor_replicas if spec.scaling.kind == specs.KNATIVE else spec.min_replicas
+    least = spec.floor_replicas if spec.scaling.kind == serving_spec.KNATIVE else spec.min_replicas
     made: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
-    if spec.scaling.kind in (specs.HPA, specs.KNATIVE) and not spec.is_first_schema:
+    if spec.scaling.kind in (serving_spec.HPA, serving_spec.KNATIVE):
         made |= {"scaleMetric": spec.scaling.metric, "scaleTarget": spec.scaling.target}
     return made
 
@@ -104,18 +108,20 @@ def _model(place: Place, served: Served) -> dict[str, Any]:
         **model,
         "resources": resources_of(spec),
     }
-    if spec.is_first_schema:
-        return made
-    made["volumeMounts"] = [pods.shared_memory(spec)[1]]
-    if spec.scaling.kind == specs.KNATIVE:
+    made["volumeMounts"] = [pod_template.shared_memory(spec)[1], *made.get("volumeMounts", [])]
+    if spec.scaling.kind == serving_spec.KNATIVE:
         # One port, and Knative's own ways to start and stop a pod.
         made["ports"] = made["ports"][:1]
     else:
-        made["lifecycle"] = pods.drain()
+        made["lifecycle"] = pod_template.drain()
     return made
 
 
 def _triton_model(place: Place, served: Served) -> dict[str, Any]:
+    """KServe's storage initializer gets the security context too; from a bucket it writes to its
+    volume only.
+    """
+    _, scratch, home = pod_template.scratch()
     made = {
         "modelFormat": {"name": "triton", "version": "2"},
         "runtime": RUNTIME,
@@ -123,7 +129,9 @@ def _triton_model(place: Place, served: Served) -> dict[str, Any]:
         # KServe takes either one address here or several beside the model.
         **({} if served.packed else {"storageUri": served.storage_uri}),
         "image": served.spec.image or place.triton_image,
-        "env": env_of(served.spec),
+        "env": [*env_of(served.spec), home],
+        "securityContext": pod_template.security(is_read_only=True),
+        "volumeMounts": [scratch],
         "ports": [
             {"name": "http1", "containerPort": 8080, "protocol": "TCP"},
             {"name": "metrics", "containerPort": 8002, "protocol": "TCP"},
@@ -143,9 +151,9 @@ def _vllm_model(place: Place, served: Served) -> dict[str, Any]:
 
 
 def _probes(served: Served, *, ready: str, live: str) -> dict[str, Any]:
-    if served.spec.is_first_schema or served.spec.scaling.kind == specs.KNATIVE:
-        return {"readinessProbe": pods.get(ready, periodSeconds=5)}
-    return pods.probes(served, ready=ready, live=live)
+    if served.spec.scaling.kind == serving_spec.KNATIVE:
+        return {"readinessProbe": pod_template.get(ready, periodSeconds=5)}
+    return pod_template.probes(served, ready=ready, live=live)
 
 
 def _components(place: Place, served: Served) -> dict[str, Any]:
@@ -160,6 +168,7 @@ def _component(place: Place, served: Served, image: str) -> dict[str, Any]:
     return {
         "labels": pod_labels_of(place, served),
         "serviceAccountName": account_of(served),
+        **pod_template.sealed(),
         "minReplicas": served.spec.min_replicas,
         "maxReplicas": served.spec.max_replicas,
         "containers": [
@@ -167,7 +176,7 @@ def _component(place: Place, served: Served, image: str) -> dict[str, Any]:
                 "name": "kserve-container",
                 "image": image,
                 "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-                "securityContext": pods.security(),
+                "securityContext": pod_template.security(),
             }
         ],
     }

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.domain.manifests import pods, vllm
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import pod_template, vllm
+from deployments.manifests.domain.metadata import (
     Manifest,
     Place,
     Served,
@@ -20,8 +20,8 @@ from deployments.domain.manifests.parts import (
     resources_of,
     version_annotations,
 )
-from deployments.domain.names import workload_name
-from deployments.domain.specs import Llm
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.serving_spec import Llm
 
 API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "LLMInferenceService"
@@ -51,23 +51,25 @@ def llm_inference_service(place: Place, served: Served) -> Manifest:
 
 def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:
     """Laid over KServe's preset, which holds the image, the command and the probes."""
-    volume, mount = pods.shared_memory(served.spec)
+    volume, mount = pod_template.shared_memory(served.spec)
     arguments = {
         "name": "VLLM_ADDITIONAL_ARGS",
         "value": " ".join(vllm.engine_args(served.spec, llm)),
     }
     container: dict[str, Any] = {
         "name": "main",
-        "env": [*env_of(served.spec), arguments, pods.hugging_face_env()],
+        "env": [*env_of(served.spec), arguments, pod_template.hugging_face_env()],
         "resources": resources_of(served.spec),
+        "securityContext": pod_template.security(),
         "volumeMounts": [mount],
     }
     if served.spec.image:
         container["image"] = served.spec.image
     return {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
-        **pods.placement_of(place, served),
+        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        **pod_template.sealed(),
+        **pod_template.placement_of(place, served),
         "containers": [container],
         "volumes": [volume],
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from deployments.domain.manifests import vllm
-from deployments.domain.manifests.parts import MANAGED_BY, Manifest, Place, Served, account_of
+from deployments.manifests.domain import vllm
+from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, Place, Served, account_of
 
 # KServe only compares it with the room of the node group.
 _LEAST_MIB = 1

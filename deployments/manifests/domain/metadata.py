@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain.manifests import text
-from deployments.domain.names import workload_name
-from deployments.domain.specs import ServingSpec
+from deployments.manifests.domain import yaml
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.serving_spec import ServingSpec
 
 Manifest = dict[str, Any]
-to_yaml = text.to_yaml
+to_yaml = yaml.to_yaml
 
 SERVICE_ACCOUNT: Final = "slipway-models"
 S3_CREDENTIALS: Final = "slipway-s3"
@@ -49,6 +49,12 @@ class Place:
     prometheus_url: str = ""
     # The LocalModelNodeGroup whose nodes keep cached models.
     cache_node_group: str = ""
+    # The Pod Security Standard that the namespace enforces.
+    pod_security: str = "restricted"
+    # Addresses that pods may reach by HTTPS: where models lie.
+    egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
+    # Where requests of the cluster's API server to pods come from.
+    control_plane_cidrs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,14 @@ class PackedModel:
     sha256: str
     uri: str
     size_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFile:
+    """`path` is relative to Triton's repository in the pod."""
+
+    path: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,8 @@ class Served:
     config_name: str = ""
     # As in the spec, in its order.
     packed: tuple[PackedModel, ...] = ()
+    # All that Triton may find in its repository, by path.
+    files: tuple[ServedFile, ...] = ()
     # Where the weights of a version by reference lie: it has no digest.
     source_uri: str = ""
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 
-from deployments.domain.manifests import pods, triton_args
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import pod_template, triton_args
+from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     RUNTIME,
     S3_CREDENTIALS,
@@ -27,7 +27,21 @@ def namespace(place: Place) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": place.namespace, "labels": _team_labels(place)},
+        "metadata": {
+            "name": place.namespace,
+            "labels": {**_team_labels(place), **_pod_security(place)},
+        },
+    }
+
+
+def _pod_security(place: Place) -> dict[str, str]:
+    """What the API server refuses, and what it warns of, whoever writes a pod here."""
+    standard = "pod-security.kubernetes.io"
+    return {
+        f"{standard}/enforce": place.pod_security,
+        f"{standard}/enforce-version": "latest",
+        f"{standard}/audit": "restricted",
+        f"{standard}/warn": "restricted",
     }
 
 
@@ -38,7 +52,12 @@ def service_account(place: Place) -> Manifest:
         "namespace": place.namespace,
         "labels": _team_labels(place),
     }
-    made: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    made: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": meta,
+        "automountServiceAccountToken": False,
+    }
     secret = team_secret_of(place)
     if secret:
         return {**made, "secrets": [{"name": secret}]}
@@ -83,7 +102,7 @@ def serving_runtime(place: Place) -> Manifest:
         "image": place.triton_image,
         "args": triton_args.command(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        "securityContext": pods.security(),
+        "securityContext": pod_template.security(),
         "resources": {
             "requests": {"cpu": "1", "memory": "2Gi"},
             "limits": {"cpu": "1", "memory": "2Gi"},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import WORKLOAD_LABEL, Place, Served
-from deployments.domain.names import workload_name
-from deployments.domain.specs import ServingSpec
+from deployments.manifests.domain.metadata import WORKLOAD_LABEL, Place, Served
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.serving_spec import ServingSpec
 
 # Longer than the drain and Triton's own exit timeout together, so that requests under way are
 # answered, and shorter than the two minutes' notice of a spot node.
@@ -16,7 +16,6 @@ _DRAIN_SECONDS = 5
 _PROBE_SECONDS = 5
 # A container that has died of a hang should not be missed for long, nor killed by a busy minute.
 _LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
-_FIRST_START_SECONDS = 30 * 60
 _START_SECONDS = 180
 # From a page cache on a busy node to the GPU; measured ones are several times faster.
 _LOAD_MIB_PER_SECOND = 50
@@ -31,6 +30,7 @@ _MIB_PER_MILLION_PARAMETERS = 2
 _GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
 _NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
+SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 
 
@@ -50,7 +50,7 @@ def placement_of(place: Place, served: Served) -> dict[str, Any]:
     if spec.placement.priority_class:
         made["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.
-    if spec.placement.spread_zones and spec.scaling.kind != specs.KNATIVE:
+    if spec.placement.spread_zones and spec.scaling.kind != serving_spec.KNATIVE:
         made["topologySpreadConstraints"] = [_zone_spread(place, served)]
     return made
 
@@ -93,19 +93,14 @@ def _zone_spread(place: Place, served: Served) -> dict[str, Any]:
     }
 
 
-def rolling_update(spec: ServingSpec) -> dict[str, Any]:
+def rolling_update() -> dict[str, Any]:
     """A new pod is ready before an old one goes; without a free GPU it waits, and the old serves."""
-    numbers = {"maxSurge": 1, "maxUnavailable": 0}
-    if spec.is_first_schema:
-        numbers = {"maxSurge": 0, "maxUnavailable": 1}
-    return {"type": "RollingUpdate", "rollingUpdate": numbers}
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
 def start_seconds(served: Served) -> int:
     """How long a container may take from its start until it serves, by the size of the model."""
     spec = served.spec
-    if spec.is_first_schema:
-        return _FIRST_START_SECONDS
     if spec.llm is not None:
         return _language_start_seconds(spec.llm.parameters_millions)
     mib = served.size_mib * spec.instances_per_gpu
@@ -151,13 +146,42 @@ def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"name": "shm", "emptyDir": source}, {"name": "shm", "mountPath": _SHARED_MEMORY}
 
 
-def security() -> dict[str, Any]:
-    return {
+def security(*, is_read_only: bool = False) -> dict[str, Any]:
+    """Of each container, as Pod Security *restricted* wants it; Knative takes it here only.
+
+    `is_read_only`: the server writes to SCRATCH and its volumes only.
+    """
+    made: dict[str, Any] = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
         "runAsUser": 1000,
+        "seccompProfile": {"type": "RuntimeDefault"},
     }
+    return {**made, "readOnlyRootFilesystem": True} if is_read_only else made
+
+
+def sealed(*, is_knative: bool = False) -> dict[str, Any]:
+    """Fields of every pod spec: no token of the cluster's API, and what holds for containers that
+    KServe or a webhook adds as well. A role (IRSA, Pod Identity) brings a token of its own.
+    """
+    made: dict[str, Any] = {"automountServiceAccountToken": False}
+    if is_knative:
+        # Knative refuses a security context of the pod unless its configuration was changed.
+        return made
+    return {
+        **made,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+
+
+def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The volume, its mount and HOME, for servers whose root cannot be written."""
+    volume = {"name": "scratch", "emptyDir": {}}
+    return volume, {"name": "scratch", "mountPath": SCRATCH}, {"name": "HOME", "value": SCRATCH}
 
 
 def hugging_face_env() -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import network as policies
+from deployments.manifests.domain.metadata import (
     DEPLOYMENT_ID_LABEL,
     REVISION_LABEL,
     WORKLOAD_LABEL,
@@ -14,19 +14,13 @@ from deployments.domain.manifests.parts import (
     Served,
     metadata,
 )
-from deployments.domain.names import workload_name
-
-_METRICS_PORT = 8002
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
 
 
 def around(place: Place, served: Served) -> list[Manifest]:
-    spec, network = served.spec, served.spec.network
-    made = []
-    if spec.engine in specs.PLAIN_ENGINES or not spec.is_first_schema:
-        made.append(disruption_budget(place, served))
-    if network.network_policy:
-        made.append(network_policy(place, served))
+    network = served.spec.network
+    made = [disruption_budget(place, served), policies.of_workload(place, served)]
     if network.strict_mtls:
         made.append(peer_authentication(place, served))
     if network.service_monitor:
@@ -44,34 +38,9 @@ def disruption_budget(place: Place, served: Served) -> Manifest:
     }
 
 
-def network_policy(place: Place, served: Served) -> Manifest:
-    """Requests come from the gateway, the own namespace and the mesh of KServe; whoever scrapes may
-    come from anywhere, because metrics are read through the API server too. Nothing stops what goes
-    out: models are fetched from S3.
-    """
-    gateways = [place.gateway_namespace]
-    if served.spec.scaling.kind == specs.KNATIVE:
-        gateways.append("knative-serving")
-    allowed: list[dict[str, Any]] = [{"podSelector": {}}]
-    allowed += [
-        {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in gateways
-    ]
-    metrics = {"port": _metrics_port(served), "protocol": "TCP"}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": _metadata(place, served),
-        "spec": {
-            "podSelector": _selector(place, served),
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": allowed}, {"ports": [metrics]}],
-        },
-    }
-
-
 def peer_authentication(place: Place, served: Served) -> Manifest:
     """Only the mesh may send requests; metrics stay readable without a certificate."""
-    port = str(_metrics_port(served))
+    port = str(policies.metrics_port(served))
     return {
         "apiVersion": "security.istio.io/v1",
         "kind": "PeerAuthentication",
@@ -87,7 +56,7 @@ def peer_authentication(place: Place, served: Served) -> Manifest:
 def service_monitor(place: Place, served: Served) -> Manifest:
     """Finds the Service by labels that KServe copies to its own."""
     labels = {DEPLOYMENT_ID_LABEL: str(place.deployment_id), REVISION_LABEL: str(served.number)}
-    port = "http1" if served.spec.engine == specs.KSERVE_VLLM else "metrics"
+    port = "http1" if served.spec.engine == serving_spec.KSERVE_VLLM else "metrics"
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
@@ -97,12 +66,6 @@ def service_monitor(place: Place, served: Served) -> Manifest:
             "endpoints": [{"port": port, "path": "/metrics", "interval": "15s"}],
         },
     }
-
-
-def _metrics_port(served: Served) -> int:
-    """vLLM tells its metrics where it answers."""
-    ports = {specs.KSERVE_VLLM: 8080, specs.LLM_SERVICE: 8000}
-    return ports.get(served.spec.engine, _METRICS_PORT)
 
 
 def _metadata(place: Place, served: Served) -> dict[str, Any]:

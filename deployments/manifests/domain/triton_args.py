@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.domain.manifests.parts import Served
+from deployments.manifests.domain.metadata import Served
 
 HTTP_PORT: Final = 8080
 METRICS_PORT: Final = 8002
 MODELS: Final = "/mnt/models"
 _EXIT_SECONDS = 20
-# Open only to a header with this value, which holds a line feed: no request can carry it.
-_SHUT: Final = "model-repository:slipway-shut=\n"
+# Whatever is neither inference, metadata nor health, for everybody: the header that would open it has
+# a value with a line feed, which no request can carry.
+_REFUSED_APIS: Final = (
+    "shared-memory",
+    "model-config",
+    "model-repository",
+    "statistics",
+    "trace",
+    "logging",
+)
+_REFUSED: Final = f"{','.join(_REFUSED_APIS)}:slipway-shut=\n"
 
 
 def command() -> list[str]:
@@ -22,14 +31,16 @@ def command() -> list[str]:
         "--grpc-port=9000",
         f"--metrics-port={METRICS_PORT}",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
+        f"--http-restricted-api={_REFUSED}",
+        f"--grpc-restricted-protocol={_REFUSED}",
     ]
 
 
 def settings_of(served: Served) -> list[str]:
     """What a revision adds to the command."""
-    if served.spec.is_first_schema:
-        return []
-    made = ["--metrics-config=summary_latencies=true"]
+    made = []
+    if served.spec.summary_latencies:
+        made.append("--metrics-config=summary_latencies=true")
     if served.config_name:
         made.append(f"--model-config-name={served.config_name}")
     return made + _loaded(served)
@@ -48,14 +59,9 @@ def sources_of(served: Served) -> list[tuple[str, str]]:
 
 def _loaded(served: Served) -> list[str]:
     """Exactly these, by name. Explicit control would also let every caller load and unload models,
-    with files of their own: so that part of Triton's API is shut.
+    with files of their own: `command` refuses that part of Triton's API.
     """
     if not served.packed:
         return []
     names = [served.model_name, *(one.model_name for one in served.packed)]
-    return [
-        "--model-control-mode=explicit",
-        *(f"--load-model={name}" for name in names),
-        f"--http-restricted-api={_SHUT}",
-        f"--grpc-restricted-protocol={_SHUT}",
-    ]
+    return ["--model-control-mode=explicit", *(f"--load-model={name}" for name in names)]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.domain import specs
-from deployments.domain.manifests import pods, triton_args
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import digest_check, pod_template, triton_args
+from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
     Place,
@@ -19,7 +18,8 @@ from deployments.domain.manifests.parts import (
     secret_of,
     version_annotations,
 )
-from deployments.domain.names import workload_name
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
 
 API_VERSION = "apps/v1"
 KIND = "Deployment"
@@ -27,7 +27,6 @@ KIND = "Deployment"
 _HUGGING_FACE_HOME = "/var/cache/huggingface"
 # For the download, the node and the image, before the container starts.
 _EARLIER_SECONDS = 20 * 60
-_FIRST_DEADLINE_SECONDS = 1800
 
 
 def deployment(place: Place, served: Served) -> Manifest:
@@ -35,7 +34,7 @@ def deployment(place: Place, served: Served) -> Manifest:
     spec: dict[str, Any] = {
         "progressDeadlineSeconds": _deadline_seconds(served),
         "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
-        "strategy": pods.rolling_update(served.spec),
+        "strategy": pod_template.rolling_update(),
         "template": {
             "metadata": {
                 "labels": pod_labels_of(place, served),
@@ -45,7 +44,7 @@ def deployment(place: Place, served: Served) -> Manifest:
         },
     }
     # An autoscaler owns the number; stating it too would set it back at every apply.
-    if served.spec.scaling.kind == specs.FIXED:
+    if served.spec.scaling.kind == serving_spec.FIXED:
         spec["replicas"] = served.spec.min_replicas
     return {
         "apiVersion": API_VERSION,
@@ -73,37 +72,49 @@ def service(place: Place, served: Served) -> Manifest:
 
 
 def _deadline_seconds(served: Served) -> int:
-    if served.spec.is_first_schema:
-        return _FIRST_DEADLINE_SECONDS
-    return _EARLIER_SECONDS + pods.start_seconds(served)
+    return _EARLIER_SECONDS + pod_template.start_seconds(served)
 
 
 def _pod(place: Place, served: Served) -> dict[str, Any]:
     models = {"name": "models", "mountPath": triton_args.MODELS}
-    shm_volume, _ = pods.shared_memory(served.spec)
-    volumes: list[dict[str, Any]] = [{"name": "models", "emptyDir": {}}, shm_volume]
-    if served.spec.engine == specs.TRITON_VLLM:
+    shm_volume, _ = pod_template.shared_memory(served.spec)
+    scratch_volume, _, _ = pod_template.scratch()
+    volumes: list[dict[str, Any]] = [
+        {"name": "models", "emptyDir": {}},
+        shm_volume,
+        scratch_volume,
+    ]
+    if served.spec.engine == serving_spec.TRITON_VLLM:
         volumes.append({"name": "hugging-face", "emptyDir": {}})
     return {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pods.GRACE_SECONDS,
-        **pods.placement_of(place, served),
-        "initContainers": [_storage_initializer(place, served, models)],
+        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        **pod_template.sealed(),
+        **pod_template.placement_of(place, served),
+        "initContainers": _before(place, served, models),
         "containers": [_server(place, served, models)],
         "volumes": volumes,
     }
 
 
+def _before(place: Place, served: Served, mount: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        _storage_initializer(place, served, mount),
+        digest_check.container(place, served, mount),
+    ]
+
+
 def _storage_initializer(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "1Gi"}
+    _, scratch, home = pod_template.scratch()
     made = {
         "name": "storage-initializer",
         "image": place.storage_image,
         "args": [word for pair in triton_args.sources_of(served) for word in pair],
-        "env": _storage_env(place),
+        "env": [*_storage_env(place), home],
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-        "securityContext": pods.security(),
-        "volumeMounts": [mount],
+        "securityContext": pod_template.security(is_read_only=True),
+        "volumeMounts": [mount, scratch],
     }
     secret = secret_of(place, served)
     if secret:
@@ -121,23 +132,25 @@ def _storage_env(place: Place) -> list[dict[str, str]]:
 
 def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
-    _, shm_mount = pods.shared_memory(served.spec)
+    _, shm_mount = pod_template.shared_memory(served.spec)
+    _, scratch, home = pod_template.scratch()
     made = {
         "name": "tritonserver",
         "image": served.spec.image or place.triton_image,
         "args": [*triton_args.command(), *triton_args.settings_of(served)],
-        "env": env_of(served.spec),
+        "env": [*env_of(served.spec), home],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
         **_lifecycle(served),
         "resources": resources_of(served.spec),
-        "securityContext": pods.security(),
-        "volumeMounts": [{**mount, "readOnly": True}, shm_mount],
+        "securityContext": pod_template.security(is_read_only=True),
+        "volumeMounts": [{**mount, "readOnly": True}, shm_mount, scratch],
     }
-    if served.spec.engine == specs.TRITON_VLLM:
+    if served.spec.engine == serving_spec.TRITON_VLLM:
         made["env"] = [
             *env_of(served.spec),
+            home,
             {"name": "HF_HOME", "value": _HUGGING_FACE_HOME},
-            pods.hugging_face_env(),
+            pod_template.hugging_face_env(),
         ]
         made["volumeMounts"] += [{"name": "hugging-face", "mountPath": _HUGGING_FACE_HOME}]
     return made
@@ -145,10 +158,7 @@ def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, An
 
 def _lifecycle(served: Served) -> dict[str, Any]:
     live, ready = "/v2/health/live", "/v2/health/ready"
-    if not served.spec.is_first_schema:
-        return {**pods.probes(served, ready=ready, live=live), "lifecycle": pods.drain()}
     return {
-        "startupProbe": pods.get(live, failureThreshold=360, periodSeconds=5),
-        "livenessProbe": pods.get(live, failureThreshold=3, periodSeconds=10),
-        "readinessProbe": pods.get(ready, failureThreshold=3, periodSeconds=5),
+        **pod_template.probes(served, ready=ready, live=live),
+        "lifecycle": pod_template.drain(),
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.domain.manifests import pods
-from deployments.domain.manifests.parts import (
+from deployments.manifests.domain import pod_template
+from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     Manifest,
     Place,
@@ -14,7 +14,7 @@ from deployments.domain.manifests.parts import (
     env_of,
     resources_of,
 )
-from deployments.domain.specs import Llm, ServingSpec
+from deployments.spec.domain.serving_spec import Llm, ServingSpec
 
 RUNTIME: Final = "slipway-vllm"
 # KServe ships it, with the start of Ray on every node and its probes.
@@ -52,8 +52,10 @@ def model(place: Place, served: Served) -> dict[str, Any]:
         "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
-        "env": [*env_of(spec), pods.hugging_face_env()],
+        "env": [*env_of(spec), pod_template.hugging_face_env()],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
+        # With a root that can be written: KServe's download from a hub has the same context.
+        "securityContext": pod_template.security(),
     }
     if llm.nodes > 1:
         # The sizes are told by workerSpec; the runtime refuses them as arguments.
@@ -76,8 +78,15 @@ def workers(place: Place, served: Served) -> dict[str, Any]:
         "pipelineParallelSize": llm.nodes,
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
-        **pods.placement_of(place, served),
-        "containers": [{"name": "worker-container", "resources": resources_of(served.spec)}],
+        **pod_template.sealed(),
+        **pod_template.placement_of(place, served),
+        "containers": [
+            {
+                "name": "worker-container",
+                "resources": resources_of(served.spec),
+                "securityContext": pod_template.security(),
+            }
+        ],
     }
 
 
@@ -93,7 +102,7 @@ def serving_runtime(place: Place) -> Manifest:
             {"name": "HOME", "value": "/tmp"},  # noqa: S108  inside the pod
         ],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        "securityContext": pods.security(),
+        "securityContext": pod_template.security(),
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
     }
     return {

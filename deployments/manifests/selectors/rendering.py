@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 
-from deployments.domain import layout, scales, serving_files, signatures, specs
-from deployments.domain.approvals import Requirement
-from deployments.domain.manifests import revision as revision_manifests
-from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import (
+from deployments.errors import Rejected
+from deployments.manifests.domain import bucket_files, http_route
+from deployments.manifests.domain import revision as revision_manifests
+from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain.metadata import (
     Manifest,
     PackedModel,
     Place,
     Served,
-    digest_of,
+    ServedFile,
     to_yaml,
 )
-from deployments.domain.problems import Rejected
-from deployments.domain.serving_files import PackedFiles, ServingFiles
-from deployments.domain.sizing import MIB
-from deployments.domain.spec_engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
-from deployments.domain.specs import Packed, ServingSpec
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.selectors import approvals
-from fleet.domain.serving_policies import ServingPolicy
+from deployments.registry.domain import object_keys, signatures
+from deployments.sizing.domain.onnx import MIB
+from deployments.spec.domain import replicas, serving_spec
+from deployments.spec.domain.engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from fleet.clusters.domain import serving_policy
+from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.clusters.selectors.default_serving_policy import default_policy
 
-_LOCAL = "local"
+LOCAL: Final = "local"
 
 
 def place_of(deployment: Deployment) -> Place:
@@ -42,17 +44,9 @@ def place_of(deployment: Deployment) -> Place:
     )
 
 
-def usual_policy() -> ServingPolicy:
-    """What holds where a cluster's own policy leaves something empty."""
-    return ServingPolicy(
-        triton_image=settings.SLIPWAY_TRITON_IMAGE,
-        triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,
-        vllm_image=settings.SLIPWAY_VLLM_IMAGE,
-        storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,
-        role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
-        prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,
-        cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
-    )
+def policy_in_force(policy: ServingPolicy) -> ServingPolicy:
+    """A cluster's own policy, filled with what is usual where it says nothing."""
+    return _filled(policy, default_policy())
 
 
 @functools.lru_cache(maxsize=256)
@@ -70,41 +64,37 @@ def place_for(
     """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
     read. What its policy leaves empty is as the portal's settings say.
     """
-    used = _filled(policy, usual_policy())
+    used = _filled(policy, default_policy())
     return Place(
         team=team,
         namespace=team,
         deployment=name,
         deployment_id=deployment_id,
-        is_local_cluster=cluster.kind == _LOCAL,
+        is_local_cluster=cluster.kind == LOCAL,
         gateway_namespace=cluster.gateway_namespace,
         gateway_name=cluster.gateway_name,
         triton_image=used.triton_image,
         storage_image=used.storage_image,
         s3_endpoint=settings.SLIPWAY_S3_ENDPOINT_URL,
         s3_region=settings.SLIPWAY_S3_REGION,
-        role_arn=used.role_arn,
+        role_arn=used.role_for(team),
         storage_secret=used.storage_secret,
         vllm_image=used.vllm_image,
         prometheus_url=used.prometheus_url,
         cache_node_group=used.cache_node_group,
+        pod_security=used.pod_security or serving_policy.RESTRICTED,
+        egress_cidrs=used.egress_cidrs,
+        control_plane_cidrs=used.control_plane_cidrs,
     )
 
 
-def spec_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> ServingSpec:
+def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> ServingSpec:
     """With the replicas that were approved since the revision was made, or those of `scale`."""
     wanted = revision.deployment.scale if scale is None else scale
-    return scales.scaled(specs.stored(revision.spec), number=revision.number, scale=wanted)
+    return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=wanted)
 
 
-def spec_of_change(change: ChangeRequest) -> ServingSpec | None:
-    """What would run, and with how many replicas; None for a retirement."""
-    if change.revision is None:
-        return None
-    return spec_of(change.revision, scale=change.scale or None)
-
-
-def served_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> Served:
+def served_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Served:
     spec = spec_of(revision, scale=scale)
     return served_for(number=revision.number, version=revision.version, spec=spec)
 
@@ -122,6 +112,7 @@ def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Serv
         size_mib=_size_mib(version),
         config_name=files.config_name,
         packed=tuple(_packed_model(one) for one in packed),
+        files=_served_files([version, *packed], spec, files),
         source_uri=version.source_uri,
     )
 
@@ -162,9 +153,26 @@ def versions_named(version: ModelVersion, packed: Sequence[Packed]) -> list[Mode
     return [found[one.model, one.version] for one in packed]
 
 
+def _served_files(
+    found: Sequence[ModelVersion], spec: ServingSpec, files: ServingFiles
+) -> tuple[ServedFile, ...]:
+    """What was recorded of the versions when they were laid out, and what the revision brings."""
+    digests = {key: hashlib.sha256(body).hexdigest() for key, body in files.objects.items()}
+    roots = [files.prefix]
+    if spec.engine in ONNX_ENGINES:
+        roots = [one.repository_prefix for one in found]
+        digests |= {row["key"]: row["sha256"] for one in found for row in one.laid_out}
+    return tuple(
+        ServedFile(key.removeprefix(root), digests[key])
+        for root in roots
+        for key in sorted(digests)
+        if root and key.startswith(root)
+    )
+
+
 def _packed_model(version: ModelVersion) -> PackedModel:
     name = version.model.name
-    directory = layout.model_directory(version.repository_prefix, name)
+    directory = object_keys.model_directory(version.repository_prefix, name)
     return PackedModel(
         model_name=name,
         version_label=version.label,
@@ -180,7 +188,7 @@ def _size_mib(version: ModelVersion) -> int:
 
 def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
     """The cluster's server image for the engine; empty where the cluster's own preset brings it."""
-    used = _filled(policy, usual_policy())
+    used = _filled(policy, default_policy())
     if spec.engine in ONNX_ENGINES:
         return used.triton_image
     if spec.engine == TRITON_VLLM:
@@ -197,7 +205,7 @@ def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:
 def _files(
     version: ModelVersion, spec: ServingSpec, packed: Sequence[ModelVersion]
 ) -> ServingFiles:
-    return serving_files.plan(
+    return bucket_files.plan(
         team=version.model.team.slug,
         model=version.model.name,
         number=version.number,
@@ -219,24 +227,30 @@ def manifests_for(place: Place, served: Served) -> list[Manifest]:
     ]
 
 
-def manifests_of(revision: Revision, *, scale: Mapping[str, int] | None = None) -> list[Manifest]:
+def manifests_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> list[Manifest]:
     return manifests_for(place_of(revision.deployment), served_of(revision, scale=scale))
 
 
 def route_of(deployment: Deployment) -> Manifest:
-    return routes.http_route(place_of(deployment), backends_of(deployment))
+    return http_route.http_route(place_of(deployment), backends_of(deployment))
 
 
-def backends_of(deployment: Deployment) -> list[routes.Backend]:
+def backends_of(deployment: Deployment) -> list[http_route.Backend]:
     weight = deployment.candidate_weight
     wanted = [
         (deployment.stable_revision, 100 - weight, 0),
         (deployment.candidate_revision, weight, deployment.candidate_mirror),
     ]
     return [
-        routes.backend_for(revision.number, specs.stored(revision.spec), share, mirror=mirror)
-        for revision, share, mirror in wanted
-        if revision is not None
+        http_route.backend_for(
+            one.number,
+            serving_spec.stored(one.spec),
+            share,
+            model=one.version.model.name,
+            mirror=mirror,
+        )
+        for one, share, mirror in wanted
+        if one is not None
     ]
 
 
@@ -244,52 +258,7 @@ def yaml_of(revision: Revision) -> str:
     return to_yaml(manifests_of(revision))
 
 
-def yaml_of_change(change: ChangeRequest) -> str:
-    """What approving would write; empty for a retirement, which only removes."""
-    return "" if change.revision is None else to_yaml(_manifests_of_change(change))
-
-
-def evidence_of(change: ChangeRequest, *, rules: Sequence[Requirement] | None = None) -> str:
-    """SHA-256 over all that an approval binds to, as it is now. The rules are part of it: whoever
-    approved under one rule has not approved under another.
-    """
-    asked = approvals.required_now(change) if rules is None else rules
-    deployment, revision = change.deployment, change.revision
-    return digest_of(
-        {
-            "kind": change.kind,
-            "deployment": [deployment.cluster_id, deployment.namespace, deployment.name],
-            "stable": deployment.stable_revision_id,
-            "environment": deployment.environment,
-            "is_stopped": deployment.is_stopped,
-            "scale": [deployment.scale, change.scale],
-            "rules": [_terms_of(rule) for rule in asked],
-            "manifests": _manifests_of_change(change),
-            "version": [] if revision is None else _identity_of(revision.version),
-            "steps": change.steps,
-            # Not in requests from before there were plans: what was approved then still holds.
-            **({"plan": change.plan} if change.plan else {}),
-        }
-    )
-
-
-def _terms_of(rule: Requirement) -> dict[str, Any]:
-    """Without the words, which may be put better any time."""
-    return {name: value for name, value in rule.to_json().items() if name != "why"}
-
-
-def _manifests_of_change(change: ChangeRequest) -> list[Manifest]:
+def manifests_of_change(change: ChangeRequest) -> list[Manifest]:
     if change.revision is None:
         return []
     return manifests_of(change.revision, scale=change.scale or None)
-
-
-def evidence_for_draft(place: Place, served: Served, version: ModelVersion) -> str:
-    """What a form shows before there is a change request: same content, no deployment row yet."""
-    return digest_of({"manifests": manifests_for(place, served), "version": _identity_of(version)})
-
-
-def _identity_of(version: ModelVersion) -> list[str]:
-    if version.source_uri:
-        return [version.source_uri]
-    return [version.bucket, version.key, version.s3_version_id, version.sha256]

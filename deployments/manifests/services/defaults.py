@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from deployments.domain import references, stated_models
-from deployments.domain.problems import Rejected
-from deployments.domain.references import Reference
-from deployments.domain.specs import Llm, ServingSpec
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
-from deployments.selectors import plans
-from fleet.domain.serving_policies import ServingPolicy
+from deployments.registry.domain import references
+from deployments.registry.domain.references import Reference
+from deployments.sizing.domain import stated_size
+from deployments.spec.domain import default_scaling
+from deployments.spec.domain.serving_spec import Llm, ServingSpec
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.core.errors import Invalid
 
 
-def completed(spec: ServingSpec, version: ModelVersion, serving: ServingPolicy) -> ServingSpec:
-    """With the weights of a version by reference, and the cluster's server image; what a person
-    wrote there as image is not taken. Raises Invalid for weights that are not the version's.
+def completed(
+    spec: ServingSpec,
+    version: ModelVersion,
+    serving: ServingPolicy,
+    capabilities: Mapping[str, Any],
+) -> ServingSpec:
+    """With the weights of a version by reference, the cluster's server image, and an autoscaler that
+    it has; what a person wrote there as image is not taken. Raises Invalid for weights that are not
+    the version's.
     """
     try:
         full = _with_weights(spec, version)
     except Rejected as error:
         raise Invalid(error.message, fields=error.fields) from error
-    return replace(full, image=plans.image_for(full, serving))
+    scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
+    return replace(scaled, image=rendering.image_for(scaled, serving))
+
+
+def autoscaled_in_place(
+    spec: ServingSpec, serving: ServingPolicy, capabilities: Mapping[str, Any]
+) -> ServingSpec:
+    """A running spec of another number of replicas, with an autoscaler that can take over its pods."""
+    return _autoscaled(spec, serving, capabilities, is_in_place=True)
+
+
+def _autoscaled(
+    spec: ServingSpec, serving: ServingPolicy, capabilities: Mapping[str, Any], *, is_in_place: bool
+) -> ServingSpec:
+    return default_scaling.resolve(
+        spec,
+        Capabilities.from_json(capabilities),
+        prometheus_url=rendering.policy_in_force(serving).prometheus_url,
+        is_in_place=is_in_place,
+    )
 
 
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
@@ -31,7 +61,7 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
     if llm is None or not (now.source_uri or then.source_uri):
         return spec
     size = llm.parameters_millions
-    if size == stated_models.of_version(now.source_uri, now.metadata).parameters_millions:
+    if size == stated_size.of_version(now.source_uri, now.metadata).parameters_millions:
         size = 0
     kept = replace(llm, hugging_face_id="", artifact="", parameters_millions=size)
     return replace(spec, llm=kept)
@@ -48,7 +78,7 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
     if spec.engine not in reference.engines:
         return spec
     _require_same(llm, reference, version.label)
-    stated = stated_models.of_metadata(version.metadata)
+    stated = stated_size.of_metadata(version.metadata)
     full = replace(
         llm,
         hugging_face_id=reference.hugging_face_id,

@@ -10,9 +10,9 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from deployments.domain.states import DeploymentState
 from deployments.models import Deployment, DeploymentEvent, Revision
-from deployments.selectors import deployments
+from deployments.serving.selectors import deployments
+from deployments.states import DeploymentState
 from portal.accounts.policy import Actor
 
 PAGE_SIZE = 25

@@ -6,22 +6,25 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from deployments.domain.progress import STAGES
-from deployments.domain.states import DeploymentState, VersionState
+from deployments.delivery.domain.progress import STAGES
 from deployments.models import Deployment, DeploymentEvent, ModelVersion
-from deployments.selectors import deployments, pages_list, registry
+from deployments.pages.selectors import deployment_list
+from deployments.registry.selectors import versions
+from deployments.serving.selectors import deployments
+from deployments.states import DeploymentState, VersionState
 from portal.accounts.models import User
 
 _STEPS_OF_A_START = (*STAGES, "rollout started", "rollout preparing")
+# More than any team has.
+_MOST = 500
 _BAD_VERSIONS = (VersionState.QUARANTINED, VersionState.FAILED)
 
 
-def newest_deployments(*, actor: User, team_slug: str, limit: int) -> list[Deployment]:
-    """Those that need eyes first: unwell, then moving, then by name."""
-    rows = pages_list.visible_rows(actor=actor, team_slug=team_slug)
+def deployments_to_watch(*, actor: User, team_slug: str) -> list[Deployment]:
+    """All that are live; those that need eyes first: unwell, then moving, then by name."""
+    rows = deployment_list.visible_rows(actor=actor, team_slug=team_slug)
     order = {DeploymentState.DEGRADED: 0, DeploymentState.PROGRESSING: 1}
-    found = sorted(rows[:200], key=lambda row: order.get(DeploymentState(row.state), 2))
-    return found[:limit]
+    return sorted(rows[:_MOST], key=lambda row: order.get(DeploymentState(row.state), 2))
 
 
 def failing(*, actor: User, team_slug: str, now: datetime) -> list[Deployment]:
@@ -33,14 +36,14 @@ def failing(*, actor: User, team_slug: str, now: datetime) -> list[Deployment]:
 
 def bad_versions(*, actor: User, team_slug: str, since: datetime) -> list[ModelVersion]:
     """Quarantined or failed lately and not followed by a good version of the same model."""
-    rows = registry.list_versions(actor=actor).filter(
+    rows = versions.list_versions(actor=actor).filter(
         model__team__slug=team_slug, state__in=_BAD_VERSIONS, created_at__gte=since
     )
     return list(rows[:10])
 
 
 def has_versions(*, actor: User, team_slug: str) -> bool:
-    return registry.list_versions(actor=actor).filter(model__team__slug=team_slug).exists()
+    return versions.list_versions(actor=actor).filter(model__team__slug=team_slug).exists()
 
 
 def recent_events(*, actor: User, team_slug: str, limit: int) -> QuerySet[DeploymentEvent]:

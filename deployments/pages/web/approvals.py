@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -10,29 +11,32 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
-from deployments.domain import wording
-from deployments.domain.states import CHANGE, ChangeState
+from deployments.approvals.selectors import approvals
+from deployments.approvals.web.forms import DecisionForm
+from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
+from deployments.changes.services import break_glass as emergency_services
+from deployments.changes.services import decisions as change_services
+from deployments.changes.services import recheck as change_recheck
+from deployments.changes.web import items, new_deployment_cards
+from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest, EmergencyReview
-from deployments.selectors import approvals, changes, emergencies, pipelines, plans
-from deployments.services import changes as change_services
-from deployments.services import emergencies as emergency_services
-from deployments.services import rechecks
-from deployments.web import change_items, deploy_page, guard_lines
-from deployments.web.fragments import respond
-from deployments.web.manifest_views import manifests_of_text
-from deployments.web.service_forms import DecisionForm
+from deployments.pipelines.selectors import pipelines
+from deployments.plans.domain import descriptions
+from deployments.spec.domain import field_values
+from deployments.states import CHANGE, ChangeState
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import Conflict
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import respond
 
 _SHOWN = 20
 _DONE = {
-    "approve": "Your approval is given.",
+    "approve": "Approved.",
     "reject": "Rejected.",
     "withdraw": "Withdrawn.",
-    "emergency": "Approved in an emergency. Another lead or admin must review it.",
-    "close_review": "The review is closed.",
+    "emergency": "Approved with an emergency override. Another lead or admin must review it.",
+    "close_review": "Review closed.",
 }
 
 
@@ -45,7 +49,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    item: change_items.ChangeItem
+    item: items.ChangeItem
     review: EmergencyReview
     is_late: bool
 
@@ -59,21 +63,22 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     others = still_open.exclude(pk__in=[change.pk for change in waiting])
     closed = seen.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
-        "waiting": change_items.items_of(waiting),
+        "waiting": items.items_of(waiting),
         "pipelines": pipelines.waiting_for(user),
         "reviews": [
-            ReviewRow(change_items.item_of(review.change), review, review.due_at < clock.now())
-            for review in emergencies.list_visible_to(user, is_open=True)[:_SHOWN]
+            ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
+            for review in emergency_reviews.list_visible_to(user, is_open=True)[:_SHOWN]
         ],
-        "open": change_items.items_of(others[:_SHOWN]),
-        "decided": change_items.items_of(closed[:_SHOWN]),
+        "open": items.items_of(others[:_SHOWN]),
+        "decided": items.items_of(closed[:_SHOWN]),
     }
-    parts = {"inbox": "delivery/_inbox.html"}
-    return respond(request, "delivery/approvals.html", context, parts=parts)
+    parts = {"inbox": "pages/_inbox.html"}
+    return respond(request, "pages/approvals.html", context, parts=parts)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
     found = changes.get_visible(actor=user, change_id=change_id)
     form = DecisionForm(request.POST or None)
@@ -85,14 +90,14 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
     is_final = not CHANGE[ChangeState(found.state)]
     # The cluster is asked, so the page itself does not wait for it.
     is_asked = "checks" in request.GET and request.method == "GET"
-    recheck = rechecks.look(actor=user, change_id=change_id) if is_asked else None
+    recheck = change_recheck.look(actor=user, change_id=change_id) if is_asked else None
     return respond(
         request,
-        "delivery/change.html",
+        "pages/change.html",
         _context_of(user, found, form) | {"is_final": is_final, "recheck": recheck},
         parts={
-            "change-head": "delivery/_change_head.html",
-            "checks-now": "delivery/_checks_now.html",
+            "change-head": "pages/_change_head.html",
+            "checks-now": "pages/_checks_now.html",
         },
         is_final=is_final,
         status=form.status if form.is_bound else 200,
@@ -123,9 +128,9 @@ def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeReque
 
 
 def _close_review(user: User, found: ChangeRequest, finding: str) -> ChangeRequest:
-    review = change_items.review_of(found)
+    review = items.review_of(found)
     if review is None:
-        raise Conflict("This change left no review.", code="no_review")
+        raise Conflict("This change has no emergency review.", code="no_review")
     emergency_services.close_review(actor=user, review_id=review.pk, finding=finding)
     return found
 
@@ -133,42 +138,55 @@ def _close_review(user: User, found: ChangeRequest, finding: str) -> ChangeReque
 def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
     may_reject, _ = changes.may_decide(user, found)
     may_approve, why_not = changes.may_approve(user, found)
-    review = change_items.review_of(found)
-    diff = change_items.lines_of(found)
-    revision = found.revision
+    review = items.review_of(found)
     return {
-        "item": change_items.item_of(found),
+        **_shown_of(found),
+        "item": items.item_of(found),
         "change": found,
         "form": form,
         "steps": [
             StepRow(
                 weight=step["weight"],
-                soak_words=wording.duration_words(step["soak_seconds"]),
+                soak_words=descriptions.duration_words(step["soak_seconds"]),
                 min_requests=step["min_requests"],
             )
             for step in found.steps
         ],
-        "guards": guard_lines.lines_of(found.plan),
-        "diff": diff,
-        "has_before": any(line.before for line in diff),
-        "manifests": manifests_of_text(plans.yaml_of_change(found)),
-        "version": revision.version if revision else None,
-        "metadata": _metadata_of(found),
-        "cost": deploy_page.stored_cost_card(found.cost),
-        "standing": approvals.standing_of(found),
+        "version": found.revision.version if found.revision else None,
         "still_needed": approvals.people_still_needed(found),
         "may_approve": may_approve,
         "may_reject": may_reject,
         "may_break_glass": changes.may_break_glass(user, found),
+        "overdue_words": emergency_reviews.overdue_words(found.team),
         "review": review,
-        "may_close_review": review is not None and emergencies.may_close(user, review)[0],
+        "may_close_review": review is not None and emergency_reviews.may_close(user, review)[0],
         "why_not": why_not if found.state == ChangeState.SUBMITTED else "",
         "may_withdraw": changes.may_withdraw(user, found),
     }
 
 
-def _metadata_of(found: ChangeRequest) -> list[tuple[str, str]]:
-    if found.revision is None:
-        return []
-    stated = found.revision.version.metadata
-    return [(change_items.field_words(name), str(value)) for name, value in stated.items() if value]
+def _shown_of(found: ChangeRequest) -> dict[str, Any]:
+    """Of a decided request what was shown when it was decided, and what of it is otherwise today."""
+    kept = shown_evidence.kept(found)
+    shown = kept or shown_evidence.of(found)
+    diff = items.lines_from(shown["diff"])
+    stated = shown["metadata"].items()
+    return {
+        "shown": shown,
+        "is_kept": kept is not None,
+        "decided_at": datetime.fromisoformat(kept["at"]) if kept else None,
+        "checked_at": datetime.fromisoformat(shown["checked_at"]),
+        "today_differs": shown_evidence.differences(found, kept) if kept else [],
+        "approvals": items.approvals_of(found, shown),
+        "guards": shown["guards"],
+        "diff": diff,
+        "has_before": any(line.before for line in diff),
+        "manifests": manifests_of_text(shown["manifests"]),
+        "metadata": [
+            (field_values.describe_field(name), field_values.format_value(value))
+            for name, value in stated
+            if value not in (None, "")
+        ],
+        "cost": new_deployment_cards.stored_cost_card(shown["cost"]),
+        "standing": shown["standing"],
+    }

@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.selectors import pages_rows
-from fleet.domain.spending import CostPoint, CostRow, GroupBy
-from fleet.selectors import costs
+from deployments.pages.selectors import deployment_rows
+from fleet.costs.domain.results import CostPoint, CostRow, GroupBy
+from fleet.costs.selectors import costs
 from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Bar, Chart
@@ -46,22 +46,22 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
 
 def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> list[CostTile]:
     zero = Decimal(0)
-    row = pages_rows.rows_of([deployment])[0]
+    row = deployment_rows.rows_of([deployment])[0]
     inferences = [one.inferences for one in rows if one.inferences is not None]
     total = sum((one.amount for one in rows), zero)
     count = sum(inferences)
     return [
-        CostTile(f"{now:%B}", total, "sealed hours and the running estimate"),
-        CostTile("A day, as it runs now", row.usd_per_day, f"{row.gpus.normalize():f} GPUs held"),
+        CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
+        CostTile("Current daily rate", row.usd_per_day, f"{row.gpus.normalize():f} GPUs held"),
         CostTile(
             "1,000 inferences",
             total * 1000 / count if count else None,
             f"{count:,} this month" if count else "no inferences counted this month",
         ),
         CostTile(
-            "Of it estimated",
+            "Estimated",
             sum((one.estimated_amount for one in rows), zero),
-            "sealed a little after each hour ends",
+            "final shortly after each hour ends",
         ),
     ]
 
@@ -73,7 +73,7 @@ def _chart(points: Sequence[CostPoint]) -> Chart | None:
     if not any(days.values()):
         return None
     bars = [Bar(at, label, amount) for (at, label), amount in sorted(days.items())]
-    return charts.stacked_bars(label="Dollars a day by revision", bars=bars, unit="$")
+    return charts.stacked_bars(label="Daily cost by revision", bars=bars, unit="$")
 
 
 def _label(point: CostPoint) -> str:

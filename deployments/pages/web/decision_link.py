@@ -9,19 +9,21 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments.selectors import rollouts
-from deployments.services import decisions
-from deployments.services.decisions import Asked
-from deployments.web import change_items, rollout_story
-from deployments.web.service_forms import ServiceForm
+from deployments.changes.web import items
+from deployments.lifecycle.services import decision_links
+from deployments.lifecycle.services.decision_links import Asked
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.web import story
 from portal.accounts.models import User
-from portal.ui.access import people_only
+from portal.notifications import links
+from portal.ui.access import keeps_input, people_only
+from portal.ui.service_form import ServiceForm
 
 _DONE: Final = {
     "promote": "Promoted one step.",
-    "abort": "Aborting: all requests go back to the stable revision.",
+    "abort": "Aborting. All requests go back to the stable revision.",
     "approve": "Approved.",
     "reject": "Rejected.",
 }
@@ -32,36 +34,65 @@ class DecideForm(ServiceForm):
     comment = forms.CharField(required=False, max_length=500, label="Comment")
 
 
+_SESSION_KEY: Final = "opened_decision_links"
+_MOST_OPENED: Final = 20
+
+
+@never_cache
+@require_safe
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Changes the address at once, before anyone signs in: pages send their own address along as
+    Referer, and addresses are what logs and histories keep.
+    """
+    digest = links.known_digest(token)
+    others = [one for one in _opened(request) if one != digest]
+    request.session[_SESSION_KEY] = [*others, digest][-_MOST_OPENED:]
+    response = redirect("decide", links.id_of(digest))
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _opened(request: HttpRequest) -> list[str]:
+    return list(request.session.get(_SESSION_KEY, []))
+
+
 # Looking never decides: chat programs and mail filters open every link that they see.
 @never_cache
 @require_http_methods(["GET", "POST"])
 @people_only
-def decide(request: HttpRequest, user: User, token: str) -> HttpResponse:
+@keeps_input
+def decide(request: HttpRequest, user: User, link_id: int) -> HttpResponse:
     form = DecideForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
-        done = form.run(lambda: _decide(user, token, form))
+        done = form.run(lambda: _decide(request, user, link_id, form))
         if done is not None:
             messages.success(request, _DONE[form.cleaned_data["choice"]])
             return redirect(done.path)
-    asked = decisions.look(actor=user, token=token)
+    asked = decision_links.look(actor=user, link_id=link_id, opened=_opened(request))
     status = form.status if form.is_bound else 200
-    return render(request, "delivery/decide.html", _context(user, asked, form), status=status)
+    return render(request, "pages/decide.html", _context(user, asked, form), status=status)
 
 
-def _decide(user: User, token: str, form: DecideForm) -> Asked:
+def _decide(request: HttpRequest, user: User, link_id: int, form: DecideForm) -> Asked:
     data = form.cleaned_data
-    return decisions.decide(actor=user, token=token, choice=data["choice"], comment=data["comment"])
+    return decision_links.decide(
+        actor=user,
+        link_id=link_id,
+        opened=_opened(request),
+        choice=data["choice"],
+        comment=data["comment"],
+    )
 
 
 def _context(user: User, asked: Asked, form: DecideForm) -> dict[str, Any]:
     context: dict[str, Any] = {"asked": asked, "notice": asked.link.delivery.notice, "form": form}
     if asked.rollout is not None:
         view = rollouts.view_of(actor=user, rollout=asked.rollout)
-        context |= {"view": view, "verdict": rollout_story.verdict_of(view)}
+        context |= {"view": view, "verdict": story.verdict_of(view)}
     if asked.change is not None:
         context |= {
             "change": asked.change,
-            "item": change_items.item_of(asked.change),
-            "change_lines": change_items.lines_of(asked.change),
+            "item": items.item_of(asked.change),
+            "change_lines": items.lines_of(asked.change),
         }
     return context

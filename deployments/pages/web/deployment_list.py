@@ -8,15 +8,15 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from deployments.domain.states import DeploymentState
-from deployments.selectors import pages_list, pages_rows
-from deployments.selectors.pages_list import ListQuery
-from deployments.web.fragments import respond
+from deployments.pages.selectors import deployment_list, deployment_rows
+from deployments.pages.selectors.deployment_list import ListQuery
+from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.ui import teams
 from portal.ui.access import people_only
+from portal.ui.htmx import respond
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Column:
 def deployments(request: HttpRequest, user: User) -> HttpResponse:
     query = ListQuery.read(request.GET)
     team = teams.current(request)
-    page = pages_list.page_of(actor=user, team_slug=team.slug if team else None, query=query)
+    page = deployment_list.page_of(actor=user, team_slug=team.slug if team else None, query=query)
     context: dict[str, Any] = {
         "team": team,
         "query": query,
         "page": page,
-        "rows": pages_rows.rows_of(list(page)),
+        "rows": deployment_rows.rows_of(list(page)),
         "states": [state for state in DeploymentState if state != DeploymentState.RETIRED],
         "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
         "sortable": True,
@@ -46,8 +46,8 @@ def deployments(request: HttpRequest, user: User) -> HttpResponse:
         "previous_address": query.at_page(page.number - 1) if page.has_previous() else "",
         "next_address": query.at_page(page.number + 1) if page.has_next() else "",
     }
-    parts = {"deployment-rows": "delivery/_list_rows.html"}
-    return respond(request, "delivery/list.html", context, parts=parts)
+    parts = {"deployment-rows": "pages/_list_rows.html"}
+    return respond(request, "pages/list.html", context, parts=parts)
 
 
 def _column(query: ListQuery, title: str, name: str) -> Column:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from deployments.selectors import deployments
-from deployments.services import drifts, live_objects
-from deployments.web import cost_data, deployment_frame, overview_data, tab_data
-from deployments.web.fragments import target_of
+from deployments.delivery.services import drift_decisions, live_objects
+from deployments.pages.web import cost as page_cost
+from deployments.pages.web import frame, tab_data
+from deployments.pages.web import overview as page_overview
+from deployments.serving.selectors import deployments
 from portal.accounts.models import User
 from portal.ui.access import people_only
+from portal.ui.htmx import target_of
 
 
 @require_GET
@@ -19,9 +21,9 @@ def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     # Every tab polls its head here; the figures would be read for nothing.
     is_head_only = target_of(request) == "deployment-head"
-    context = {} if is_head_only else overview_data.context_of(deployment)
-    parts = {"figures": "delivery/_figures.html", "overview": "delivery/_charts.html"}
-    return deployment_frame.show(
+    context = {} if is_head_only else page_overview.context_of(deployment)
+    parts = {"figures": "pages/_figures.html", "overview": "pages/_charts.html"}
+    return frame.show(
         request,
         user,
         deployment,
@@ -39,7 +41,7 @@ def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
     context = tab_data.revisions_context(
         deployment, before=request.GET.get("from", ""), after=request.GET.get("to", "")
     )
-    return deployment_frame.show(request, user, deployment, "revisions", context)
+    return frame.show(request, user, deployment, "revisions", context)
 
 
 @require_GET
@@ -50,9 +52,9 @@ def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
     context = {
         "objects": compared.objects,
         "unreachable": compared.problem,
-        "drift": drifts.view_of(deployment),
+        "drift": drift_decisions.view_of(deployment),
     }
-    return deployment_frame.show(request, user, deployment, "manifests", context)
+    return frame.show(request, user, deployment, "manifests", context)
 
 
 @require_GET
@@ -60,13 +62,13 @@ def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 def timeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     context = tab_data.timeline_context(deployment, page=request.GET.get("page", "1"))
-    return deployment_frame.show(
+    return frame.show(
         request,
         user,
         deployment,
         "timeline",
         context,
-        parts={"timeline": "delivery/_timeline.html"},
+        parts={"timeline": "pages/_timeline.html"},
         is_final=deployment.is_retired,
     )
 
@@ -82,13 +84,13 @@ def logs(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse
         actor=user, deployment_id=deployment.pk, pod=choice.chosen, lines=choice.lines
     )
     context = {**choice.context(request.path), "log": read.text, "problem": read.problem}
-    parts = {"log": "delivery/_log_text.html"}
-    return deployment_frame.show(request, user, deployment, "logs", context, parts=parts)
+    parts = {"log": "pages/_log_text.html"}
+    return frame.show(request, user, deployment, "logs", context, parts=parts)
 
 
 @require_GET
 @people_only
 def cost(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    context = cost_data.context_of(deployment)
-    return deployment_frame.show(request, user, deployment, "cost", context)
+    context = page_cost.context_of(deployment)
+    return frame.show(request, user, deployment, "cost", context)

@@ -8,22 +8,26 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from deployments.domain import specs, wording
-from deployments.domain.drifting import Outcome
+from deployments.changes.web import items
+from deployments.delivery.domain.drift import Outcome
 from deployments.models import Deployment, Rollout
-from deployments.selectors import deployments, rollouts
-from deployments.web import change_items
-from deployments.web.fragments import respond
+from deployments.plans.domain import descriptions
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.web.buttons import buttons_of
+from deployments.serving.selectors import deployments
+from deployments.serving.services import stopping
+from deployments.spec.domain import serving_spec
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
+from portal.ui.htmx import respond
 
 ENGINE_NAMES = {
-    specs.KSERVE_TRITON: "KServe Triton",
-    specs.TRITON: "Triton",
-    specs.KSERVE_VLLM: "KServe vLLM",
-    specs.TRITON_VLLM: "Triton vLLM",
-    specs.LLM_SERVICE: "LLMInferenceService",
+    serving_spec.KSERVE_TRITON: "KServe Triton",
+    serving_spec.TRITON: "Triton",
+    serving_spec.KSERVE_VLLM: "KServe vLLM",
+    serving_spec.TRITON_VLLM: "Triton vLLM",
+    serving_spec.LLM_SERVICE: "LLMInferenceService",
 }
 TABS = (
     ("deployment", "Overview"),
@@ -64,7 +68,7 @@ def show(
     status: int = 200,
 ) -> HttpResponse:
     """The page with the tab's body in `_<tab>.html`, or the part that htmx asked for."""
-    body = f"delivery/_{tab.replace('-', '_')}.html"
+    body = f"pages/_{tab.replace('-', '_')}.html"
     whole = {
         **head_of(user, deployment),
         "body": body,
@@ -72,9 +76,9 @@ def show(
         "tab_title": dict(TABS)[_url_name(tab)],
         **context,
     }
-    swaps = {"deployment-head": "delivery/_deployment_head.html", **(parts or {})}
+    swaps = {"deployment-head": "pages/_deployment_head.html", **(parts or {})}
     return respond(
-        request, "delivery/deployment.html", whole, parts=swaps, is_final=is_final, status=status
+        request, "pages/deployment.html", whole, parts=swaps, is_final=is_final, status=status
     )
 
 
@@ -83,7 +87,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
     view = rollouts.view_of(actor=user, rollout=rollout) if rollout else None
     stable, candidate = deployment.stable_revision, deployment.candidate_revision
     can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
-    open_change = change_items.open_change_of(user, deployment)
+    open_change = items.open_change_of(user, deployment)
     return {
         "deployment": deployment,
         "spec": deployments.spec_of_stable(deployment),
@@ -94,8 +98,10 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "observed_percent": _percent(view.observed_share if view else None),
         "band_low": _percent(view.share_low if view else None),
         "band_high": _percent(view.share_high if view else None),
+        "rollout_buttons": buttons_of(rollout, view) if rollout and view else None,
         "rollout_text": rollout_text(rollout) if rollout and rollout.steps else "",
         "rollout_tone": rollout_tone(rollout) if rollout else "",
+        "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
         "open_change": None if rollout else open_change,
         "can_request": can_request,
         "drift_held": deployment.drift.get("outcome") == Outcome.HELD,
@@ -104,7 +110,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
 
 
 def rollout_text(rollout: Rollout) -> str:
-    return wording.rollout_words(
+    return descriptions.rollout_words(
         rollout.phase,
         step_index=rollout.step_index,
         step_count=len(rollout.steps),
@@ -121,11 +127,15 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
     place = (deployment.team.slug, deployment.name)
-    # Stopping is always possible, whatever else is under way.
     stop = HeadAction("Stop", reverse("stop-deployment", args=place))
-    if is_busy:
-        return [] if deployment.is_stopped or deployment.is_retiring else [stop]
     retire = HeadAction("Retire", reverse("request-retire", args=place), tone="danger")
+    if is_busy:
+        # A stop that needs approval is a change too, and waits for the one under way; what never
+        # served may be given up at any time.
+        is_off = deployment.is_stopped or deployment.is_retiring
+        if is_off or stopping.needs_approval(deployment):
+            return []
+        return [retire, stop] if deployment.first_ready_at is None else [stop]
     if deployment.is_stopped:
         start = HeadAction("Start", reverse("request-start", args=place), tone="primary")
         return [retire, start]

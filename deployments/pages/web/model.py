@@ -11,24 +11,26 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 from markdown_it import MarkdownIt
 
-from deployments.domain import comparison
-from deployments.domain.comparison import ComparedFact
 from deployments.models import Deployment, Model, ModelVersion
-from deployments.selectors import registry
-from deployments.services import models as model_service
-from deployments.web import quality
-from deployments.web.fragments import respond
-from deployments.web.registry_charts import metric_over_versions
-from deployments.web.registry_forms import ModelForm
+from deployments.quality.web import lines
+from deployments.registry.domain import comparison
+from deployments.registry.domain.comparison import ComparedFact
+from deployments.registry.selectors import versions as registry_versions
+from deployments.registry.services import models as model_service
+from deployments.registry.web import signature
+from deployments.registry.web.charts import metric_over_versions
+from deployments.registry.web.forms import ModelForm
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Invalid
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
 from portal.ui.addresses import with_query
+from portal.ui.htmx import respond
 
 _PER_PAGE = 50
 _MOST_METRICS = 4
+_MOST_FACTS = 200
 # Raw HTML in a description stays text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
@@ -50,8 +52,8 @@ class MetricTab:
 @require_GET
 @people_only
 def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    model = registry.get_model(actor=user, team_slug=team, name=name)
-    rows = registry.list_versions(actor=user, model=model).order_by("-number")
+    model = registry_versions.get_model(actor=user, team_slug=team, name=name)
+    rows = registry_versions.list_versions(actor=user, model=model).order_by("-number")
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     versions = list(page)
     metrics = comparison.numeric_keys([v.metadata for v in versions])
@@ -66,40 +68,51 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "aliases": model.aliases.select_related("version"),
         "chart": metric_over_versions(versions, chosen) if chosen else None,
         "description": _MARKDOWN.render(model.description),
-        "golden_lines": quality.golden_lines(model),
+        "golden_lines": lines.golden_lines(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
         "previous_address": _at(request, page.number - 1) if page.has_previous() else "",
         "next_address": _at(request, page.number + 1) if page.has_next() else "",
     }
-    return respond(request, "registry/model.html", context)
+    return respond(request, "pages/model.html", context)
 
 
 @require_GET
 @people_only
 def compare(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    model = registry.get_model(actor=user, team_slug=team, name=name)
+    model = registry_versions.get_model(actor=user, team_slug=team, name=name)
     numbers = [int(text) for text in request.GET.getlist("v") if text.isascii() and text.isdigit()]
     if len(numbers) != 2:
         raise Invalid("Choose exactly two versions to compare.")
     left, right = (
-        registry.get_version_by_number(actor=user, team_slug=team, name=name, number=n)
+        registry_versions.get_version_by_number(actor=user, team_slug=team, name=name, number=n)
         for n in sorted(numbers)
     )
-    context = {"model": model, "left": left, "right": right, "groups": _groups(left, right)}
-    return respond(request, "registry/compare.html", context)
+    context = {
+        "model": model,
+        "left": left,
+        "right": right,
+        "left_config": signature.cut(left.config_pbtxt),
+        "right_config": signature.cut(right.config_pbtxt),
+        "groups": [
+            (title, *comparison.shortened(facts, _MOST_FACTS))
+            for title, facts in _groups(left, right)
+        ],
+    }
+    return respond(request, "pages/compare.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def edit_model(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    model = registry.get_model(actor=user, team_slug=team, name=name)
+    model = registry_versions.get_model(actor=user, team_slug=team, name=name)
     policy.require(user, Action.UPLOAD, model)
     initial = {"task": model.task, "description": model.description}
     form = ModelForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.run(lambda: _describe(user, model, form)) is not None:
         return HttpResponseRedirect(reverse("model", args=[team, name]))
     context = {"model": model, "form": form}
-    return respond(request, "registry/edit_model.html", context, status=form.status)
+    return respond(request, "pages/edit_model.html", context, status=form.status)
 
 
 def _describe(user: User, model: Model, form: ModelForm) -> Model:
@@ -113,7 +126,7 @@ def _at(request: HttpRequest, number: int) -> str:
 
 
 def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
-    serving = registry.deployments_serving([version.pk for version in versions])
+    serving = registry_versions.deployments_serving([version.pk for version in versions])
     return [
         VersionRow(
             version=version,
@@ -127,7 +140,7 @@ def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
 def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[ComparedFact]]]:
     return [
         (
-            "Stated",
+            "Metadata",
             comparison.compare(
                 comparison.in_order(left.metadata), comparison.in_order(right.metadata)
             ),

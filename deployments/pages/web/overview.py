@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.selectors import deployments, serving
-from deployments.selectors.deployments import RevisionStatus
-from fleet.domain.metering import minute_of
-from fleet.domain.telemetry import ServingStats
-from fleet.selectors import telemetry
-from fleet.selectors.telemetry import MinutePoint
+from deployments.serving.selectors import deployments, statistics
+from deployments.serving.selectors.deployments import RevisionStatus
+from deployments.serving.web.minute_chart import minute_chart
+from fleet.telemetry.domain.counters import ServingStats
+from fleet.telemetry.selectors import requests as telemetry_requests
+from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
-from portal.ui import charts
-from portal.ui.charts import Chart, Mark, Point
+from portal.ui.charts import Chart, Mark
 
 CHARTED = timedelta(hours=1)
 _MOST_MARKS = 6
@@ -55,10 +54,10 @@ class TrafficCharts:
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
     revisions = deployments.revisions_of(deployment)
-    stats = serving.stats_of(deployment, revisions)
+    stats = statistics.stats_of(deployment, revisions)
     since = clock.now() - CHARTED
     points = {
-        revision.role: telemetry.series(
+        revision.role: telemetry_requests.series(
             cluster_id=deployment.cluster_id,
             namespace=deployment.namespace,
             names=[revision.workload_name],
@@ -70,9 +69,10 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     return {
         "revisions": revisions,
         "stats": stats,
+        "figures": statistics.figures_of([deployment])[deployment.pk],
         "packed": packed_rows(deployment, revisions),
         "own_models": ", ".join(dict.fromkeys(_model_of(one.version_label) for one in revisions)),
-        "window_words": f"last {serving.WINDOW_SECONDS // 60} minutes",
+        "window_words": f"last {statistics.WINDOW_SECONDS // 60} minutes",
         "split": _split(stats) if stats else [],
         "requests_chart": drawn.requests,
         "latency_chart": drawn.latency,
@@ -123,48 +123,6 @@ def _split(stats: ServingStats) -> list[Part]:
         Part(name, value, 100 * value / whole if whole else 0.0, tone)
         for name, value, tone in known
     ]
-
-
-def minute_chart(
-    by_role: Mapping[str, list[MinutePoint]],
-    value: Callable[[MinutePoint], float | None],
-    label: str,
-    unit: str,
-    marks: Sequence[Mark],
-    threshold: float | None = None,
-) -> Chart | None:
-    """None when nothing was measured: an empty chart would look like zero.
-
-    The running minute is left out: it is not over, so it would look like a fall.
-    """
-    running = minute_of(clock.now())
-    found = [
-        Point(at, role, amount)
-        for role, points in by_role.items()
-        for at, amount in _with_gaps([(one.at, value(one)) for one in points if one.at < running])
-    ]
-    if not any(point.value is not None for point in found):
-        return None
-    first = min(point.at for point in found)
-    return charts.lines(
-        label=label,
-        points=found,
-        unit=unit,
-        threshold=threshold,
-        marks=[mark for mark in marks if mark.at >= first],
-    )
-
-
-def _with_gaps(
-    points: Sequence[tuple[datetime, float | None]],
-) -> list[tuple[datetime, float | None]]:
-    """A minute that nobody observed breaks the line instead of being drawn over."""
-    found: list[tuple[datetime, float | None]] = []
-    for at, value in points:
-        if found and at - found[-1][0] > timedelta(minutes=1):
-            found.append((found[-1][0] + timedelta(minutes=1), None))
-        found.append((at, value))
-    return found
 
 
 def _marks(deployment: Deployment, since: datetime) -> list[Mark]:

@@ -11,34 +11,37 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain import wording
-from deployments.domain.states import RolloutPhase
+from deployments.changes.selectors import changes
+from deployments.changes.web import items
+from deployments.changes.web.items import FieldLine
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import changes, deployments, rollouts
-from deployments.selectors.rollouts import RolloutView, StepView
-from deployments.services import rollouts as rollout_services
-from deployments.web import (
-    change_items,
-    deployment_frame,
-    quality,
-    rollout_charts,
-    rollout_outcome,
-    rollout_story,
-)
-from deployments.web.change_items import FieldLine
-from deployments.web.service_forms import RolloutForm
+from deployments.pages.web import frame
+from deployments.plans.domain import descriptions
+from deployments.quality.web import lines as quality_lines
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors.rollouts import RolloutView, StepView
+from deployments.rollouts.services import actions as rollout_services
+from deployments.rollouts.web import charts, outcome, story
+from deployments.rollouts.web.forms import RolloutForm
+from deployments.serving.selectors import deployments
+from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import NotFound
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
 
-_TONES = {"done": "done", "current": "now", "ahead": ""}
+_TONES = {"done": "done", "current": "now", "ahead": "", "left": "", "skipped": ""}
+_PAST = {
+    "done": "passed",
+    "left": "left early: promoted fully",
+    "skipped": "skipped: promoted fully",
+}
 _DONE = {
     "promote": "Promoted one step.",
     "promote_fully": "Promoted to all requests.",
-    "pause": "Paused: the share stays as it is.",
-    "unpause": "Carrying on from the same step.",
-    "abort": "Aborting: the candidate gets no more requests.",
+    "pause": "Paused. The traffic weight stays as it is.",
+    "unpause": "Resumed at the same step.",
+    "abort": "Aborting. The candidate gets no more requests.",
 }
 
 
@@ -63,11 +66,14 @@ class Says:
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def rollout(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     found = rollouts.latest(deployment)
     form = RolloutForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
+        if form.is_valid() and form.needs_confirmation:
+            return redirect("promote-fully", team=team, name=name)
         if form.run(lambda: _act(user, found, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["action"]])
             return redirect("rollout", team=team, name=name)
@@ -77,7 +83,7 @@ def rollout(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
 
 def _act(user: User, found: Rollout | None, form: RolloutForm) -> Rollout:
     if found is None:
-        raise NotFound("There is no rollout to act on.")
+        raise NotFound("No rollout is running.")
     data = form.cleaned_data
     shown, reason = data["evidence_hash"], data["reason"]
     calls: dict[str, Callable[[], Rollout]] = {
@@ -105,15 +111,15 @@ def _show(
     context: dict[str, Any] = {"view": view, "form": form}
     if found is not None and view is not None:
         context |= _context_of(found, view)
-    return deployment_frame.show(
+    return frame.show(
         request,
         user,
         deployment,
         "rollout",
         context,
         parts={
-            "rollout": "delivery/_rollout_board.html",
-            "rollout-traffic": "delivery/_rollout_traffic.html",
+            "rollout": "pages/_rollout_board.html",
+            "rollout-traffic": "pages/_rollout_traffic.html",
         },
         is_final=view is None or view.is_final,
         status=form.status if form.is_bound else 200,
@@ -123,44 +129,44 @@ def _show(
 def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
     phase = RolloutPhase(found.phase)
     change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
-    no_promotion = rollout_story.why_no_promotion(found, view)
-    no_full = rollout_story.why_no_full_promotion(found, view)
-    text = deployment_frame.rollout_text(found) if found.steps else _direct_words(phase)
+    no_promotion = story.why_no_promotion(found, view)
+    no_full = story.why_no_full_promotion(found, view)
+    text = frame.rollout_text(found) if found.steps else _direct_words(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
-        "story": rollout_story.story_of(found, change),
-        "verdict": rollout_story.verdict_of(view),
-        "charts": rollout_charts.charts_of(found),
-        "outcome": rollout_outcome.outcome_of(found),
-        "alarm": rollout_outcome.alarm_of(view),
-        **quality.before_traffic_context(found),
+        "story": story.story_of(found, change),
+        "verdict": story.verdict_of(view),
+        "charts": charts.charts_of(found),
+        "outcome": outcome.outcome_of(found),
+        "alarm": outcome.alarm_of(view),
+        **quality_lines.before_traffic_context(found),
         "says": _says(found, view),
         "board_text": text,
-        "board_tone": deployment_frame.rollout_tone(found),
-        "can_pause": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
-        "can_abort": phase != RolloutPhase.ABORTING,
+        "board_tone": frame.rollout_tone(found),
+        "is_pausable": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
+        "is_abortable": phase != RolloutPhase.ABORTING,
         "no_promotion": no_promotion,
         "no_full_promotion": no_full,
         "change_lines": _changed(change),
-        "cost": rollout_outcome.cost_of(found, view),
+        "cost": outcome.cost_of(found, view),
     }
 
 
 def _step_item(step: StepView, view: RolloutView) -> StepItem:
-    soak = wording.duration_words(step.soak_seconds)
+    soak = descriptions.duration_words(step.soak_seconds)
     if step.state == "current":
         left = view.soak_left_seconds
-        words = "soak done" if left == 0 else f"soaks {soak}"
+        words = "soak done" if left == 0 else f"soak {soak}"
         if left:
-            words = f"{wording.duration_words(left)} of {soak} left"
+            words = f"{descriptions.duration_words(left)} of {soak} left"
         seen = "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
         needs = f"{seen} of {step.min_requests:,} requests" if step.min_requests else ""
         if step.min_requests and view.candidate_requests is None:
             needs = f"needs {step.min_requests:,} requests"
         if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
-            needs = f"{seen} requests, enough"
+            needs = f"{seen} requests (enough)"
     else:
-        words = "passed" if step.state == "done" else f"soaks {soak}"
+        words = _PAST.get(step.state, f"soak {soak}")
         if step.state == "ahead" and not step.soak_seconds:
             words = "no soak"
         needs = _who_promotes(step) if step.state == "ahead" else ""
@@ -177,35 +183,39 @@ def _not_passed(step: StepView, view: RolloutView) -> StepItem:
 
 
 def _who_promotes(step: StepView) -> str:
-    words = "promotes itself when all pass" if step.auto_promote else "a person promotes"
+    words = (
+        "promotes automatically if all guards pass"
+        if step.auto_promote
+        else "then promoted by hand"
+    )
     if step.deadline_seconds:
-        words += f", within {wording.duration_words(step.deadline_seconds)}"
+        words += f", within {descriptions.duration_words(step.deadline_seconds)}"
     return words
 
 
 def _says(found: Rollout, view: RolloutView) -> Says:
     candidate = found.candidate_revision.version.label
     stable = found.stable_revision
-    replaces = f"r{stable.number} is drained and removed once the gateway sends it nothing."
+    replaces = f"r{stable.number} is drained, then removed."
     if view.next_weight is None:
         promote = ""
     elif view.is_mirroring and not view.is_last_step:
         promote = (
-            f"Mirrors {view.next_weight} % of requests to {candidate}; its answers stay dropped. "
+            f"Mirrors {view.next_weight}% of requests to {candidate}; its answers are discarded. "
             "Both revisions keep their GPUs."
         )
     elif view.next_weight == 100:
         promote = f"Sends all requests to {candidate}. {replaces}"
     else:
         promote = (
-            f"Sends {view.next_weight} % of requests to {candidate} at the gateway. "
+            f"Sends {view.next_weight}% of requests to {candidate} at the gateway. "
             "Both revisions keep their GPUs."
         )
     return Says(
         promote=promote,
-        promote_fully=f"{_early_words(view)}all requests to {candidate}. {replaces}",
-        pause=f"Stays at {_share_words(view)}. Nobody can promote until someone carries on.",
-        unpause="Carries on at the same step; what it soaked and counted meanwhile holds.",
+        promote_fully=f"{_early_words(view)}Sends all requests to {candidate}. {replaces}",
+        pause=f"Stays at {_share_words(view)} until someone resumes it.",
+        unpause="Continues at the same step. Soak time and counts are kept.",
         abort=_abort_words(view, stable.version.label),
     )
 
@@ -213,30 +223,28 @@ def _says(found: Rollout, view: RolloutView) -> Says:
 def _early_words(view: RolloutView) -> str:
     """Who promotes fully may do so before the evidence is complete, but not unknowingly."""
     if view.rollout.phase != RolloutPhase.RUNNING or view.is_promotable:
-        return "Skips the steps ahead: "
-    why = view.promotable_reason.rstrip(".") or "nothing is known yet"
-    return f"Before the evidence is complete ({why}), and without the steps ahead: "
+        return "Skips the remaining steps. "
+    why = view.promotable_reason.rstrip(".") or "no evidence yet"
+    return f"The evidence is incomplete ({why}). Skips the remaining steps. "
 
 
 def _share_words(view: RolloutView) -> str:
     mirrored = " mirrored" if view.is_mirroring else ""
-    return f"{view.requested_percent} %{mirrored}"
+    return f"{view.requested_percent}%{mirrored}"
 
 
 def _abort_words(view: RolloutView, stable: str) -> str:
     if view.is_mirroring:
-        return (
-            f"Ends the mirror, then removes the candidate. Users notice nothing: {stable} answers."
-        )
+        return f"Stops mirroring, then removes the candidate. Users are not affected: {stable} serves them."
     return (
         f"Sends all requests back to {stable}, then removes the candidate. "
-        "Requests in flight are answered."
+        "Requests in flight complete."
     )
 
 
 def _direct_words(phase: RolloutPhase) -> str:
     words = {
-        RolloutPhase.PREPARING: "Starting, then takes over at once",
+        RolloutPhase.PREPARING: "Starts, then takes over at once",
         RolloutPhase.PROMOTING: "Takes over",
     }
     return words.get(phase, phase.value.capitalize())
@@ -244,5 +252,5 @@ def _direct_words(phase: RolloutPhase) -> str:
 
 def _changed(change: ChangeRequest | None) -> list[FieldLine]:
     """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
-    lines = change_items.lines_of(change) if change else []
+    lines = items.lines_of(change) if change else []
     return [line for line in lines if line.is_changed and line.before]

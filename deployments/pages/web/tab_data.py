@@ -9,23 +9,16 @@ from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 
-from deployments.domain import text_diff
-from deployments.domain.manifests.parts import to_yaml
-from deployments.models import Deployment, DeploymentEvent, Revision, RolloutEvent
-from deployments.selectors import deployments
-from deployments.services import live_objects
-from fleet.selectors.pods import PodInfo
+from deployments.delivery.services import live_objects
+from deployments.manifests.domain import diff as manifest_diff
+from deployments.manifests.domain.metadata import to_yaml
+from deployments.models import Deployment, Revision
+from deployments.serving.selectors import deployments
+from deployments.serving.web.events import event_rows
+from fleet.observation.selectors.pods import PodInfo
 
 LINE_CHOICES = (100, 500, 2000)
 _PAGE_SIZE = 40
-_BAD = ("fail", "abort", "reject", "refused", "degraded", "crash", "sick")
-
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    row: DeploymentEvent | RolloutEvent
-    # The mark's colour in the timeline: "" or "bad".
-    tone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +46,7 @@ def revisions_context(deployment: Deployment, *, before: str, after: str) -> dic
     left = by_number.get(before) or (history[1] if len(history) > 1 else None)
     if left is None or right is None:
         return {"history": history, "before": None, "after": None}
-    diff = text_diff.diff_lines(text_of(left), text_of(right))
+    diff = manifest_diff.diff_lines(text_of(left), text_of(right))
     changed = sum(line.kind in ("added", "removed") for line in diff)
     return {
         "history": history,
@@ -91,14 +84,6 @@ def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
         "events": event_rows(found),
         "pods": live_objects.pods_of(deployment),
     }
-
-
-def event_rows(events: Any) -> list[EventRow]:
-    return [EventRow(row, tone_of(row.kind)) for row in events]
-
-
-def tone_of(kind: str) -> str:
-    return "bad" if any(word in kind for word in _BAD) else ""
 
 
 def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,21 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from deployments.models import Deployment
-from deployments.selectors import deployments
-from deployments.services import trials
-from deployments.services.trials import Target
-from deployments.web import deployment_frame, quality
-from deployments.web.service_forms import ServiceForm
+from deployments.pages.web import frame
+from deployments.quality.web import lines
+from deployments.serving.domain import inference_call
+from deployments.serving.selectors import deployments
+from deployments.serving.services import try_it as serving_try_it
+from deployments.serving.services.try_it import Target
+from deployments.serving.web.forms import BodyForm
 from portal.accounts.models import User
 from portal.ui.access import people_only
-
-
-class BodyForm(ServiceForm):
-    body = forms.CharField(
-        label="Body",
-        help_text="JSON, at most 2 MB.",
-        widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false", "class": "mono"}),
-    )
 
 
 class TryForm(BodyForm):
@@ -50,7 +43,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
     trial = None
     if request.method == "POST":
         trial = form.run(
-            lambda: trials.send(
+            lambda: serving_try_it.send(
                 actor=user,
                 deployment_id=deployment.pk,
                 body=form.cleaned_data["body"],
@@ -61,27 +54,23 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
         "form": form,
         "trial": trial,
         "has_targets": deployment.candidate_revision is not None,
-        **quality.saving_context(user, deployment, trial, request.POST.get("body", "")),
+        **lines.saving_context(user, deployment, trial, request.POST.get("body", "")),
         **_words(deployment),
     }
-    parts = {"answer": "delivery/_answer.html"}
+    parts = {"answer": "serving/_answer.html"}
     status = form.status if form.is_bound else 200
-    return deployment_frame.show(
-        request, user, deployment, "try", context, parts=parts, status=status
-    )
+    return frame.show(request, user, deployment, "try", context, parts=parts, status=status)
 
 
 def _targets(deployment: Deployment) -> list[tuple[str, str]]:
-    found = [(Target.GATEWAY.value, "the gateway, as any client")]
+    found = [(Target.GATEWAY.value, "the gateway, like any client")]
     revisions = {
         Target.STABLE: deployment.stable_revision,
         Target.CANDIDATE: deployment.candidate_revision,
     }
     for target, revision in revisions.items():
         if revision is not None:
-            label = (
-                f"{target.value} · {revision.version.label} · r{revision.number}, past the gateway"
-            )
+            label = f"{target.value} · {revision.version.label} · r{revision.number}, bypassing the gateway"
             found.append((target.value, label))
     return found
 
@@ -90,7 +79,7 @@ def _example(deployment: Deployment) -> str:
     revision = deployment.stable_revision
     if revision is None:
         return ""
-    return json.dumps(trials.call_of(revision).body)
+    return inference_call.prefilled(serving_try_it.call_of(revision))
 
 
 def _words(deployment: Deployment) -> dict[str, Any]:
@@ -100,8 +89,8 @@ def _words(deployment: Deployment) -> dict[str, Any]:
     address = deployments.url_of(deployment)
     split = urlsplit(address)
     return {
-        "call": trials.call_of(revision),
-        "curl": f"curl --json @request.json \\\n  {trials.url_of(deployment, revision)}",
+        "call": serving_try_it.call_of(revision),
+        "curl": f"curl --json @request.json \\\n  {serving_try_it.url_of(deployment, revision)}",
         "address": address,
         "triton_host": f"{split.netloc}{split.path}",
     }

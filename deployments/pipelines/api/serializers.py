@@ -7,20 +7,22 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from deployments.api.approval_serializers import RequiredApprovalSerializer
-from deployments.api.preflight_serializers import PreflightCheckSerializer
-from deployments.domain.pipelines import NodeKind
-from deployments.domain.states import ChangeState, Environment
+from deployments.approvals.api.serializers import RequiredApprovalSerializer
+from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.models import Pipeline, PipelineApproval, PipelineChange
-from deployments.selectors import approvals as approval_selectors
-from deployments.selectors import pipelines
+from deployments.pipelines.domain.pipeline_spec import NodeKind
+from deployments.pipelines.selectors import pipelines
+from deployments.preflight.api.serializers import PreflightCheckSerializer
+from deployments.states import ChangeState, Environment
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class PipelineStepSerializer(Shape):
+class PipelineStepSerializer(Serializer):
     name = serializers.CharField(
-        default="", allow_blank=True, max_length=30, help_text="left out: as what it asks"
+        default="",
+        allow_blank=True,
+        max_length=30,
+        help_text="left out: the name of the deployment or node",
     )
     deployment = serializers.CharField(
         default="", allow_blank=True, max_length=30, help_text="of the same team and cluster"
@@ -29,27 +31,30 @@ class PipelineStepSerializer(Shape):
         default="", allow_blank=True, max_length=30, help_text="instead of a deployment"
     )
     weight = serializers.IntegerField(
-        default=None, allow_null=True, help_text="splitter only; 100 in all"
+        default=None, allow_null=True, help_text="splitter only; weights add up to 100"
+    )
+    data = serializers.CharField(
+        required=False, max_length=30, help_text="$request; a step cannot get another step's answer"
     )
     condition = serializers.CharField(
         default="",
         allow_blank=True,
         max_length=500,
-        help_text="a GJSON path that must be there: in the request for a switch, in the answer "
-        "before for a sequence",
+        help_text="a GJSON path that must exist: in the request for a switch, in the previous "
+        "answer for a sequence",
     )
     is_required = serializers.BooleanField(
-        default=False, help_text="its failure ends the pipeline and is the answer"
+        default=False, help_text="its failure ends the pipeline and is returned"
     )
 
 
-class PipelineNodeSerializer(Shape):
+class PipelineNodeSerializer(Serializer):
     name = serializers.CharField(max_length=30, help_text="requests enter at root")
     kind = serializers.ChoiceField(choices=[kind.value for kind in NodeKind])
     steps = PipelineStepSerializer(many=True)
 
 
-class PipelineSpecSerializer(Shape):
+class PipelineSpecSerializer(Serializer):
     nodes = PipelineNodeSerializer(many=True)
     min_replicas = serializers.IntegerField(default=1, help_text="of KServe's router")
     max_replicas = serializers.IntegerField(default=2)
@@ -72,17 +77,17 @@ class ChangedPipelineSerializer(PipelineSpecSerializer):
     comment = serializers.CharField(default="", allow_blank=True)
 
 
-class PipelineFilterSerializer(Shape):
+class PipelineFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
 
 
-class PipelineChangeFilterSerializer(Shape):
+class PipelineChangeFilterSerializer(Serializer):
     state = serializers.ChoiceField(
         choices=[state.value for state in ChangeState], default="", allow_blank=True
     )
 
 
-class PipelineExaminedSerializer(Shape):
+class PipelineExaminedSerializer(Serializer):
     is_ok = serializers.BooleanField()
     checks = PreflightCheckSerializer(many=True)
     wrong = serializers.DictField(
@@ -93,18 +98,18 @@ class PipelineExaminedSerializer(Shape):
     yaml = serializers.CharField(help_text="what approving would write; empty after a refusal")
 
 
-class PipelineConditionSerializer(Shape):
+class PipelineConditionSerializer(Serializer):
     type = serializers.CharField()
     status = serializers.CharField()
     reason = serializers.CharField()
     message = serializers.CharField()
 
 
-class PipelineObservedSerializer(Shape):
+class PipelineObservedSerializer(Serializer):
     generation = serializers.IntegerField(source="observed_generation")
     at = serializers.DateTimeField(source="observed_at", allow_null=True)
     conditions = serializers.SerializerMethodField()
-    healed = serializers.SerializerMethodField(help_text="the last edit of others, put right")
+    healed = serializers.SerializerMethodField(help_text="the last drift that was reverted")
 
     @extend_schema_field(PipelineConditionSerializer(many=True))
     def get_conditions(self, row: Pipeline) -> list[dict[str, str]]:
@@ -117,7 +122,7 @@ class PipelineObservedSerializer(Shape):
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
-    url = serializers.SerializerMethodField(help_text="post requests to this very address")
+    url = serializers.SerializerMethodField(help_text="send requests to exactly this address")
     desired = serializers.SerializerMethodField(help_text="null until it is approved")
     observed = PipelineObservedSerializer(source="*")
 

@@ -11,16 +11,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers
-from deployments.api import pipeline_serializers as shapes
-from deployments.api.delivery import REFUSALS, read
-from deployments.domain.states import Environment
+from deployments.approvals.api import serializers
 from deployments.models import PipelineChange
-from deployments.selectors import pipelines as selectors
-from deployments.services import pipeline_decisions, pipeline_stopping, pipelines
-from deployments.services.pipelines import PipelineDraft
+from deployments.pipelines.api import serializers as shapes
+from deployments.pipelines.selectors import pipelines as selectors
+from deployments.pipelines.services import decisions, requests, stop
+from deployments.pipelines.services.requests import PipelineDraft
+from deployments.states import Environment
 from portal.accounts.models import User
+from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
+from portal.api.refusals import REFUSALS
 from portal.api.views import PROBLEM, actor_of
 
 TAGS = ["pipelines"]
@@ -51,14 +52,14 @@ class PipelinesView(IdempotentMixin, GenericAPIView[Any]):
         request=shapes.NewPipelineSerializer,
         responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
         description=(
-            "Ask for one address that calls several deployments together. Every step gets the "
+            "Request one address that calls several deployments. Every step gets the "
             "client's own request: KServe cannot feed one model's answer into the next, a Triton "
             "ensemble can."
         ),
     )
     def post(self, request: Request) -> Response:
         body, actor = read(shapes.NewPipelineSerializer, request), actor_of(request)
-        change = pipelines.request_create(
+        change = requests.request_create(
             actor=actor, draft=_draft(request, body), comment=body["comment"]
         )
         return _created(actor, change)
@@ -74,7 +75,7 @@ class PipelinePreviewView(IdempotentMixin, APIView):
     )
     def post(self, request: Request) -> Response:
         body = read(shapes.PipelineDraftSerializer, request)
-        found = pipelines.preview(actor=actor_of(request), draft=_draft(request, body))
+        found = requests.preview(actor=actor_of(request), draft=_draft(request, body))
         return Response(shapes.PipelineExaminedSerializer(found).data)
 
 
@@ -93,11 +94,11 @@ class PipelineView(APIView):
         tags=TAGS,
         request=shapes.ChangedPipelineSerializer,
         responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
-        description="Ask for other steps behind the same address.",
+        description="Request different steps behind the same address.",
     )
     def put(self, request: Request, pipeline_id: int) -> Response:
         body, actor = read(shapes.ChangedPipelineSerializer, request), actor_of(request)
-        change = pipelines.request_change(
+        change = requests.request_change(
             actor=actor, pipeline_id=pipeline_id, spec=_spec(request), comment=body["comment"]
         )
         return _created(actor, change)
@@ -107,13 +108,13 @@ class RetirePipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="request_pipeline_retirement",
         tags=TAGS,
-        request=delivery_serializers.CommentSerializer,
+        request=serializers.CommentSerializer,
         responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
-        description="Ask to remove the address and what is behind it; the deployments stay.",
+        description="Request removal of the address and its router; the deployments stay.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
-        change = pipelines.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
+        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        change = requests.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
         return _created(actor, change)
 
 
@@ -121,13 +122,13 @@ class StopPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="stop_pipeline",
         tags=TAGS,
-        request=delivery_serializers.StopReasonSerializer,
+        request=serializers.StopReasonSerializer,
         responses={200: shapes.PipelineSerializer, **REFUSALS},
-        description="At once and without approval; the deployments behind it serve on.",
+        description="Takes effect at once, without approval. The deployments behind it keep serving.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(delivery_serializers.StopReasonSerializer, request), actor_of(request)
-        pipeline_stopping.stop(actor=actor, pipeline_id=pipeline_id, **body)
+        body, actor = read(serializers.StopReasonSerializer, request), actor_of(request)
+        stop.stop(actor=actor, pipeline_id=pipeline_id, **body)
         found = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
         return Response(shapes.PipelineSerializer(found).data)
 
@@ -136,13 +137,13 @@ class StartPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="request_pipeline_start",
         tags=TAGS,
-        request=delivery_serializers.CommentSerializer,
+        request=serializers.CommentSerializer,
         responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
-        description="Ask to bring back a pipeline that was stopped, with the same steps.",
+        description="Request the start of a stopped pipeline, with the same steps.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
-        change = pipelines.request_start(actor=actor, pipeline_id=pipeline_id, **body)
+        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        change = requests.request_start(actor=actor, pipeline_id=pipeline_id, **body)
         return _created(actor, change)
 
 
@@ -177,13 +178,13 @@ class ApprovePipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="approve_pipeline_change",
         tags=TAGS,
-        request=delivery_serializers.DecisionSerializer,
+        request=serializers.DecisionSerializer,
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
         description="Approve exactly what was shown: evidence_hash is the request's as read.",
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(delivery_serializers.DecisionSerializer, request), actor_of(request)
-        pipeline_decisions.approve(actor=actor, change_id=pipeline_change_id, **body)
+        body, actor = read(serializers.DecisionSerializer, request), actor_of(request)
+        decisions.approve(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
 
@@ -191,12 +192,12 @@ class RejectPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="reject_pipeline_change",
         tags=TAGS,
-        request=delivery_serializers.CommentSerializer,
+        request=serializers.CommentSerializer,
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(delivery_serializers.CommentSerializer, request), actor_of(request)
-        pipeline_decisions.reject(actor=actor, change_id=pipeline_change_id, **body)
+        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        decisions.reject(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
 
@@ -204,12 +205,12 @@ class WithdrawPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="withdraw_pipeline_change",
         tags=TAGS,
-        request=delivery_serializers.StopReasonSerializer,
+        request=serializers.StopReasonSerializer,
         responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(delivery_serializers.StopReasonSerializer, request), actor_of(request)
-        pipeline_decisions.withdraw(actor=actor, change_id=pipeline_change_id, **body)
+        body, actor = read(serializers.StopReasonSerializer, request), actor_of(request)
+        decisions.withdraw(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
 

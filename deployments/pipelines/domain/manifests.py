@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain.manifests import parts, routes
-from deployments.domain.manifests.parts import MANAGED_BY, Manifest
-from deployments.domain.pipelines import ANYTHING, Node, NodeKind, PipelineSpec, Step
+from deployments.manifests.domain import http_route as manifest_http_route
+from deployments.manifests.domain import metadata
+from deployments.manifests.domain.metadata import MANAGED_BY, Manifest
+from deployments.pipelines.domain.pipeline_spec import ANYTHING, Node, NodeKind, PipelineSpec, Step
 
 API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "InferenceGraph"
@@ -65,7 +66,7 @@ def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, s
             },
         },
     }
-    return parts.with_digest(made, made["spec"])
+    return metadata.with_digest(made, made["spec"])
 
 
 def http_route(place: GraphPlace) -> Manifest:
@@ -78,8 +79,8 @@ def http_route(place: GraphPlace) -> Manifest:
     }
     parent = {"name": place.gateway_name, "namespace": place.gateway_namespace}
     return {
-        "apiVersion": routes.API_VERSION,
-        "kind": routes.KIND,
+        "apiVersion": manifest_http_route.API_VERSION,
+        "kind": manifest_http_route.KIND,
         "metadata": _metadata(place),
         "spec": {"parentRefs": [parent], "rules": [rule]},
     }

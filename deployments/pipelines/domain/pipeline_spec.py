@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import spec_reading
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.spec.domain import typed_json
 
 SCHEMA: Final = 1
 # KServe's own word for the node that a request enters.
@@ -21,7 +21,7 @@ ROOT: Final = "root"
 # Whatever the request holds; for the last step of a switch.
 ANYTHING: Final = "@this"
 NO_CHAIN: Final = (
-    'KServe passes bodies on as they are, and a model that wants {"inputs": …} refuses the '
+    'KServe forwards request bodies unchanged, and a model that wants {"inputs": …} refuses the '
     '{"outputs": …} of another. To feed one model\'s answer into the next, pack them as a Triton '
     "ensemble and deploy that; here every step gets the client's own request."
 )
@@ -32,13 +32,6 @@ class NodeKind(StrEnum):
     ENSEMBLE = "ensemble"
     SPLITTER = "splitter"
     SWITCH = "switch"
-
-
-class PipelineChangeKind(StrEnum):
-    CREATE = "create"
-    CHANGE = "change"
-    START = "start"
-    RETIRE = "retire"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +144,7 @@ def _node(raw: Any, path: str, found: dict[str, str]) -> Node | None:
     raw_steps = raw.get("steps", [])
     if isinstance(raw_steps, list | tuple):
         raw_steps = _unchained(raw_steps, path, found)
-    steps = spec_reading.read_list(Step, raw_steps, f"{path}.steps", found)
+    steps = typed_json.read_list(Step, raw_steps, f"{path}.steps", found)
     if found:
         return None
     return Node(name=raw.get("name", ROOT), kind=NodeKind(raw["kind"]), steps=steps)
@@ -180,7 +173,7 @@ def _wrong_kinds(spec: PipelineSpec) -> dict[str, str]:
         if not isinstance(node.name, str):
             found[f"nodes.{place}.name"] = f"{node.name!r} must be text"
         for index, step in enumerate(node.steps):
-            found |= spec_reading.wrong_kinds(step, f"nodes.{place}.steps.{index}.")
+            found |= typed_json.wrong_kinds(step, f"nodes.{place}.steps.{index}.")
     return found
 
 

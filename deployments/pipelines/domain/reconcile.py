@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deployments.domain import text_diff
-from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import Manifest
-from deployments.domain.states import DeploymentState
+from deployments.manifests.domain import diff, http_route
+from deployments.manifests.domain.metadata import Manifest
+from deployments.states import DeploymentState
 
 Json = Mapping[str, Any]
 
@@ -76,7 +75,7 @@ def _spoken(manifest: Manifest) -> dict[str, Any]:
 
 
 def _shown(wanted: Manifest, live: Json) -> dict[str, Any]:
-    found: dict[str, Any] = text_diff.project(live, _spoken(wanted))
+    found: dict[str, Any] = diff.project(live, _spoken(wanted))
     return found
 
 
@@ -85,7 +84,9 @@ def judge(live: Live, *, silent: Sequence[str], is_late: bool) -> Verdict:
     trouble = _router_trouble(live) or _route_trouble(live)
     if trouble:
         if is_late:
-            return Verdict(state=DeploymentState.DEGRADED, reason=f"{trouble} It takes too long.")
+            return Verdict(
+                state=DeploymentState.DEGRADED, reason=f"{trouble} It is taking too long."
+            )
         return Verdict(state=DeploymentState.PROGRESSING, reason=trouble)
     if silent:
         return Verdict(state=DeploymentState.DEGRADED, reason=" ".join(silent))
@@ -129,15 +130,15 @@ def _router_trouble(live: Live) -> str:
         return "The router is being replaced."
     if available.get("status") != "True":
         return f"The router is not up: {_words(available)}."
-    return "" if ready.get("status") == "True" else "KServe does not say that it is ready yet."
+    return "" if ready.get("status") == "True" else "KServe does not report it ready yet."
 
 
 def _route_trouble(live: Live) -> str:
     if live.route is None:
         return "It has no address yet."
-    problem = routes.problem_with(live.route)
+    problem = http_route.problem_with(live.route)
     if problem is None:
-        return "The gateway has not taken up the address yet."
+        return "The gateway has not accepted the address yet."
     return f"The gateway: {problem}." if problem else ""
 
 

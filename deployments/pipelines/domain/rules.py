@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.domain.pipelines import ANYTHING, ROOT, Node, NodeKind, PipelineSpec, Step
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.pipelines.domain.pipeline_spec import (
+    ANYTHING,
+    ROOT,
+    Node,
+    NodeKind,
+    PipelineSpec,
+    Step,
+)
 
 MOST_NODES: Final = 10
 MOST_STEPS: Final = 10
@@ -55,14 +62,17 @@ def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:
 
 def _form_faults(spec: PipelineSpec) -> Faults:
     if not 1 <= spec.min_replicas <= MOST_REPLICAS:
-        yield "min_replicas", f"The router runs 1 to {MOST_REPLICAS} times."
+        yield "min_replicas", f"Replicas of the router must be 1 to {MOST_REPLICAS}."
     if not spec.min_replicas <= spec.max_replicas <= MOST_REPLICAS:
-        yield "max_replicas", f"At least as many as the fewest, at most {MOST_REPLICAS}."
+        yield (
+            "max_replicas",
+            f"Max replicas must be at least min replicas and at most {MOST_REPLICAS}.",
+        )
     if not 1 <= len(spec.nodes) <= MOST_NODES:
         yield "nodes", f"A pipeline has 1 to {MOST_NODES} nodes."
     names = [node.name for node in spec.nodes]
     if ROOT not in names:
-        yield "nodes", f"Requests enter at the node {ROOT!r}: name one so."
+        yield "nodes", f"Requests enter at the node {ROOT!r}. Name one node {ROOT!r}."
     for place, node in enumerate(spec.nodes):
         path = f"nodes.{place}"
         if names.index(node.name) != place:
@@ -91,7 +101,10 @@ def _node_faults(node: Node, path: str) -> Faults:
     if node.kind == NodeKind.SPLITTER and all(step.weight for step in node.steps):
         total = sum(step.weight or 0 for step in node.steps)
         if total != _ALL:
-            yield f"{path}.steps", f"The weights of {node.name} are {total} in all; make them 100."
+            yield (
+                f"{path}.steps",
+                f"The weights of {node.name} add up to {total}. They must add up to 100.",
+            )
 
 
 def _weight_faults(node: Node, step: Step, path: str) -> Faults:
@@ -107,13 +120,16 @@ def _condition_faults(node: Node, index: int, path: str) -> Faults:
     is_last = index == len(node.steps) - 1
     if node.kind == NodeKind.SWITCH:
         if not condition and not is_last:
-            yield f"{path}.condition", "Say which requests go here; only the last step takes all."
+            yield (
+                f"{path}.condition",
+                "Enter a condition. Only the last step can take all requests.",
+            )
         elif condition == ANYTHING and not is_last:
             yield f"{path}.condition", "It takes every request, so the steps after it get none."
     elif condition and node.kind != NodeKind.SEQUENCE:
         yield f"{path}.condition", "Only a switch and a sequence have conditions."
     elif condition and index == 0:
-        yield f"{path}.condition", "The first step has no answer before it."
+        yield f"{path}.condition", "The first step has no previous answer."
     if (problem := condition_problem(condition)) is not None:
         yield f"{path}.condition", problem
 
@@ -129,7 +145,7 @@ def condition_problem(condition: str) -> str | None:
         if sign in _CLOSES.values():
             opened.append(sign)
         elif sign in _CLOSES and (not opened or opened.pop() != _CLOSES[sign]):
-            return f"A {sign!r} closes nothing."
+            return f"A {sign!r} has no opening bracket."
         elif sign == '"':
             return "A quotation mark is not closed."
     return f"A {opened[-1]!r} is not closed." if opened else None
@@ -151,7 +167,7 @@ def _graph_faults(spec: PipelineSpec) -> Faults:
             elif step.node == ROOT:
                 yield f"nodes.{place}.steps.{index}.node", "No step leads back to the root."
             elif step.node and _reaches(spec, step.node, node.name, set()):
-                words = f"{node.name} leads to itself; a request would go round for ever."
+                words = f"{node.name} leads to itself; requests would loop forever."
                 yield f"nodes.{place}.steps.{index}.node", words
         if node.name != ROOT and not _reaches(spec, ROOT, node.name, set()):
             yield f"nodes.{place}.name", f"No step leads to the node {node.name}."
@@ -177,7 +193,9 @@ def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
             member = members.get(step.deployment)
             path = f"nodes.{place}.steps.{index}.deployment"
             if member is None:
-                words = f"{step.deployment!r} is no live deployment of this team there."
+                words = (
+                    f"{step.deployment!r} is not a running deployment of this team on this cluster."
+                )
                 yield path, words
             elif member.why_not:
                 yield path, member.why_not
@@ -208,7 +226,7 @@ def _differs(one: Member, other: Member) -> str:
     """Why no single request suits both; empty when one does, or when it is not known."""
     if _protocol(one) != _protocol(other):
         return (
-            f"{one.name} is asked at {one.path} and {other.name} at {other.path}: these are "
+            f"{one.name} is called at {one.path} and {other.name} at {other.path}. They need "
             "different kinds of request."
         )
     if one.is_chat and one.model != other.model:

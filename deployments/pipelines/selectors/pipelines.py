@@ -7,17 +7,20 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from deployments.domain import approvals, calls, pipelines, signatures, spec_engines
-from deployments.domain.approvals import Requirement
-from deployments.domain.manifests import graph
-from deployments.domain.manifests.graph import GraphPlace
-from deployments.domain.manifests.parts import Manifest, digest_of, to_yaml
-from deployments.domain.pipeline_rules import Member
-from deployments.domain.pipelines import PipelineChangeKind, PipelineSpec
-from deployments.domain.states import ChangeKind, ChangeState
+from deployments.approvals.domain import rules as approval_rules
+from deployments.approvals.domain.rules import Requirement
+from deployments.approvals.selectors import approvals as approval_selectors
+from deployments.manifests.domain.metadata import Manifest, digest_of, to_yaml
 from deployments.models import Deployment, GitDelivery, Pipeline, PipelineChange
-from deployments.selectors import approvals as approval_selectors
-from fleet.domain.capabilities import Capabilities, Offer
+from deployments.pipelines.domain import manifests, pipeline_spec
+from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.pipeline_spec import PipelineSpec
+from deployments.pipelines.domain.rules import Member
+from deployments.registry.domain import signatures
+from deployments.serving.domain import inference_call
+from deployments.spec.domain import engines
+from deployments.states import ChangeKind, ChangeState, PipelineChangeKind
+from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Actor
@@ -96,11 +99,11 @@ def url_of(pipeline: Pipeline) -> str:
 
 
 def spec_of(pipeline: Pipeline) -> PipelineSpec | None:
-    return pipelines.stored(pipeline.spec) if pipeline.spec else None
+    return pipeline_spec.stored(pipeline.spec) if pipeline.spec else None
 
 
 def asked_of(change: PipelineChange) -> PipelineSpec | None:
-    return pipelines.stored(change.spec) if change.spec else None
+    return pipeline_spec.stored(change.spec) if change.spec else None
 
 
 def offer_for(team: Team, capabilities: Mapping[str, Any]) -> Offer:
@@ -129,16 +132,16 @@ def _member(row: Deployment, environment: str) -> Member:
     elif row.is_stopped:
         why_not = f"{row.name} is stopped: start it first."
     elif row.stable_revision is None:
-        why_not = f"{row.name} serves nothing yet."
+        why_not = f"{row.name} is not serving yet."
     if row.stable_revision is None:
         return Member(name=row.name, path="", why_not=why_not)
     revision = row.stable_revision
     model, spec = revision.version.model.name, revision.spec
     signature = signatures.from_json(revision.version.signature)
-    call = calls.call_of(engine=spec["engine"], model=model, signature=signature)
+    call = inference_call.call_of(engine=spec["engine"], model=model, signature=signature)
     # A transformer takes what it likes.
     is_plain = not (spec.get("components") or {}).get("transformer_image")
-    is_told = spec["engine"] in spec_engines.ONNX_ENGINES and is_plain and signature.inputs
+    is_told = spec["engine"] in engines.ONNX_ENGINES and is_plain and signature.inputs
     inputs = (
         tuple(sorted((one.name, one.dtype, signature.wire_dims(one)) for one in signature.inputs))
         if is_told
@@ -173,7 +176,9 @@ def using(deployment: Deployment) -> list[Pipeline]:
         row
         for row in rows
         if any(
-            deployment.name in pipelines.stored(spec).deployments for spec in asked[row.pk] if spec
+            deployment.name in pipeline_spec.stored(spec).deployments
+            for spec in asked[row.pk]
+            if spec
         )
     ]
 
@@ -194,7 +199,7 @@ def manifests_of(
     pipeline: Pipeline, spec: PipelineSpec, members: Mapping[str, Member]
 ) -> tuple[Manifest, Manifest]:
     paths = {name: members[name].path for name in spec.deployments}
-    return graph.manifests(place_of(pipeline), spec, paths)
+    return manifests.manifests(place_of(pipeline), spec, paths)
 
 
 def yaml_of(pipeline: Pipeline, spec: PipelineSpec | None, members: Mapping[str, Member]) -> str:
@@ -207,7 +212,7 @@ def yaml_of(pipeline: Pipeline, spec: PipelineSpec | None, members: Mapping[str,
 def required_now(change: PipelineChange) -> tuple[Requirement, ...]:
     """What the rules ask for now. A pipeline takes no GPU, so rules about money and GPUs are out."""
     pipeline = change.pipeline
-    subject = approvals.Subject(
+    subject = approval_rules.Subject(
         team_id=pipeline.team_id,
         environment=pipeline.environment,
         kind=_RULED_AS[PipelineChangeKind(change.kind)],
@@ -216,7 +221,7 @@ def required_now(change: PipelineChange) -> tuple[Requirement, ...]:
         has_cost=False,
         month_amount=None,
     )
-    return approvals.requirements(approval_selectors.enabled_rules(), subject)
+    return approval_rules.requirements(approval_selectors.enabled_rules(), subject)
 
 
 def evidence_of(change: PipelineChange, rules: Sequence[Requirement]) -> str:

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.domain import names, pipeline_rules
-from deployments.domain.pipeline_rules import Member
-from deployments.domain.pipelines import NodeKind, PipelineSpec
-from deployments.domain.preflight import Check
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, Pipeline
-from deployments.selectors import pipelines
-from deployments.services import dry_run
-from fleet.domain.capabilities import Capabilities
+from deployments.pipelines.domain import rules
+from deployments.pipelines.domain.pipeline_spec import NodeKind, PipelineSpec
+from deployments.pipelines.domain.rules import Member
+from deployments.pipelines.selectors import pipelines
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services import dry_run
+from deployments.spec.domain import kubernetes_names
+from fleet.clusters.domain import serving_policy
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.core.errors import Invalid
 
 CLUSTER: Final = "Cluster"
@@ -50,7 +54,7 @@ class Examined:
 def examine(pipeline: Pipeline, spec: PipelineSpec) -> Examined:
     """`pipeline` may be a row that is not saved. The cluster is asked only for what could work."""
     members = pipelines.members_asked(pipeline)
-    checks = [_of_cluster(pipeline), _of_name(pipeline)]
+    checks = [_of_cluster(pipeline), *_of_pod_security(pipeline), _of_name(pipeline)]
     fields: dict[str, str] = {}
     checks += _of_steps(spec, members, fields)
     if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
@@ -82,6 +86,18 @@ def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
     }
 
 
+def _of_pod_security(pipeline: Pipeline) -> list[Check]:
+    """KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
+    used = rendering.policy_in_force(ServingPolicy.from_json(pipeline.cluster.serving))
+    is_refused = used.pod_security in ("", serving_policy.RESTRICTED)
+    if pipeline.cluster.kind == rendering.LOCAL or not is_refused:
+        return []
+    where = pipeline.cluster.name
+    words = f"Namespaces on {where} enforce Pod Security restricted, which refuses KServe's router."
+    fix = "A platform admin sets Pod Security to baseline under Admin, Clusters, Serving."
+    return [Check(CLUSTER, ok=False, detail=words, fix=fix)]
+
+
 def _of_cluster(pipeline: Pipeline) -> Check:
     offer = pipelines.offer_for(pipeline.team, pipeline.cluster.capabilities)
     where = pipeline.cluster.name
@@ -93,7 +109,7 @@ def _of_cluster(pipeline: Pipeline) -> Check:
 
 def _of_name(pipeline: Pipeline) -> Check:
     """The address is that of a deployment of the same name, so both share one set of names."""
-    problem = names.problem_with(pipeline.name, namespace=pipeline.namespace)
+    problem = kubernetes_names.problem_with(pipeline.name, namespace=pipeline.namespace)
     if problem:
         return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))
     place = {"cluster_id": pipeline.cluster_id, "namespace": pipeline.namespace}
@@ -103,39 +119,39 @@ def _of_name(pipeline: Pipeline) -> Check:
     if rows.exists() or others.exists():
         detail = f"{pipeline.namespace}/{pipeline.name} already exists on {pipeline.cluster.name}."
         return Check(NAME, ok=False, detail=detail, fix="Choose another name.")
-    return Check(NAME, ok=True, detail=f"{pipeline.name} is free and legal.")
+    return Check(NAME, ok=True, detail=f"{pipeline.name} is available.")
 
 
 def _of_steps(
     spec: PipelineSpec, members: Mapping[str, Member], fields: dict[str, str]
 ) -> list[Check]:
     try:
-        pipeline_rules.check(spec, members)
+        rules.check(spec, members)
     except Rejected as error:
         fields |= error.fields
         return [Check(STEPS, ok=False, detail=error.message)]
     asked = ", ".join(spec.deployments)
     unknown = [name for name in spec.deployments if members[name].inputs is None]
     if unknown and any(node.kind != NodeKind.SWITCH for node in spec.nodes):
-        words = f"What {', '.join(unknown)} takes is not known: try whether one request suits all."
+        words = (
+            f"What {', '.join(unknown)} takes is not known. Test that one request works for all."
+        )
         return [Check(STEPS, ok=None, detail=words)]
-    return [Check(STEPS, ok=True, detail=f"{asked} answer the same requests, or one each.")]
+    return [Check(STEPS, ok=True, detail=f"{asked} accept the same requests.")]
 
 
 def _of_splitter(pipeline: Pipeline) -> Check:
     version = Capabilities.from_json(pipeline.cluster.capabilities).feature("kserve").version
     found = _VERSION.match(version)
     if found is None:
-        words = (
-            "Which KServe runs there is not known; before 0.20 its splitter loses 1 % of requests."
-        )
+        words = "The KServe version is not known. Before 0.20 its splitter drops 1% of requests."
         is_local = pipeline.cluster.kind == "local"
         return Check(SPLITTER, ok=True if is_local else None, detail=_LOCAL if is_local else words)
     if (int(found[1]), int(found[2])) < _SOUND_SPLITTER:
-        words = f"The splitter of KServe {version} drops about one request in a hundred."
+        words = f"The splitter of KServe {version} drops about 1% of requests."
         fix = "Upgrade KServe to 0.20, or split traffic by a canary of one deployment."
         return Check(SPLITTER, ok=False, detail=words, fix=fix)
-    return Check(SPLITTER, ok=True, detail=f"The splitter of KServe {version} loses nothing.")
+    return Check(SPLITTER, ok=True, detail=f"The splitter of KServe {version} drops no requests.")
 
 
-_LOCAL: Final = "The local cluster's own splitter loses nothing."
+_LOCAL: Final = "The local cluster's own splitter drops no requests."

@@ -12,12 +12,14 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F
 
-from deployments.domain.approvals import Given
-from deployments.domain.pipelines import PipelineChangeKind
-from deployments.domain.states import ChangeState
+from deployments import audit_actions
+from deployments.approvals.domain.rules import Given
+from deployments.approvals.selectors import approvals
+from deployments.changes.services import approvals as change_approvals
 from deployments.models import Pipeline, PipelineApproval, PipelineChange
-from deployments.selectors import approvals, pipelines
-from deployments.services import actions, approving, pipeline_checks, pipeline_states
+from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.services import checks, transitions
+from deployments.states import ChangeState, PipelineChangeKind
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action
@@ -35,23 +37,23 @@ def approve(
     names, Invalid when a check refuses now.
     """
     change = pipelines.get_change(actor=actor, change_id=change_id)
-    by = approving.require_may_approve(actor, change)
+    by = change_approvals.require_may_approve(actor, change)
     _require_submitted(change)
-    text = approving.clean(comment)
+    text = change_approvals.clean(comment)
     _refresh(change)
     if evidence_hash != change.evidence_hash:
         raise Conflict(
-            "What you saw has changed since: look at the request again, then decide.",
+            "The request changed after you opened it. Review it again, then decide.",
             code="evidence_changed",
         )
-    approving.require_helps(change, by)
+    change_approvals.require_helps(change, by)
     wanted = pipelines.asked_of(change)
     if wanted is not None:
-        found = pipeline_checks.examine(change.pipeline, wanted)
-        pipeline_checks.require_ok(found)
+        found = checks.examine(change.pipeline, wanted)
+        checks.require_ok(found)
     with transaction.atomic():
         _lock(change)
-        approving.require_helps(change, by)
+        change_approvals.require_helps(change, by)
         _give(actor, change, by, text)
         if approvals.standing_of(change).is_satisfied:
             _let_run(actor, change, text)
@@ -62,23 +64,23 @@ def approve(
 
 def reject(*, actor: User, change_id: int, comment: str = "") -> PipelineChange:
     change = pipelines.get_change(actor=actor, change_id=change_id)
-    by = approving.require_may_approve(actor, change)
+    by = change_approvals.require_may_approve(actor, change)
     _require_submitted(change)
-    text = approving.clean(comment)
+    text = change_approvals.clean(comment)
     if not text:
         raise Invalid(
-            "Say why, so that the requester can mend it.", fields={"comment": "say what to change"}
+            "Give a reason, so the requester can fix it.", fields={"comment": "say what to change"}
         )
     with transaction.atomic():
-        pipeline_states.move(
+        transitions.move(
             actor=actor,
             change=change,
             to=ChangeState.REJECTED,
-            action=actions.PIPELINE_CHANGE_REJECTED,
+            action=audit_actions.PIPELINE_CHANGE_REJECTED,
             reason=text,
         )
         _give(actor, change, by, text, is_approved=False)
-        pipeline_states.tell_decided(change, f"{actor.display_name} rejected it: {text}")
+        transitions.tell_decided(change, f"{actor.display_name} rejected it: {text}")
     return change
 
 
@@ -87,13 +89,13 @@ def withdraw(*, actor: User, change_id: int, reason: str = "") -> PipelineChange
     change = pipelines.get_change(actor=actor, change_id=change_id)
     policy.require(actor, Action.REQUEST_CHANGE, change)
     _require_submitted(change)
-    text = approving.clean(reason, field="reason")
+    text = change_approvals.clean(reason, field="reason")
     with transaction.atomic():
-        pipeline_states.move(
+        transitions.move(
             actor=actor,
             change=change,
             to=ChangeState.WITHDRAWN,
-            action=actions.PIPELINE_CHANGE_WITHDRAWN,
+            action=audit_actions.PIPELINE_CHANGE_WITHDRAWN,
             reason=text,
         )
     return change
@@ -101,19 +103,19 @@ def withdraw(*, actor: User, change_id: int, reason: str = "") -> PipelineChange
 
 def expire(change: PipelineChange) -> None:
     with transaction.atomic():
-        pipeline_states.move(
+        transitions.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.EXPIRED,
-            action=actions.PIPELINE_CHANGE_EXPIRED,
-            reason="Nobody decided in time. Ask again if it is still wanted.",
+            action=audit_actions.PIPELINE_CHANGE_EXPIRED,
+            reason="No decision was made in time. Send the request again if it is still needed.",
         )
 
 
 def _require_submitted(change: PipelineChange) -> None:
     if change.state != ChangeState.SUBMITTED:
         raise Conflict(
-            f"{change} is {change.state}; only a submitted request can be decided on.",
+            f"The {change} is {change.state}; only a submitted request can be decided on.",
             code="change_state",
         )
 
@@ -125,7 +127,7 @@ def _refresh(change: PipelineChange) -> None:
     rules = pipelines.required_now(change)
     fresh, old = pipelines.evidence_of(change, rules), change.evidence_hash
     live = approvals.live_approvals(change)
-    kept = {one.pk for one in live if approving.may_still(one, change)}
+    kept = {one.pk for one in live if change_approvals.may_still(one, change)}
     gone = PipelineApproval.objects.filter(change=change, is_approved=True, void_reason="")
     with transaction.atomic():
         if fresh == old:
@@ -135,19 +137,21 @@ def _refresh(change: PipelineChange) -> None:
         required = [one.to_json() for one in rules]
         if rows.filter(evidence_hash=old).update(evidence_hash=fresh, required=required):
             change.evidence_hash, change.required = fresh, required
-            _void(change, gone.update(void_reason=approving.CHANGED), approving.CHANGED)
+            _void(
+                change, gone.update(void_reason=change_approvals.CHANGED), change_approvals.CHANGED
+            )
 
 
-_LAPSED: Final = "It has expired, or whoever gave it may not approve here any more."
+_LAPSED: Final = "It expired, or the approver no longer has permission."
 
 
 def _void(change: PipelineChange, count: int, reason: str) -> None:
-    approving.forget_loaded(change)
+    change_approvals.forget_loaded(change)
     if count:
-        pipeline_states.record(
+        transitions.record(
             SYSTEM,
             change,
-            actions.PIPELINE_APPROVAL_VOIDED,
+            audit_actions.PIPELINE_APPROVAL_VOIDED,
             before={"approvals": count},
             after={"approvals": 0},
             reason=reason,
@@ -161,9 +165,10 @@ def _lock(change: PipelineChange) -> None:
         pk=change.pk, state=ChangeState.SUBMITTED, evidence_hash=change.evidence_hash
     ).exists():
         raise Conflict(
-            f"Someone else decided on {change} a moment ago. Look again.", code="change_state"
+            f"Someone else decided on the {change} at the same time. Reload the page.",
+            code="change_state",
         )
-    approving.forget_loaded(change)
+    change_approvals.forget_loaded(change)
 
 
 def _give(
@@ -179,29 +184,29 @@ def _give(
         comment=comment,
         evidence_hash=change.evidence_hash,
         at=at,
-        expires_at=at + timedelta(seconds=approving.VALID_SECONDS),
+        expires_at=at + timedelta(seconds=change_approvals.VALID_SECONDS),
     )
-    approving.forget_loaded(change)
+    change_approvals.forget_loaded(change)
 
 
 def _note_partial(actor: User, change: PipelineChange, comment: str) -> None:
-    pipeline_states.record(
+    transitions.record(
         actor,
         change,
-        actions.PIPELINE_APPROVAL_GIVEN,
+        audit_actions.PIPELINE_APPROVAL_GIVEN,
         after={"approvals": approvals.standing_of(change).words},
         reason=comment,
     )
-    pipeline_states.tell_wanted(change)
+    transitions.tell_wanted(change)
 
 
 def _let_run(actor: User, change: PipelineChange, comment: str) -> None:
     at = clock.now()
-    pipeline_states.move(
+    transitions.move(
         actor=actor,
         change=change,
         to=ChangeState.APPROVED,
-        action=actions.PIPELINE_CHANGE_APPROVED,
+        action=audit_actions.PIPELINE_CHANGE_APPROVED,
         reason=comment,
         deadline_at=at + timedelta(seconds=PROGRESS_SECONDS),
     )
@@ -213,7 +218,7 @@ def _let_run(actor: User, change: PipelineChange, comment: str) -> None:
     PipelineChange.objects.filter(pk=change.pk).update(
         generation=change.pipeline.desired_generation
     )
-    pipeline_states.tell_decided(change, f"{actor.display_name} approved it. {comment}".strip())
+    transitions.tell_decided(change, f"{actor.display_name} approved it. {comment}".strip())
 
 
 def want(pipeline: Pipeline, **columns: Any) -> None:

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from deployments.domain.manifests import graph as graph_manifests
-from deployments.domain.manifests import parts, routes
-from deployments.domain.manifests.parts import Manifest
-from deployments.domain.pipeline_looks import Act, Live, Verdict, decide, edits, judge
-from deployments.domain.pipelines import PipelineSpec
-from deployments.domain.states import ChangeState, DeploymentState
+from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain.metadata import Manifest
 from deployments.models import Deployment, Pipeline
-from deployments.selectors import pipelines
-from deployments.services import pipeline_decisions, pipeline_recording
-from deployments.services.dry_run import words_of
-from deployments.services.pipeline_recording import Looked
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import ClusterError, Throttled, Unreachable
-from fleet.services import objects
+from deployments.pipelines.domain import manifests as graph_manifests
+from deployments.pipelines.domain.pipeline_spec import PipelineSpec
+from deployments.pipelines.domain.reconcile import Act, Live, Verdict, decide, edits, judge
+from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.services import decisions, record
+from deployments.pipelines.services.record import Looked
+from deployments.preflight.services.dry_run import words_of
+from deployments.states import ChangeState, DeploymentState
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
+from fleet.kube.services import objects
 from portal.core import clock, leases
 from portal.core.leases import Lease
 
@@ -32,10 +32,10 @@ _LEASE_SECONDS: Final = 60
 _SOON_SECONDS: Final = 1.0
 _CALM_SECONDS: Final = 15.0
 _CALM: Final = (DeploymentState.READY, DeploymentState.STOPPED)
-_DEPLOYMENT: Final = (kinds.DEPLOYMENT.api_version, kinds.DEPLOYMENT.kind)
+_DEPLOYMENT: Final = (resource_types.DEPLOYMENT.api_version, resource_types.DEPLOYMENT.kind)
 _KINDS: Final = (
     (graph_manifests.API_VERSION, graph_manifests.KIND),
-    (routes.API_VERSION, routes.KIND),
+    (http_route.API_VERSION, http_route.KIND),
     _DEPLOYMENT,
 )
 
@@ -79,7 +79,7 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
     try:
         seconds = _look(pipeline, lease)
     except ClusterError as error:
-        pipeline_recording.note_refusal(pipeline, lease, words_of(error))
+        record.note_refusal(pipeline, lease, words_of(error))
         asked = error.retry_after_seconds if isinstance(error, Throttled) else 0
         leases.back_off(Pipeline, lease, least_seconds=asked)
         return error
@@ -93,7 +93,7 @@ def _expire(pipeline: Pipeline) -> None:
     if change is None or change.state != ChangeState.SUBMITTED or change.deadline_at is None:
         return
     if clock.now() >= change.deadline_at:
-        pipeline_decisions.expire(change)
+        decisions.expire(change)
         pipeline.refresh_from_db()
 
 
@@ -114,7 +114,7 @@ def _look(pipeline: Pipeline, lease: Lease) -> float | None:
         verdict=_verdict(pipeline, wanted, live, act),
         healed=_healed(pipeline, act, wanted, live),
     )
-    pipeline_recording.record(pipeline, lease, looked)
+    record.record(pipeline, lease, looked)
     if act == Act.FINISH_RETIRING:
         return None
     is_calm = act == Act.NONE and looked.verdict.state in _CALM
@@ -145,7 +145,7 @@ def _wanted(pipeline: Pipeline) -> _Wanted:
     members = pipelines.members_asked(pipeline)
     gone = [name for name in spec.deployments if name not in members or not members[name].path]
     if gone:
-        words = f"{', '.join(gone)} is no deployment any more: change or retire the pipeline."
+        words = f"{', '.join(gone)} no longer exists. Change or retire the pipeline."
         return _Wanted(None, route, gone=words)
     graph, route = pipelines.manifests_of(pipeline, spec, members)
     return _Wanted(graph, route, silent=_silent(pipeline, spec))
@@ -174,7 +174,7 @@ def _carry_out(act: Act, pipeline: Pipeline, wanted: _Wanted) -> None:
     elif act == Act.PUSH_ROUTE:
         _apply(pipeline, wanted.route)
     elif act == Act.DELETE_ROUTE:
-        _delete(pipeline, routes.API_VERSION, routes.KIND)
+        _delete(pipeline, http_route.API_VERSION, http_route.KIND)
     elif act == Act.DELETE_GRAPH:
         _delete(pipeline, graph_manifests.API_VERSION, graph_manifests.KIND)
 
@@ -203,7 +203,7 @@ def _verdict(pipeline: Pipeline, wanted: _Wanted, live: Live, act: Act) -> Verdi
     if wanted.gone:
         return Verdict(state=DeploymentState.DEGRADED, reason=wanted.gone)
     if act != Act.NONE:
-        return Verdict(state=DeploymentState.PROGRESSING, reason="The cluster is being told.")
+        return Verdict(state=DeploymentState.PROGRESSING, reason="Applying to the cluster.")
     deadline = pipeline.progress_deadline_at
     is_late = deadline is not None and clock.now() >= deadline
     return judge(live, silent=wanted.silent, is_late=is_late)
@@ -211,7 +211,9 @@ def _verdict(pipeline: Pipeline, wanted: _Wanted, live: Live, act: Act) -> Verdi
 
 def _stopped(act: Act) -> Verdict:
     if act == Act.NONE:
-        return Verdict(state=DeploymentState.STOPPED, reason="Stopped; the deployments serve on.")
+        return Verdict(
+            state=DeploymentState.STOPPED, reason="Stopped. The deployments keep serving."
+        )
     return Verdict(state=DeploymentState.PROGRESSING, reason="It is being stopped.")
 
 
@@ -225,7 +227,7 @@ def _healed(pipeline: Pipeline, act: Act, wanted: _Wanted, live: Live) -> str:
         return ""
     if live.graph is None:
         return "the InferenceGraph was deleted"
-    digest = parts.DIGEST_ANNOTATION
+    digest = metadata.DIGEST_ANNOTATION
     before = (live.graph["metadata"].get("annotations") or {}).get(digest)
     is_ours = before == wanted.graph["metadata"]["annotations"][digest]
     changed = ", ".join(edits(wanted.graph, live.graph)) or "labels or annotations"

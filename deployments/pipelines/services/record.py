@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import pipeline_looks
-from deployments.domain.pipeline_looks import Act, Live, Verdict
-from deployments.domain.states import ChangeState, DeploymentState
+from deployments import audit_actions
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import pipelines
-from deployments.services import actions, pipeline_states
+from deployments.pipelines.domain import reconcile
+from deployments.pipelines.domain.reconcile import Act, Live, Verdict
+from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.services import transitions
+from deployments.states import ChangeState, DeploymentState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -42,7 +43,7 @@ def record(pipeline: Pipeline, lease: Lease, looked: Looked) -> None:
         if not _write(pipeline, looked.verdict, columns):
             return
         if looked.healed:
-            _audit(pipeline, actions.PIPELINE_HEALED, reason=looked.healed)
+            _audit(pipeline, audit_actions.PIPELINE_HEALED, reason=looked.healed)
         _follow(pipeline, looked)
 
 
@@ -60,7 +61,7 @@ def note_refusal(pipeline: Pipeline, lease: Lease, words: str) -> None:
 def _columns(pipeline: Pipeline, looked: Looked) -> dict[str, Any]:
     at = clock.now()
     observed = {
-        "conditions": pipeline_looks.conditions_of(looked.live),
+        "conditions": reconcile.conditions_of(looked.live),
         "healed": looked.healed or pipeline.observed.get("healed", ""),
     }
     columns: dict[str, Any] = {"observed": observed, "observed_at": at}
@@ -81,7 +82,7 @@ def _write(pipeline: Pipeline, verdict: Verdict, columns: dict[str, Any]) -> boo
     if verdict.state != pipeline.state:
         _audit(
             pipeline,
-            actions.PIPELINE_STATE,
+            audit_actions.PIPELINE_STATE,
             before={"state": pipeline.state},
             after={"state": verdict.state},
             reason=verdict.reason,
@@ -97,19 +98,19 @@ def _follow(pipeline: Pipeline, looked: Looked) -> None:
     _begin(change)
     is_done = looked.verdict.state in (DeploymentState.READY, DeploymentState.RETIRED)
     if is_done:
-        words = "It answers." if looked.verdict.state == DeploymentState.READY else "It is gone."
-        _end(change, ChangeState.DONE, actions.PIPELINE_CHANGE_DONE, words)
+        words = "Ready." if looked.verdict.state == DeploymentState.READY else "Removed."
+        _end(change, ChangeState.DONE, audit_actions.PIPELINE_CHANGE_DONE, words)
     else:
         _fail_late(pipeline, looked.verdict.reason)
 
 
 def _begin(change: PipelineChange) -> None:
     if change.state == ChangeState.APPROVED:
-        pipeline_states.move(
+        transitions.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.APPLYING,
-            action=actions.PIPELINE_CHANGE_APPLYING,
+            action=audit_actions.PIPELINE_CHANGE_APPLYING,
             deadline_at=change.deadline_at,
         )
 
@@ -120,12 +121,12 @@ def _fail_late(pipeline: Pipeline, reason: str) -> None:
     if change is None or not is_late:
         return
     _begin(change)
-    _end(change, ChangeState.FAILED, actions.PIPELINE_CHANGE_FAILED, reason)
+    _end(change, ChangeState.FAILED, audit_actions.PIPELINE_CHANGE_FAILED, reason)
 
 
 def _end(change: PipelineChange, to: ChangeState, action: AuditAction, words: str) -> None:
-    pipeline_states.move(actor=SYSTEM, change=change, to=to, action=action, reason=words)
-    pipeline_states.tell_finished(change, words)
+    transitions.move(actor=SYSTEM, change=change, to=to, action=action, reason=words)
+    transitions.tell_finished(change, words)
 
 
 def _change_of(pipeline: Pipeline) -> PipelineChange | None:

@@ -8,16 +8,18 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import pipelines as domain
-from deployments.domain.pipelines import PipelineChangeKind, PipelineSpec
-from deployments.domain.problems import Rejected
-from deployments.domain.states import ChangeState, DeploymentState, Environment
+from deployments import audit_actions, rejections
+from deployments.changes.services import approvals
+from deployments.changes.services.transitions import SUBMITTED_SECONDS
+from deployments.errors import Rejected
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import pipelines
-from deployments.services import actions, approving, pipeline_checks, pipeline_states, preflight
-from deployments.services.change_states import SUBMITTED_SECONDS
-from deployments.services.pipeline_checks import Examined
-from fleet.selectors import clusters
+from deployments.pipelines.domain import pipeline_spec as domain
+from deployments.pipelines.domain.pipeline_spec import PipelineSpec
+from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.services import checks, transitions
+from deployments.pipelines.services.checks import Examined
+from deployments.states import ChangeState, DeploymentState, Environment, PipelineChangeKind
+from fleet.clusters.selectors import clusters
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -27,7 +29,7 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDraft:
-    """What a person fills in for a new pipeline; `spec` as deployments.domain.pipelines reads it."""
+    """What a person fills in for a new pipeline; `spec` as deployments.pipelines.domain.pipeline_spec reads it."""
 
     team: str
     cluster_id: int
@@ -38,27 +40,27 @@ class PipelineDraft:
 
 def preview(*, actor: User, draft: PipelineDraft) -> Examined:
     """What a request would be told, without making one. Raises Invalid for what is no pipeline."""
-    return pipeline_checks.examine(_row(actor, draft), read_spec(draft.spec))
+    return checks.examine(_row(actor, draft), read_spec(draft.spec))
 
 
 def preview_change(*, actor: User, pipeline_id: int, spec: Any) -> Examined:
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.REQUEST_CHANGE, pipeline)
-    return pipeline_checks.examine(pipeline, read_spec(spec))
+    return checks.examine(pipeline, read_spec(spec))
 
 
 def request_create(*, actor: User, draft: PipelineDraft, comment: str = "") -> PipelineChange:
     """Make the pipeline's row and the request. Raises Invalid when a check refuses."""
     pipeline, spec = _row(actor, draft), read_spec(draft.spec)
-    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, spec))
-    text = approving.clean(comment)
+    checks.require_ok(checks.examine(pipeline, spec))
+    text = approvals.clean(comment)
     try:
         with transaction.atomic():
             pipeline.save()
             return _submit(actor, pipeline, PipelineChangeKind.CREATE, spec, text)
     except IntegrityError as error:
         raise Conflict(
-            f"{pipeline} was taken a moment ago. Choose another name.",
+            f"{pipeline} was just taken. Choose another name.",
             code="name_taken",
             fields={"name": "taken"},
         ) from error
@@ -67,11 +69,11 @@ def request_create(*, actor: User, draft: PipelineDraft, comment: str = "") -> P
 def request_change(
     *, actor: User, pipeline_id: int, spec: Any, comment: str = ""
 ) -> PipelineChange:
-    """Ask for other steps behind the same address."""
+    """Request different steps behind the same address."""
     pipeline, wanted = _running(actor, pipeline_id), read_spec(spec)
     if wanted == pipelines.spec_of(pipeline):
-        raise Conflict(f"{pipeline} is so already.", code="no_change")
-    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, wanted))
+        raise Conflict("No changes to apply.", code="no_change")
+    checks.require_ok(checks.examine(pipeline, wanted))
     return _submit_alone(actor, pipeline, PipelineChangeKind.CHANGE, wanted, comment)
 
 
@@ -81,7 +83,7 @@ def request_start(*, actor: User, pipeline_id: int, comment: str = "") -> Pipeli
     spec = pipelines.spec_of(pipeline)
     if not pipeline.is_stopped or spec is None:
         raise Conflict(f"{pipeline} is not stopped.", code="not_stopped")
-    pipeline_checks.require_ok(pipeline_checks.examine(pipeline, spec))
+    checks.require_ok(checks.examine(pipeline, spec))
     return _submit_alone(actor, pipeline, PipelineChangeKind.START, spec, comment)
 
 
@@ -94,7 +96,7 @@ def read_spec(data: Any) -> PipelineSpec:
     try:
         return domain.from_json(data)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
 
 
 def _row(actor: User, draft: PipelineDraft) -> Pipeline:
@@ -112,7 +114,7 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
         created_by=actor,
         created_at=at,
         state=DeploymentState.PENDING,
-        state_reason="Waits for approval.",
+        state_reason="Waiting for approval.",
         next_check_at=at + timedelta(seconds=SUBMITTED_SECONDS),
     )
 
@@ -121,11 +123,11 @@ def _changeable(actor: User, pipeline_id: int) -> Pipeline:
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.REQUEST_CHANGE, pipeline)
     if pipeline.is_retired or pipeline.is_retiring:
-        raise Conflict(f"{pipeline} is retired. Make a new pipeline.", code="retired")
+        raise Conflict(f"{pipeline} is retired. Create a new pipeline.", code="retired")
     waiting = pipelines.open_change_of(pipeline)
     if waiting is not None:
         raise Conflict(
-            f"{waiting} (request {waiting.pk}) is {waiting.state}. Let it finish, or withdraw it.",
+            f"The {waiting} (request {waiting.pk}) is {waiting.state}. Let it finish, or withdraw it.",
             code="change_open",
         )
     return pipeline
@@ -134,7 +136,7 @@ def _changeable(actor: User, pipeline_id: int) -> Pipeline:
 def _running(actor: User, pipeline_id: int) -> Pipeline:
     pipeline = _changeable(actor, pipeline_id)
     if pipeline.is_stopped:
-        raise Conflict(f"{pipeline} is stopped. Ask to start it first.", code="stopped")
+        raise Conflict(f"{pipeline} is stopped. Request a start first.", code="stopped")
     return pipeline
 
 
@@ -145,13 +147,13 @@ def _submit_alone(
     spec: PipelineSpec | None,
     comment: str,
 ) -> PipelineChange:
-    text = approving.clean(comment)
+    text = approvals.clean(comment)
     try:
         with transaction.atomic():
             return _submit(actor, pipeline, kind, spec, text)
     except IntegrityError as error:
         raise Conflict(
-            f"Someone else asked for a change of {pipeline} a moment ago. Look again.",
+            f"Someone else requested a change to {pipeline} at the same time. Reload the page.",
             code="change_open",
         ) from error
 
@@ -180,13 +182,13 @@ def _submit(
     change.required = [one.to_json() for one in rules]
     change.evidence_hash = pipelines.evidence_of(change, rules)
     change.save()
-    pipeline_states.record(
+    transitions.record(
         actor,
         change,
-        actions.PIPELINE_CHANGE_REQUESTED,
+        audit_actions.PIPELINE_CHANGE_REQUESTED,
         before={"spec": pipeline.spec},
         after={"state": change.state, "kind": kind, "spec": change.spec},
         reason=comment,
     )
-    pipeline_states.tell_wanted(change)
+    transitions.tell_wanted(change)
     return change

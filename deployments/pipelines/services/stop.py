@@ -10,40 +10,41 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments.domain.pipelines import PipelineChangeKind
-from deployments.domain.states import ChangeState
+from deployments import audit_actions
+from deployments.changes.services import approvals
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import pipelines
-from deployments.services import actions, approving, pipeline_decisions, pipeline_states
+from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.services import decisions, transitions
+from deployments.states import ChangeState, PipelineChangeKind
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action
 from portal.audit import trail
 from portal.core.errors import Conflict
 
-_ENDED: Final = "The pipeline was stopped; ask again once it runs."
+_ENDED: Final = "The pipeline was stopped. Send the request again once it runs."
 
 
 def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
     """Stopping what is stopped changes nothing; what waits or is being applied ends with it."""
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.STOP, pipeline)
-    why = approving.clean(reason, field="reason")
+    why = approvals.clean(reason, field="reason")
     if pipeline.is_retired or pipeline.is_retiring:
-        raise Conflict(f"{pipeline} is retired already.", code="retired")
+        raise Conflict(f"{pipeline} is already retired.", code="retired")
     if not pipeline.desired_generation:
         raise Conflict(
-            f"{pipeline} answers nothing yet; withdraw its request instead.", code="not_serving"
+            f"{pipeline} is not serving yet. Withdraw its request instead.", code="not_serving"
         )
     if pipeline.is_stopped:
         return pipeline
     with transaction.atomic():
         _lock(pipeline)
         _end_change(pipeline)
-        pipeline_decisions.want(pipeline, is_stopped=True)
+        decisions.want(pipeline, is_stopped=True)
         trail.record(
             actor=actor,
-            action=actions.PIPELINE_STOPPED,
+            action=audit_actions.PIPELINE_STOPPED,
             obj=pipeline,
             label=str(pipeline),
             team_slug=pipeline.team.slug,
@@ -57,7 +58,7 @@ def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
 def _lock(pipeline: Pipeline) -> None:
     rows = Pipeline.objects.select_for_update(no_key=True, of=("self",))
     if not rows.filter(pk=pipeline.pk, is_stopped=False, is_retiring=False).exists():
-        raise Conflict(f"{pipeline} was stopped or retired a moment ago.", code="stopped")
+        raise Conflict(f"{pipeline} was just stopped or retired.", code="stopped")
 
 
 def _end_change(pipeline: Pipeline) -> None:
@@ -66,10 +67,12 @@ def _end_change(pipeline: Pipeline) -> None:
     if change is None or change.kind == PipelineChangeKind.RETIRE:
         return
     is_begun = change.state == ChangeState.APPLYING
-    pipeline_states.move(
+    transitions.move(
         actor=SYSTEM,
         change=change,
         to=ChangeState.FAILED if is_begun else ChangeState.WITHDRAWN,
-        action=actions.PIPELINE_CHANGE_FAILED if is_begun else actions.PIPELINE_CHANGE_WITHDRAWN,
+        action=audit_actions.PIPELINE_CHANGE_FAILED
+        if is_begun
+        else audit_actions.PIPELINE_CHANGE_WITHDRAWN,
         reason=_ENDED,
     )

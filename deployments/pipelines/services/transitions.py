@@ -6,10 +6,10 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from deployments.domain.states import CHANGE, ChangeState, DeploymentState
+from deployments import audit_actions
+from deployments.approvals.selectors import approvals
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import approvals
-from deployments.services import actions
+from deployments.states import CHANGE, ChangeState, DeploymentState
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -30,7 +30,7 @@ def move(
     """Inside a transaction. Compare-and-swap on state and evidence; raises Conflict when it moved."""
     old = ChangeState(change.state)
     if to not in CHANGE[old]:
-        raise Conflict(f"{change} is {old}, so it cannot become {to}.", code="change_state")
+        raise Conflict(f"The {change} is {old}, so it cannot become {to}.", code="change_state")
     finished_at = None if CHANGE[to] else clock.now()
     rows = PipelineChange.objects.filter(
         pk=change.pk, state=old, evidence_hash=change.evidence_hash
@@ -40,7 +40,8 @@ def move(
     )
     if changed == 0:
         raise Conflict(
-            f"Someone else decided on {change} a moment ago. Look again.", code="change_state"
+            f"Someone else decided on the {change} at the same time. Reload the page.",
+            code="change_state",
         )
     record(actor, change, action, before={"state": old}, after={"state": to}, reason=reason)
     change.state, change.state_reason = to, reason
@@ -73,7 +74,7 @@ def record(
 
 def tell_wanted(change: PipelineChange) -> None:
     words = approvals.standing_of(change).words
-    asked = f"{change.requester.display_name} asks. {words[:1].upper()}{words[1:]}."
+    asked = f"{change.requester.display_name} sent a request. {words[:1].upper()}{words[1:]}."
     _tell(change, events.APPROVAL_WANTED.code, str(change), f"{asked} {change.comment}".strip())
 
 
@@ -110,7 +111,7 @@ def _close_unbegun(actor: Actor, change: PipelineChange) -> None:
     ):
         trail.record(
             actor=actor,
-            action=actions.PIPELINE_RETIRED,
+            action=audit_actions.PIPELINE_RETIRED,
             obj=change.pipeline,
             label=str(change.pipeline),
             team_slug=change.team.slug,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from deployments.domain import calls
 from deployments.models import Deployment, Pipeline
-from deployments.selectors import pipelines
-from deployments.services import trials
-from deployments.services.trials import Trial
+from deployments.pipelines.selectors import pipelines
+from deployments.serving.domain import inference_call
+from deployments.serving.services import try_it
+from deployments.serving.services.try_it import Trial
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Conflict
@@ -17,11 +17,11 @@ def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.VIEW, pipeline)
     if pipeline.is_retired or pipeline.is_stopped or not pipeline.desired_generation:
-        raise Conflict(f"{pipeline} answers nothing now.", code="not_serving")
-    return trials.post(pipelines.url_of(pipeline), body, version_id=None)
+        raise Conflict(f"{pipeline} is not serving.", code="not_serving")
+    return try_it.post(pipelines.url_of(pipeline), body, version_id=None)
 
 
-def call_of(pipeline: Pipeline) -> calls.Call | None:
+def call_of(pipeline: Pipeline) -> inference_call.Call | None:
     """What the first deployment that a request reaches takes; None when it serves nothing."""
     spec = pipelines.spec_of(pipeline)
     if spec is None:
@@ -38,4 +38,4 @@ def call_of(pipeline: Pipeline) -> calls.Call | None:
     )
     if row is None or row.stable_revision is None:
         return None
-    return trials.call_of(row.stable_revision)
+    return try_it.call_of(row.stable_revision)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.forms import BoundField
 
-from deployments.domain.pipelines import ROOT, NodeKind, PipelineSpec
-from deployments.web.service_forms import CommentForm
+from deployments.pipelines.domain.pipeline_spec import ROOT, NodeKind, PipelineSpec
+from portal.ui.service_form import CommentForm
 
 MOST_ROWS: Final = 6
 _FIELDS: Final = ("deployment", "label", "weight", "condition", "required")
@@ -37,8 +37,8 @@ KINDS: Final = (
     KindWords(
         NodeKind.ENSEMBLE.value,
         "Ensemble",
-        "Every deployment gets the request, all at the same time.",
-        "One answer that holds theirs, each under the name of its step.",
+        "Every deployment gets the request at the same time.",
+        "One answer that contains each answer under the name of its step.",
     ),
     KindWords(
         NodeKind.SPLITTER.value,
@@ -55,8 +55,8 @@ KINDS: Final = (
     KindWords(
         NodeKind.SEQUENCE.value,
         "Sequence",
-        "The deployments get the request one after another; a condition looks at the answer before.",
-        "The last answer. A step whose condition is not met ends it with the answer before.",
+        "The deployments get the request one after another. A condition checks the previous answer.",
+        "The last answer. If a condition is not met, the pipeline ends with the previous answer.",
     ),
 )
 
@@ -85,8 +85,8 @@ class PipelineForm(CommentForm):
     name = forms.CharField(
         label="Name",
         max_length=30,
-        help_text="The address is /team/name, as a deployment's.",
-        error_messages={"required": "Give the pipeline a name, for example 'both'."},
+        help_text="The address is /team/name, like a deployment.",
+        error_messages={"required": "Enter a name, for example 'both'."},
     )
 
     def __init__(
@@ -119,7 +119,7 @@ class PipelineForm(CommentForm):
         ]
 
     def spec(self) -> dict[str, Any]:
-        """As deployments.domain.pipelines reads it."""
+        """As deployments.pipelines.domain.pipeline_spec reads it."""
         data = self.cleaned_data
         steps = [
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,37 +11,40 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain.pipelines import ANYTHING, PipelineChangeKind, PipelineSpec
-from deployments.domain.states import CHANGE, ChangeState
+from deployments.approvals.selectors import approvals
+from deployments.approvals.web.forms import DecisionForm
+from deployments.changes.selectors import changes
+from deployments.changes.web import items
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import approvals, changes
-from deployments.selectors import pipelines as selectors
-from deployments.services import pipeline_decisions, pipeline_trials
-from deployments.web.delivery_try import BodyForm
-from deployments.web.fragments import respond
-from deployments.web.service_forms import DecisionForm
+from deployments.pipelines.domain.pipeline_spec import ANYTHING, PipelineSpec
+from deployments.pipelines.selectors import pipelines as selectors
+from deployments.pipelines.services import decisions, try_it
+from deployments.serving.domain import inference_call
+from deployments.serving.web.forms import BodyForm
+from deployments.states import CHANGE, ChangeState, PipelineChangeKind
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.ui import teams
 from portal.ui.access import people_only
+from portal.ui.htmx import respond
 
 _DONE = {
-    "approve": "Your approval is given.",
+    "approve": "Approved.",
     "reject": "Rejected.",
     "withdraw": "Withdrawn.",
 }
 _CONSEQUENCES = {
-    PipelineChangeKind.CREATE: "Approving starts a router that asks these deployments.",
+    PipelineChangeKind.CREATE: "Approving starts a router that calls these deployments.",
     PipelineChangeKind.CHANGE: "Approving replaces the steps; the address stays.",
     PipelineChangeKind.START: "Approving starts its router again, with the same steps.",
     PipelineChangeKind.RETIRE: "Approving removes the address. The deployments stay.",
 }
 _TITLES = {
-    PipelineChangeKind.CREATE: "A new pipeline is asked for",
-    PipelineChangeKind.CHANGE: "Other steps are asked for",
-    PipelineChangeKind.START: "Starting again is asked for",
-    PipelineChangeKind.RETIRE: "Its retirement is asked for",
+    PipelineChangeKind.CREATE: "New pipeline requested",
+    PipelineChangeKind.CHANGE: "Change of steps requested",
+    PipelineChangeKind.START: "Start requested",
+    PipelineChangeKind.RETIRE: "Retirement requested",
 }
 _SHOWN = 20
 
@@ -123,9 +125,7 @@ def try_pipeline(request: HttpRequest, user: User, team: str, name: str) -> Http
     found = selectors.get_visible(actor=user, team_slug=team, name=name)
     form = BodyForm(request.POST)
     trial = form.run(
-        lambda: pipeline_trials.send(
-            actor=user, pipeline_id=found.pk, body=form.cleaned_data["body"]
-        )
+        lambda: try_it.send(actor=user, pipeline_id=found.pk, body=form.cleaned_data["body"])
     )
     change = selectors.open_change_of(found)
     context = _context_of(user, found) | _decision_of(user, change)
@@ -137,22 +137,22 @@ def try_pipeline(request: HttpRequest, user: User, team: str, name: str) -> Http
 def _decide(user: User, change: PipelineChange, form: DecisionForm) -> PipelineChange:
     data = form.cleaned_data
     if data["decision"] == "approve":
-        return pipeline_decisions.approve(
+        return decisions.approve(
             actor=user,
             change_id=change.pk,
             evidence_hash=data["evidence_hash"],
             comment=data["comment"],
         )
     if data["decision"] == "reject":
-        return pipeline_decisions.reject(actor=user, change_id=change.pk, comment=data["comment"])
-    return pipeline_decisions.withdraw(actor=user, change_id=change.pk, reason=data["comment"])
+        return decisions.reject(actor=user, change_id=change.pk, comment=data["comment"])
+    return decisions.withdraw(actor=user, change_id=change.pk, reason=data["comment"])
 
 
 def _context_of(user: User, found: Pipeline) -> dict[str, Any]:
     spec = selectors.spec_of(found)
     url = selectors.url_of(found)
-    call = pipeline_trials.call_of(found)
-    body = json.dumps(call.body) if call else ""
+    call = try_it.call_of(found)
+    body = inference_call.prefilled(call) if call else ""
     return {
         "pipeline": found,
         "nodes": nodes_of(spec),
@@ -193,6 +193,7 @@ def _decision_of(user: User, change: PipelineChange | None) -> dict[str, Any]:
         "asked_title": _TITLES[PipelineChangeKind(change.kind)],
         "environment": change.pipeline.environment,
         "decide_at": reverse("pipeline", args=(change.team.slug, change.pipeline.name)),
+        "approvals": items.approvals_of(change, {"approvals": []}),
         "standing": approvals.standing_of(change),
         "still_needed": approvals.people_still_needed(change),
         "may_approve": may_approve,
@@ -226,9 +227,9 @@ def nodes_of(spec: PipelineSpec | None) -> list[NodeCard]:
 
 def _words(weight: int | None, condition: str, kind: str) -> str:
     if weight is not None:
-        return f"{weight} % of the requests"
+        return f"{weight}% of requests"
     if kind == "switch" and condition in ("", ANYTHING):
-        return "all others"
+        return "all other requests"
     return f"if {condition}" if condition else ""
 
 

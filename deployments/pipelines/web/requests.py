@@ -11,26 +11,28 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from deployments.domain import pipelines as domain
-from deployments.domain.pipelines import NodeKind
-from deployments.domain.states import Environment
+from deployments.changes.web import draft_yaml
+from deployments.changes.web.draft_yaml import Snippet
 from deployments.models import Pipeline, PipelineChange
-from deployments.selectors import pipelines as selectors
-from deployments.services import pipeline_stopping, pipelines
-from deployments.services.pipeline_checks import Examined
-from deployments.services.pipelines import PipelineDraft
-from deployments.web import draft_yaml, pipeline_form
-from deployments.web.draft_yaml import Snippet
-from deployments.web.fragments import respond
-from deployments.web.pipeline_form import PipelineForm
-from deployments.web.service_forms import CommentForm
-from fleet.selectors import clusters
+from deployments.pipelines.domain import pipeline_spec as domain
+from deployments.pipelines.domain.pipeline_spec import NodeKind
+from deployments.pipelines.selectors import pipelines as selectors
+from deployments.pipelines.services import requests
+from deployments.pipelines.services import stop as pipeline_stop
+from deployments.pipelines.services.checks import Examined
+from deployments.pipelines.services.requests import PipelineDraft
+from deployments.pipelines.web import form as pipeline_form
+from deployments.pipelines.web.form import PipelineForm
+from deployments.states import Environment
+from fleet.clusters.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core.errors import Invalid
 from portal.ui import teams
 from portal.ui.access import people_only
+from portal.ui.htmx import respond
+from portal.ui.service_form import CommentForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
     if "submit" not in request.POST:
         if form.is_valid():
             context["snippets"] = _snippets(request, draft())
-        return _side(request, form, context, lambda: pipelines.preview(actor=user, draft=draft()))
+        return _side(request, form, context, lambda: requests.preview(actor=user, draft=draft()))
     made = form.run(
-        lambda: pipelines.request_create(
+        lambda: requests.request_create(
             actor=user, draft=draft(), comment=form.cleaned_data["comment"]
         )
     )
@@ -115,10 +117,10 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
             request,
             form,
             context,
-            lambda: pipelines.preview_change(actor=user, pipeline_id=found.pk, spec=form.spec()),
+            lambda: requests.preview_change(actor=user, pipeline_id=found.pk, spec=form.spec()),
         )
     made = form.run(
-        lambda: pipelines.request_change(
+        lambda: requests.request_change(
             actor=user,
             pipeline_id=found.pk,
             spec={**spec.to_json(), **form.spec()},
@@ -140,15 +142,15 @@ class _Ask:
 
 _RETIRE = _Ask(
     "Retire",
-    "Asks to remove the address and its router. The deployments behind it stay.",
-    "Ask to retire it",
+    "Removes the address and its router once approved. The deployments behind it stay.",
+    "Request retirement",
     "danger",
 )
-_START = _Ask("Start", "Asks to bring back the same steps.", "Ask to start it", "primary")
+_START = _Ask("Start", "Brings back the same steps once approved.", "Request start", "primary")
 _STOP = _Ask(
     "Stop",
-    "At once, without approval: the address answers 404. The deployments behind it serve on.",
-    "Stop it now",
+    "Stops at once, without approval. The address returns 404. The deployments behind it keep serving.",
+    "Stop pipeline",
     "danger",
 )
 
@@ -156,20 +158,20 @@ _STOP = _Ask(
 @require_http_methods(["GET", "POST"])
 @people_only
 def retire_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    return _ask(request, user, (team, name), _RETIRE, pipelines.request_retire)
+    return _ask(request, user, (team, name), _RETIRE, requests.request_retire)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
 def start_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    return _ask(request, user, (team, name), _START, pipelines.request_start)
+    return _ask(request, user, (team, name), _START, requests.request_start)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
 def stop_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     def stop(*, actor: User, pipeline_id: int, comment: str) -> Pipeline:
-        return pipeline_stopping.stop(actor=actor, pipeline_id=pipeline_id, reason=comment)
+        return pipeline_stop.stop(actor=actor, pipeline_id=pipeline_id, reason=comment)
 
     return _ask(request, user, (team, name), _STOP, stop)
 
@@ -204,7 +206,7 @@ def _after(
 
 
 def _asked(request: HttpRequest, found: Pipeline) -> HttpResponse:
-    messages.success(request, f"Asked. Whom the rules for {found.environment} name approves it.")
+    messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("pipeline", team=found.team.slug, name=found.name)
 
 
@@ -270,7 +272,7 @@ def _places(team: Team) -> list[Where]:
                 continue
             why_not = offer.why if offer.ok is False else ""
             if not why_not and len(names) < 2:
-                why_not = f"Only {names[0]} serves there; a pipeline asks at least two."
+                why_not = f"Only {names[0]} serves there. A pipeline needs two deployments."
             text = f"{cluster.name} · {environment.value}"
             found.append(Where(cluster.id, environment, text, names, why_not))
     return found

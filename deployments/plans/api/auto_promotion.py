@@ -8,21 +8,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import read
-from deployments.services import rollout_limits
+from deployments.plans.services import auto_promotion
 from portal.accounts import teams
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.views import PROBLEM, actor_of
 
 TAGS = ["rollouts"]
 
 
-class RolloutLimitSerializer(shapes.Shape):
+class RolloutLimitSerializer(Serializer):
     percent = serializers.IntegerField(
         min_value=0,
         max_value=100,
-        help_text="the most requests in percent that a step may reach without a person; "
-        "0: a person promotes every step, 100: as each approved plan says",
+        help_text="highest traffic weight in percent that a step can reach by automatic "
+        "promotion; 0: every step needs manual promotion, 100: no limit",
     )
 
 
@@ -35,7 +35,7 @@ class RolloutLimitView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        percent = rollout_limits.percent_of(actor=actor, team=team)
+        percent = auto_promotion.percent_of(actor=actor, team=team)
         return Response(RolloutLimitSerializer({"percent": percent}).data)
 
     @extend_schema(
@@ -43,11 +43,11 @@ class RolloutLimitView(APIView):
         tags=TAGS,
         request=RolloutLimitSerializer,
         responses={200: RolloutLimitSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
-        description="By a lead. Holds at once, also for rollouts that are under way.",
+        description="Leads only. Applies immediately, also to running rollouts.",
     )
     def put(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
         body = read(RolloutLimitSerializer, request)
-        percent = rollout_limits.choose(actor=actor, team=team, percent=body["percent"])
+        percent = auto_promotion.choose(actor=actor, team=team, percent=body["percent"])
         return Response(RolloutLimitSerializer({"percent": percent}).data)

@@ -2,72 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
-from deployments.domain import query_guards
-from deployments.domain.guards import Metric
-from deployments.domain.percentile_guards import QUANTILES
-from deployments.domain.rollout_plans import PlanKind
+from deployments.guards.domain import promql
+from deployments.guards.domain.limits import Metric
+from deployments.guards.domain.percentiles import QUANTILES
+from deployments.plans.domain.rollout_plan import PlanKind
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class RolloutStepSerializer(Shape):
+class RolloutStepSerializer(Serializer):
     weight = serializers.IntegerField(
-        help_text="percent of requests that go to the candidate; of a shadow: that are mirrored to it"
+        help_text="percent of requests routed to the candidate; for a shadow: mirrored to it"
     )
     soak_seconds = serializers.IntegerField()
     min_requests = serializers.IntegerField()
     auto_promote = serializers.BooleanField(
-        default=False, help_text="promoted without asking again when all guards pass"
+        default=False, help_text="promoted automatically when all guards pass"
     )
     deadline_seconds = serializers.IntegerField(
-        default=None, allow_null=True, help_text="aborted when not promoted by then"
+        default=None,
+        allow_null=True,
+        help_text=("the rollout is aborted if the step is not promoted by then"),
     )
 
 
-class GuardLimitSerializer(Shape):
+class GuardLimitSerializer(Serializer):
     metric = serializers.ChoiceField(
-        choices=[*(metric.value for metric in Metric), *QUANTILES, query_guards.METRIC]
+        choices=[*(metric.value for metric in Metric), *QUANTILES, promql.METRIC]
     )
     max = serializers.FloatField(required=False, allow_null=True, help_text="in the metric's unit")
     max_ratio = serializers.FloatField(
-        required=False, allow_null=True, help_text="of the stable revision's"
+        required=False, allow_null=True, help_text="relative to the stable revision"
     )
     ignore_below = serializers.FloatField(
-        required=False, allow_null=True, help_text="below this max_ratio does not count"
+        required=False, allow_null=True, help_text="max_ratio is ignored below this value"
     )
     name = serializers.CharField(
-        required=False, max_length=40, help_text="of a promql guard: each its own"
+        required=False, max_length=40, help_text="of a promql guard; unique"
     )
     query = serializers.CharField(
         required=False,
         max_length=1000,
-        help_text="of a promql guard: gives one number; may hold "
-        f"{', '.join('$' + name for name in query_guards.PLACEHOLDERS)}",
+        help_text="of a promql guard: returns one number; may contain "
+        f"{', '.join('$' + name for name in promql.PLACEHOLDERS)}",
     )
     min = serializers.FloatField(
-        required=False, allow_null=True, help_text="of a promql guard, beside max or instead of it"
+        required=False, allow_null=True, help_text="of a promql guard; with or without max"
     )
     breaches = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="of a promql guard: so many in a row fail it; left out: 3",
+        help_text="of a promql guard: consecutive breaches before it fails; default 3",
     )
 
 
-class AnalysisSerializer(Shape):
+class AnalysisSerializer(Serializer):
     alpha = serializers.FloatField(
-        default=0.01, help_text="share of good candidates that may be aborted by chance"
+        default=0.01, help_text="probability of aborting a good candidate by chance"
     )
     is_strict = serializers.BooleanField(
-        default=False, help_text="a guard passes only when the candidate is shown to be within it"
+        default=False,
+        help_text=("a guard passes only when the candidate is proven to be within the limit"),
     )
 
 
-class PlanSerializer(Shape):
+class PlanSerializer(Serializer):
     """Left out parts have their defaults. Blue/green has one dark step of weight 0, or no steps. A
     shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
     """

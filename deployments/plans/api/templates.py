@@ -8,24 +8,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.delivery import read
-from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
-from deployments.services import rollout_templates
+from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
+from deployments.plans.services import templates
 from portal.accounts import teams
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
 
 TAGS = ["rollouts"]
 
 
-class NewTemplateSerializer(shapes.Shape):
-    name = serializers.CharField(max_length=60, help_text="one of the same name is replaced")
+class NewTemplateSerializer(Serializer):
+    name = serializers.CharField(max_length=60, help_text="replaces a template of the same name")
     steps = RolloutStepSerializer(many=True)
     plan = PlanSerializer(required=False)
 
 
-class TemplateSerializer(shapes.Shape):
+class TemplateSerializer(Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     steps = RolloutStepSerializer(many=True)
@@ -43,7 +43,7 @@ class TemplatesView(IdempotentMixin, APIView):
     def get(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        rows = rollout_templates.list_of(actor=actor, team=team)
+        rows = templates.list_of(actor=actor, team=team)
         return Response(TemplateSerializer(rows, many=True).data)
 
     @extend_schema(
@@ -51,13 +51,13 @@ class TemplatesView(IdempotentMixin, APIView):
         tags=TAGS,
         request=NewTemplateSerializer,
         responses={201: TemplateSerializer, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM},
-        description="Steps and plan as a request for a canary takes them. Rollouts keep their copy.",
+        description=("Steps and plan, as in a canary request. Existing rollouts are not affected."),
     )
     def post(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
         body = read(NewTemplateSerializer, request)
-        made = rollout_templates.save(
+        made = templates.save(
             actor=actor,
             team=team,
             name=body["name"],
@@ -76,5 +76,5 @@ class TemplateView(APIView):
     def delete(self, request: Request, slug: str, template_id: int) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        rollout_templates.remove(actor=actor, team=team, template_id=template_id)
+        templates.remove(actor=actor, team=team, template_id=template_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from deployments.domain.problems import Rejected
-from deployments.domain.rollout_steps import Step
+from deployments.errors import Rejected
+from deployments.plans.domain.steps import Step
 
 # A team that never chose leaves it to the plans that its leads approve.
 NO_LIMIT: Final = 100
@@ -31,8 +31,8 @@ def require_within(steps: Sequence[Step], percent: int, *, team: str) -> None:
         to = _next_weight(steps, index)
         if step.auto_promote and to > percent:
             words = (
-                f"Step {index + 1} would go on to {to} % by itself; {team} lets a rollout go on by "
-                f"itself up to {percent} %. Let a person promote it."
+                f"Step {index + 1} would promote automatically to {to}%, but the automatic "
+                f"promotion limit of {team} is {percent}%. Use manual promotion for this step."
             )
             raise Rejected(words, {"steps": words})
 

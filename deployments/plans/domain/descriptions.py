@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from deployments.domain.states import ChangeKind, RolloutPhase
+from deployments.states import ChangeKind, RolloutPhase
 
 KIND_NAMES: Final[Mapping[str, str]] = {
     ChangeKind.DEPLOY: "Deploy",
@@ -13,19 +13,29 @@ KIND_NAMES: Final[Mapping[str, str]] = {
     ChangeKind.PROMOTE: "Promote",
     ChangeKind.SCALE: "Scale",
     ChangeKind.ROLL_BACK: "Roll back",
+    ChangeKind.STOP: "Stop",
     ChangeKind.START: "Start",
     ChangeKind.RETIRE: "Retire",
 }
 
 
 def change_title(
-    kind: str, *, deployment: str, version: str = "", revision: int = 0, is_shadow: bool = False
+    kind: str,
+    *,
+    deployment: str,
+    version: str = "",
+    revision: int = 0,
+    restored: int = 0,
+    is_shadow: bool = False,
 ) -> str:
-    """`version` is a label like detector:4."""
+    """`version` is a label like detector:4; `restored` is the number of the revision that a roll back
+    goes back to, by which it is called everywhere.
+    """
     titles = {
         ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",
         ChangeKind.CANARY: f"{'Shadow' if is_shadow else 'Canary'} {version} on {deployment}",
-        ChangeKind.ROLL_BACK: f"Roll {deployment} back to r{revision}",
+        ChangeKind.ROLL_BACK: f"Roll {deployment} back to {_restored(restored)}",
+        ChangeKind.STOP: f"Stop {deployment}",
         ChangeKind.START: f"Start {deployment} again",
         ChangeKind.RETIRE: f"Retire {deployment}",
         ChangeKind.SCALE: f"Scale {deployment}",
@@ -35,39 +45,61 @@ def change_title(
 
 
 def consequence(
-    kind: str, *, deployment: str, version: str = "", revision: int = 0, is_shadow: bool = False
+    kind: str,
+    *,
+    deployment: str,
+    version: str = "",
+    revision: int = 0,
+    restored: int = 0,
+    is_shadow: bool = False,
 ) -> str:
     """What approving does, in one sentence or two."""
     if is_shadow and kind == ChangeKind.CANARY:
         return (
-            f"Starts {version} beside what serves now and mirrors a share of the requests to it; its "
-            "answers are dropped. Users only get those of stable until a person promotes it."
+            f"Starts {version} next to the stable revision and mirrors part of the requests to "
+            "it. Its responses are discarded: users get responses of the stable revision "
+            "until someone promotes it."
         )
     texts = {
-        ChangeKind.DEPLOY: f"Starts {version} and opens its address. Nothing serves there yet.",
+        ChangeKind.DEPLOY: f"Starts {version} and creates its endpoint.",
         ChangeKind.CANARY: (
-            f"Starts {version} beside what serves now. It gets no traffic until it is ready, then "
-            "the first step's share. Every further step needs a person."
+            f"Starts {version} next to the stable revision. It gets no traffic until it is "
+            "ready, then the traffic weight of the first step. Further steps need promotion."
         ),
         ChangeKind.ROLL_BACK: (
-            f"Starts r{revision} again and moves all traffic to it once it is ready. "
-            "What serves now keeps serving until then."
+            f"Starts {_restored(restored)} again and moves all traffic to it once it is ready. "
+            f"The current revision keeps serving until then.{_recorded(revision, restored)}"
         ),
         ChangeKind.RETIRE: (
-            f"Stops {deployment}: its address answers no more, its GPUs become free. Its history, "
-            "cost and revisions stay."
+            f"Stops {deployment}. The endpoint stops responding and its GPUs are released. "
+            "History, cost and revisions are kept."
+        ),
+        ChangeKind.STOP: (
+            f"Stops {deployment}. The endpoint returns 404 and its GPUs are released. "
+            "Revisions are kept; you can start it again with a change request."
         ),
         ChangeKind.START: (
-            f"Starts {version or 'the stable revision'} again and opens its address; its GPUs cost "
-            "again from then on."
+            f"Starts {version or 'the stable revision'} again and reopens its endpoint. GPU "
+            "costs resume."
         ),
         ChangeKind.SCALE: (
-            "Changes how many replicas of the revision that serves may run. Nothing new starts "
-            "beside it and no traffic moves."
+            "Changes the number of replicas of the stable revision. No new revision starts "
+            "and no traffic moves."
         ),
-        ChangeKind.PROMOTE: "Moves the rollout one step on.",
+        ChangeKind.PROMOTE: "Moves the rollout to the next step.",
     }
     return texts[ChangeKind(kind)]
+
+
+def _restored(number: int) -> str:
+    return f"r{number}" if number else "an earlier revision"
+
+
+def _recorded(revision: int, restored: int) -> str:
+    """Revisions never change, so going back makes another with the same content."""
+    if not revision or not restored:
+        return ""
+    return f" It appears as r{revision}, a copy of r{restored}."
 
 
 def step_words(steps: Sequence[Mapping[str, Any]], *, is_shadow: bool = False) -> str:
@@ -81,12 +113,14 @@ def step_words(steps: Sequence[Mapping[str, Any]], *, is_shadow: bool = False) -
 def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bool = False) -> str:
     kind = "Shadow" if is_shadow else "Canary"
     texts = {
-        RolloutPhase.PREPARING: f"{kind} · starting the candidate",
+        RolloutPhase.PREPARING: f"{kind} · starting candidate",
         RolloutPhase.RUNNING: f"{kind} · step {step_index + 1} of {step_count}",
         RolloutPhase.PAUSED: f"Paused · step {step_index + 1} of {step_count}",
-        RolloutPhase.PROMOTING: "Promoting · candidate takes over",
+        RolloutPhase.PROMOTING: "Promoting · candidate becomes stable",
         RolloutPhase.COMPLETED: "Completed",
-        RolloutPhase.ABORTING: f"Aborting · {'the mirror ends' if is_shadow else 'traffic goes back'}",
+        RolloutPhase.ABORTING: (
+            f"Aborting · {'mirroring stops' if is_shadow else 'traffic returns to stable'}"
+        ),
         RolloutPhase.ABORTED: "Aborted",
     }
     return texts[RolloutPhase(phase)]
@@ -95,10 +129,10 @@ def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bo
 def rollout_short(phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False) -> str:
     """For the rows of a table."""
     kind = "Shadow" if is_shadow else "Canary"
-    share = f"{mirror} % mirrored" if mirror else f"{weight} %"
+    share = f"{mirror}% mirrored" if mirror else f"{weight}%"
     texts = {
         RolloutPhase.PREPARING: f"{kind} starting",
-        RolloutPhase.RUNNING: f"{kind} {mirror or weight} %",
+        RolloutPhase.RUNNING: f"{kind} {mirror or weight}%",
         RolloutPhase.PAUSED: f"Paused at {share}",
         RolloutPhase.PROMOTING: "Promoting",
         RolloutPhase.ABORTING: "Aborting",

@@ -10,7 +10,7 @@
 
 All of it may be left out. Blue/green has one dark step: the candidate is prepared and checked
 without any traffic, waits for a person, then takes all requests at once. A shadow candidate gets
-copies of a share of the requests, step by step, and its answers are dropped: only people let users
+copies of traffic moves in steps, and its answers are dropped: only people let users
 have them, by promoting it to all requests.
 """
 
@@ -21,12 +21,15 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import guards, model_names, plan_guards, quality
-from deployments.domain.guards import GuardLimit
-from deployments.domain.percentile_guards import PercentileGuard
-from deployments.domain.plan_guards import PlanGuards
-from deployments.domain.problems import Rejected
-from deployments.domain.query_guards import QueryGuard
+from deployments.errors import Rejected
+from deployments.guards.domain import answer_metrics as quality
+from deployments.guards.domain import guard_set
+from deployments.guards.domain import limits as guards
+from deployments.guards.domain.guard_set import PlanGuards
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.percentiles import PercentileGuard
+from deployments.guards.domain.promql import QueryGuard
+from deployments.spec.domain import model_names
 
 DRAIN_SECONDS: Final = 15
 _LONGEST_DRAIN: Final = 24 * 3600
@@ -45,7 +48,7 @@ class PlanKind(StrEnum):
 class AnalysisSettings:
     """`alpha`: at most this share of good candidates is aborted, over the whole rollout.
 
-    `is_strict`: a guard passes only when the candidate is shown to be within its limit; else it
+    `is_strict`: a guard passes only when the candidate is proven to be within the limits limit; else it
     also passes when enough requests were seen and none of the tests says otherwise.
     """
 
@@ -92,7 +95,7 @@ class PlanSettings:
 
 def from_json(plan: Mapping[str, Any]) -> PlanSettings:
     """Rows from before there were plans hold {}: the defaults."""
-    found = plan_guards.from_json(plan["guards"]) if "guards" in plan else PlanGuards()
+    found = guard_set.from_json(plan["guards"]) if "guards" in plan else PlanGuards()
     known = {name: value for name, value in plan.items() if name in _AS_THEY_ARE}
     return PlanSettings(
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
@@ -114,7 +117,7 @@ def check(plan: Any) -> PlanSettings:
         raise _bad("plan", f"A plan may have {', '.join(sorted(_FIELDS))}.")
     if plan.get("kind", PlanKind.CANARY) not in set(PlanKind):
         raise _bad("kind", f"kind must be one of {', '.join(PlanKind)}.")
-    found = plan_guards.check(plan["guards"]) if "guards" in plan else PlanGuards()
+    found = guard_set.check(plan["guards"]) if "guards" in plan else PlanGuards()
     return PlanSettings(
         kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
         guards=found.limits,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from deployments.domain.problems import Rejected
-from deployments.domain.rollout_plans import PlanKind
+from deployments.errors import Rejected
+from deployments.plans.domain.rollout_plan import PlanKind
 
 _MOST_STEPS = 10
 _LONGEST_SOAK = 7 * 24 * 3600
@@ -41,30 +41,30 @@ def check_steps(
 ) -> tuple[Step, ...]:
     """Raises Rejected unless weights rise strictly within 1..99 (100 is what promoting ends with)
     or end with 100. Blue/green has one dark step of 0 %, which may be left out. The last step of a
-    shadow never promotes itself: after it users get the candidate's answers."""
+    shadow never auto-promote: after it users get the candidate's answers."""
     if kind == PlanKind.BLUE_GREEN:
         return _check_dark_step(steps)
     if not isinstance(steps, list) or not 1 <= len(steps) <= _MOST_STEPS:
-        raise _bad_steps(f"Give 1 to {_MOST_STEPS} steps, for example 5, 25, 50 and 100 percent.")
+        raise _bad_steps(f"Enter 1 to {_MOST_STEPS} steps, for example 5, 25, 50 and 100%.")
     made = tuple(_check_step(index, step) for index, step in enumerate(steps))
     weights = [step.weight for step in made]
     if weights != sorted(set(weights)):
-        raise _bad_steps(f"The weights {weights} must rise from step to step.")
+        raise _bad_steps(f"The weights {weights} must increase with each step.")
     if kind == PlanKind.SHADOW and made[-1].auto_promote:
         raise _bad_steps(
-            "The last step of a shadow cannot promote itself: after it the candidate answers users, "
-            "and only a person lets it."
+            "The last step of a shadow needs manual promotion, because the candidate serves "
+            "users afterwards."
         )
     return made
 
 
 def _check_dark_step(steps: Any) -> tuple[Step, ...]:
     dark = steps or [DARK_STEP.to_json()]
-    words = "Blue/green has one step of 0 %: the candidate is checked in the dark, then takes over."
+    words = "Blue/green has one step with 0% traffic: the candidate is checked, then takes over."
     if not isinstance(dark, list) or len(dark) != 1 or not isinstance(dark[0], dict):
         raise _bad_steps(words)
     if dark[0].get("weight") != 0 or dark[0].get("min_requests") or dark[0].get("auto_promote"):
-        raise _bad_steps(f"{words} It sees no requests, and a person ends it.")
+        raise _bad_steps(f"{words} It gets no requests and needs manual promotion.")
     return (_check_step(0, {**dark[0], "weight": 1}, is_dark=True),)
 
 
@@ -94,8 +94,8 @@ def _check_options(index: int, step: Step) -> None:
         raise _bad_steps(f"auto_promote of step {index + 1} must be true or false.")
     if step.auto_promote and step.min_requests < _FEWEST_FOR_AUTO:
         raise _bad_steps(
-            f"Step {index + 1} promotes by itself, so it needs min_requests of at least "
-            f"{_FEWEST_FOR_AUTO}: nobody else looks at what it saw."
+            f"Step {index + 1} is promoted automatically and needs min_requests of at least "
+            f"{_FEWEST_FOR_AUTO}."
         )
     deadline = step.deadline_seconds
     if deadline is None:

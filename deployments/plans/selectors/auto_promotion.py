@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deployments.domain import robot_limit
-from deployments.domain.rollout_steps import Step
 from deployments.models import Rollout, RolloutLimit
+from deployments.plans.domain import auto_promotion_limit
+from deployments.plans.domain.steps import Step
 
 
 def limit_of(team_id: int) -> RolloutLimit | None:
@@ -13,7 +13,7 @@ def limit_of(team_id: int) -> RolloutLimit | None:
 
 def percent_of(team_id: int) -> int:
     found = limit_of(team_id)
-    return robot_limit.NO_LIMIT if found is None else found.percent
+    return auto_promotion_limit.NO_LIMIT if found is None else found.percent
 
 
 def steps_of(rollout: Rollout) -> tuple[Step, ...]:
@@ -21,4 +21,4 @@ def steps_of(rollout: Rollout) -> tuple[Step, ...]:
     steps = tuple(Step(**step) for step in rollout.steps)
     if not any(step.auto_promote for step in steps):
         return steps
-    return robot_limit.within(steps, percent_of(rollout.deployment.team_id))
+    return auto_promotion_limit.within(steps, percent_of(rollout.deployment.team_id))

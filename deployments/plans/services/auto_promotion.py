@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from deployments.domain import robot_limit
 from deployments.models import RolloutLimit
-from deployments.selectors import rollout_limits
+from deployments.plans.domain import auto_promotion_limit
+from deployments.plans.selectors import auto_promotion
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -15,23 +15,21 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid
 
-CHOSEN = register("team.rollout_limit_set", "set how far rollouts go on by themselves of")
+CHOSEN = register("team.rollout_limit_set", "set the automatic promotion limit of")
 
 
 def percent_of(*, actor: User, team: Team) -> int:
     policy.require(actor, Action.VIEW, team)
-    return rollout_limits.percent_of(team.pk)
+    return auto_promotion.percent_of(team.pk)
 
 
 def choose(*, actor: User, team: Team, percent: int) -> int:
     """Choosing what holds already changes nothing."""
     policy.require(actor, Action.PROMOTE, team)
-    if not 0 <= percent <= robot_limit.NO_LIMIT:
-        raise Invalid(
-            "The limit is a share of the requests: 0 to 100 %.", fields={"percent": "0 to 100"}
-        )
+    if not 0 <= percent <= auto_promotion_limit.NO_LIMIT:
+        raise Invalid("Enter a limit from 0 to 100%.", fields={"percent": "0 to 100"})
     with transaction.atomic():
-        before = rollout_limits.percent_of(team.pk)
+        before = auto_promotion.percent_of(team.pk)
         if before == percent:
             return percent
         RolloutLimit.objects.update_or_create(

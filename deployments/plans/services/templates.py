@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import rollout_plans, rollout_steps
-from deployments.domain.problems import Rejected
+from deployments import rejections
+from deployments.errors import Rejected
 from deployments.models import RolloutTemplate
-from deployments.services import preflight
+from deployments.plans.domain import rollout_plan
+from deployments.plans.domain import steps as plan_steps
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -20,7 +21,7 @@ from portal.core import clock
 from portal.core.errors import Conflict, Invalid, NotFound
 
 SAVED = register("rollout_template.saved", "saved a rollout template of")
-REMOVED = register("rollout_template.removed", "removed a rollout template of")
+REMOVED = register("rollout_template.removed", "deleted a rollout template of")
 _MOST: Final = 30
 
 
@@ -34,7 +35,7 @@ def get(*, actor: User, team: Team, template_id: int) -> RolloutTemplate:
     rows = RolloutTemplate.objects.filter(team=team).select_related("team", "saved_by")
     found = rows.filter(pk=template_id).first()
     if found is None:
-        raise NotFound(f"{team.slug} has no rollout template {template_id}.")
+        raise NotFound(f"Rollout template {template_id} does not exist in {team.slug}.")
     return found
 
 
@@ -50,14 +51,16 @@ def save(
     policy.require(actor, Action.REQUEST_CHANGE, team)
     kept = _checked_name(name)
     try:
-        settings = rollout_plans.check(plan)
-        checked = rollout_steps.check_steps(list(steps), kind=settings.kind)
+        settings = rollout_plan.check(plan)
+        checked = plan_steps.check_steps(list(steps), kind=settings.kind)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
     found = RolloutTemplate.objects.filter(team=team)
     old = found.filter(name=kept).first()
     if old is None and found.count() >= _MOST:
-        raise Conflict(f"{_MOST} templates are the most; remove one first.", code="too_many")
+        raise Conflict(
+            f"A team can have at most {_MOST} templates. Delete one first.", code="too_many"
+        )
     after = {"steps": [step.to_json() for step in checked], "plan": settings.to_json()}
     with transaction.atomic():
         template, _ = RolloutTemplate.objects.update_or_create(
@@ -97,7 +100,7 @@ def _checked_name(name: str) -> str:
     kept = name.strip()
     if not kept or len(kept) > 60:
         raise Invalid(
-            "Give the template a name of at most 60 characters.",
+            "Enter a name of at most 60 characters.",
             fields={"name": "1 to 60 characters"},
         )
     return kept

@@ -10,21 +10,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from deployments.selectors import rollout_limits as limits
-from deployments.services import rollout_limits
-from deployments.web.service_forms import ServiceForm
+from deployments.plans.selectors import auto_promotion as limits
+from deployments.plans.services import auto_promotion as plan_auto_promotion
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.ui.access import people_only
+from portal.ui.service_form import ServiceForm
 
 
 class LimitForm(ServiceForm):
     percent = forms.IntegerField(
-        label="Without a person, at most",
+        label="Automatic promotion limit",
         min_value=0,
         max_value=100,
-        error_messages={"required": "Give a share of the requests, 0 to 100 %."},
+        error_messages={"required": "Enter a percentage from 0 to 100."},
     )
 
 
@@ -45,10 +45,12 @@ def choose(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     form = LimitForm(request.POST)
     chosen = form.run(
-        lambda: rollout_limits.choose(actor=user, team=team, percent=form.cleaned_data["percent"])
+        lambda: plan_auto_promotion.choose(
+            actor=user, team=team, percent=form.cleaned_data["percent"]
+        )
     )
     if chosen is None:
         context = {**context_of(user, team), "limit_form": form}
-        return render(request, "delivery/rollout_limit.html", context, status=form.status)
-    messages.success(request, f"Rollouts go on by themselves up to {chosen} %, from now on.")
+        return render(request, "plans/rollout_limit.html", context, status=form.status)
+    messages.success(request, f"Automatic promotion limit set to {chosen}%.")
     return redirect("rollout-templates", slug=slug)

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
 from django import forms
-from django.forms import BoundField
 
-from deployments.domain import guards as guard_limits
-from deployments.domain import percentile_guards, quality
-from deployments.domain.guards import KINDS, GuardLimit, Metric
-from deployments.domain.rollout_plans import DRAIN_SECONDS, PlanKind, PlanSettings
+from deployments.guards.domain import answer_metrics, percentiles
+from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 from deployments.models import ModelVersion
-from deployments.web import prometheus_fields
-from deployments.web.prometheus_fields import PERCENTILE_SOURCE, PrometheusFields
-from deployments.web.service_forms import CommentForm
+from deployments.plans.domain.rollout_plan import DRAIN_SECONDS, PlanKind, PlanSettings
+from deployments.plans.web import prometheus_fields
+from deployments.plans.web.prometheus_fields import PrometheusFields
+from portal.ui.service_form import CommentForm
 
 MOST_ROWS: Final = 6
 # Share in percent, soak in seconds, requests that the candidate must have answered.
@@ -25,21 +23,25 @@ DEFAULT_STEPS: Final = tuple(
     for weight, soak, requests in ((5, 600, 100), (25, 900, 500), (50, 900, 1000), (100, 0, 0))
 )
 _COLUMNS: Final = (
-    ("weight", "weight", "Share of requests", "%", 1),
+    ("weight", "weight", "Traffic weight", "%", 1),
     ("soak", "soak_seconds", "Soak", "s", 0),
     ("requests", "min_requests", "Requests", "≥", 0),
     ("deadline", "deadline_seconds", "Abort after", "s", 60),
 )
 KIND_WORDS: Final = (
-    (PlanKind.CANARY.value, "Canary", "a share of the requests, step by step"),
-    (PlanKind.BLUE_GREEN.value, "Blue/green", "checked in the dark, then all requests at once"),
-    (PlanKind.SHADOW.value, "Shadow", "copies of a share of the requests, answers dropped"),
+    (PlanKind.CANARY.value, "Canary", "traffic moves in steps"),
+    (
+        PlanKind.BLUE_GREEN.value,
+        "Blue/green",
+        ("checked with no traffic, then all traffic at once"),
+    ),
+    (PlanKind.SHADOW.value, "Shadow", "mirrored requests, responses discarded"),
 )
 _QUALITY: Final = (
     ("label_drift", "Label distribution", "Jensen-Shannon distance"),
-    ("output_length", "Output length", "largest gap of the distributions"),
-    ("structured_failures", "Structured output", "rise of the failure rate"),
-    ("embedding_drift", "Embedding drift", "cosine distance of the means"),
+    ("output_length", "Output length", "largest gap between distributions"),
+    ("structured_failures", "Structured output", "increase in failure rate"),
+    ("embedding_drift", "Embedding drift", "cosine distance of means"),
     ("disagreement", "Disagreement with stable", "share of golden requests"),
 )
 
@@ -61,7 +63,7 @@ def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StepCell:
-    field: BoundField
+    field: forms.BoundField
     unit: str
     unit_title: str
     least: int
@@ -70,7 +72,7 @@ class StepCell:
 @dataclass(frozen=True, slots=True)
 class StepRow:
     cells: tuple[StepCell, ...]
-    auto: BoundField
+    auto: forms.BoundField
 
     @property
     def is_spare(self) -> bool:
@@ -85,41 +87,35 @@ class GuardRow:
     label: str
     source: str
     unit: str
-    most: BoundField | None
-    ratio: BoundField | None
+    most: forms.BoundField | None
+    ratio: forms.BoundField | None
 
 
 @dataclass(frozen=True, slots=True)
 class QualityRow:
     label: str
     effect: str
-    limit: BoundField
+    limit: forms.BoundField
 
 
 class PlanForm(PrometheusFields, CommentForm):
     renamed: ClassVar[Mapping[str, str]] = {"version_id": "version", "name": "keep_as"}
 
-    version = forms.ChoiceField(
-        label="Candidate", error_messages={"required": "Choose the version to try."}
-    )
-    # Says that kind and guards were on the page; a script that posts steps alone gets the defaults.
+    version = forms.ChoiceField(label="Candidate", error_messages={"required": "Choose a version."})
     has_plan = forms.BooleanField(required=False, widget=forms.HiddenInput)
     kind = forms.ChoiceField(required=False, choices=[(name, word) for name, word, _ in KIND_WORDS])
     is_strict = forms.BooleanField(required=False)
     move_alias = forms.CharField(
-        label="Move the alias",
-        required=False,
-        max_length=60,
-        help_text="It points to the candidate's version once that is stable.",
+        label="Move alias", required=False, max_length=60, help_text="Set after promotion."
     )
     drain_seconds = forms.IntegerField(
-        label="Drain",
+        label="Drain time",
         required=False,
         min_value=DRAIN_SECONDS,
-        help_text="How long the side that is left keeps its pods for answers under way.",
+        help_text="Pods of the replaced revision stay this long to finish open requests.",
         widget=forms.NumberInput(attrs={"data-unit": "s"}),
     )
-    keep_as = forms.CharField(label="Keep as a template", required=False, max_length=60)
+    keep_as = forms.CharField(label="Save as template", required=False, max_length=60)
 
     def __init__(self, *args: Any, versions: Sequence[ModelVersion], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -157,9 +153,9 @@ class PlanForm(PrometheusFields, CommentForm):
                 self[f"max_{metric}"] if kind.has_max else None,
                 self[f"ratio_{metric}"] if kind.has_ratio else None,
             )
-        for name, label in percentile_guards.LABELS.items():
+        for name, label in percentiles.LABELS.items():
             yield GuardRow(
-                label, PERCENTILE_SOURCE, "ms", self[f"max_{name}"], self[f"ratio_{name}"]
+                label, percentiles.SOURCE, "ms", self[f"max_{name}"], self[f"ratio_{name}"]
             )
 
     def quality_rows(self) -> Iterator[QualityRow]:
@@ -202,14 +198,16 @@ class PlanForm(PrometheusFields, CommentForm):
             if f"quality_{name}" in self.data
         }
         return {
-            name: limit for name, limit in typed.items() if limit != quality.DEFAULT_LIMITS[name]
+            name: limit
+            for name, limit in typed.items()
+            if limit != answer_metrics.DEFAULT_LIMITS[name]
         }
 
     def clean_kind(self) -> str:
         """A page on which the kind of a template is off has none chosen: never another by itself."""
         kind: str = self.cleaned_data["kind"]
         if self.cleaned_data.get("has_plan") and not kind:
-            raise forms.ValidationError("Choose how the candidate gets its requests.")
+            raise forms.ValidationError("Choose a rollout kind.")
         return kind
 
     def kind_value(self) -> str:
@@ -227,7 +225,9 @@ class PlanForm(PrometheusFields, CommentForm):
     def quality_error(self) -> str:
         typed = [row.limit.errors for row in self.quality_rows() if row.limit.errors]
         refused = self.refusal.fields.get("quality", "") if self.refusal else ""
-        return refused or ("Each is a number from 0 to 1, or empty for off." if typed else "")
+        return refused or (
+            "Enter a number from 0 to 1, or leave it empty for no guard." if typed else ""
+        )
 
 
 class TemplateForm(PlanForm):
@@ -238,7 +238,7 @@ class TemplateForm(PlanForm):
         del self.fields["version"], self.fields["comment"]
         name = self.fields["keep_as"]
         name.label, name.required = "Name", True
-        name.help_text = "One of the same name is replaced; rollouts keep their own copy."
+        name.help_text = "Replaces a template of the same name. Existing rollouts are not affected."
 
 
 def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def initial_of(steps: Sequence[Mapping[str, Any]], plan: PlanSettings) -> dict[s
         "move_alias": plan.move_alias,
         "drain_seconds": plan.drain_seconds,
     }
-    for name, most in {**quality.DEFAULT_LIMITS, **plan.quality}.items():
+    for name, most in {**answer_metrics.DEFAULT_LIMITS, **plan.quality}.items():
         shown[f"quality_{name}"] = most
     for index, step in enumerate(steps[:MOST_ROWS] if plan.kind != PlanKind.BLUE_GREEN else ()):
         for part, name, *_ in _COLUMNS:
@@ -292,7 +292,7 @@ def _guard_of(metric: Metric, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(metric: Metric) -> float:
-    return 100.0 if guard_limits.KINDS[metric].unit == "ratio" else 1.0
+    return 100.0 if KINDS[metric].unit == "ratio" else 1.0
 
 
 def _version_label(version: ModelVersion) -> str:

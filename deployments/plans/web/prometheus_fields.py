@@ -9,12 +9,12 @@ from typing import Any, Final
 from django import forms
 from django.forms import BoundField
 
-from deployments.domain import percentile_guards, query_guards
-from deployments.domain.query_guards import PLACEHOLDERS
-from deployments.domain.rollout_plans import PlanSettings
+from deployments.guards.domain import percentiles as guard_percentiles
+from deployments.guards.domain import promql
+from deployments.guards.domain.promql import PLACEHOLDERS
+from deployments.plans.domain.rollout_plan import PlanSettings
 
 MOST_QUERIES: Final = 6
-PERCENTILE_SOURCE: Final = "histograms in the cluster's Prometheus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PrometheusFields(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for metric in percentile_guards.QUANTILES:
+        for metric in guard_percentiles.QUANTILES:
             self.fields[f"max_{metric}"] = forms.FloatField(required=False, min_value=0)
             self.fields[f"ratio_{metric}"] = forms.FloatField(required=False, min_value=1)
         for index in range(MOST_QUERIES):
@@ -69,7 +69,7 @@ class PrometheusFields(forms.Form):
         data = self.cleaned_data
         percentiles = [
             {"metric": metric, "max": data[f"max_{metric}"], "max_ratio": data[f"ratio_{metric}"]}
-            for metric in percentile_guards.QUANTILES
+            for metric in guard_percentiles.QUANTILES
         ]
         asked = [one for one in percentiles if _has_limit(one)]
         return asked + [
@@ -102,7 +102,7 @@ def _has(data: Mapping[str, Any], index: int) -> bool:
 
 def _query_of(data: Mapping[str, Any], index: int) -> dict[str, Any]:
     return {
-        "metric": query_guards.METRIC,
+        "metric": promql.METRIC,
         "name": data[f"query_name_{index}"],
         "query": data[f"query_{index}"],
         "min": data[f"query_min_{index}"],

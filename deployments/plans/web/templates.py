@@ -11,12 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain import plan_guards, rollout_plans, wording
-from deployments.domain.rollout_plans import PlanSettings
+from deployments.guards.domain import guard_set
 from deployments.models import RolloutTemplate
-from deployments.services import rollout_templates
-from deployments.web import plan_form, rollout_limits
-from deployments.web.plan_form import TemplateForm
+from deployments.plans.domain import descriptions, rollout_plan
+from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.plans.services import templates
+from deployments.plans.web import auto_promotion, plan_form
+from deployments.plans.web.plan_form import TemplateForm
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -43,14 +44,14 @@ class TemplateItem:
 @people_only
 def template_list(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
-    rows = rollout_templates.list_of(actor=user, team=team)
+    rows = templates.list_of(actor=user, team=team)
     context = {
-        **rollout_limits.context_of(user, team),
+        **auto_promotion.context_of(user, team),
         "items": [_item(row) for row in rows],
         "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
         "manages_team": policy.is_allowed(user, Action.MANAGE_MEMBERS, team),
     }
-    return render(request, "delivery/rollout_templates.html", context)
+    return render(request, "plans/rollout_templates.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -62,11 +63,11 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     wanted = request.GET.get("template", "")
     begun = None
     if wanted.isdecimal():
-        begun = rollout_templates.get(actor=user, team=team, template_id=int(wanted))
+        begun = templates.get(actor=user, team=team, template_id=int(wanted))
     form = TemplateForm(request.POST or None, initial=_initial(begun))
     if request.method == "POST":
         kept = form.run(
-            lambda: rollout_templates.save(
+            lambda: templates.save(
                 actor=user,
                 team=team,
                 name=form.cleaned_data["keep_as"],
@@ -75,7 +76,7 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
             )
         )
         if kept is not None:
-            messages.success(request, f"“{kept.name}” is kept; the next request may start from it.")
+            messages.success(request, f"Template “{kept.name}” saved.")
             return redirect("rollout-templates", slug=slug)
     context = {
         "team": team,
@@ -84,33 +85,33 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
         "kinds": plan_form.kinds(),
         "kind": form["kind"].value(),
     }
-    return render(request, "delivery/rollout_template.html", context, status=form.status)
+    return render(request, "plans/rollout_template.html", context, status=form.status)
 
 
 @require_POST
 @people_only
 def remove(request: HttpRequest, user: User, slug: str, template_id: int) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
-    rollout_templates.remove(actor=user, team=team, template_id=template_id)
-    messages.success(request, "The template is removed; rollouts keep their own copy.")
+    templates.remove(actor=user, team=team, template_id=template_id)
+    messages.success(request, "Template deleted. Existing rollouts are not affected.")
     return redirect("rollout-templates", slug=slug)
 
 
 def _initial(begun: RolloutTemplate | None) -> dict[str, Any]:
     if begun is None:
         return plan_form.initial_of(plan_form.DEFAULT_STEPS, PlanSettings())
-    shown = plan_form.initial_of(begun.steps, rollout_plans.from_json(begun.plan))
+    shown = plan_form.initial_of(begun.steps, rollout_plan.from_json(begun.plan))
     return {**shown, "keep_as": begun.name}
 
 
 def _item(row: RolloutTemplate) -> TemplateItem:
-    plan = rollout_plans.from_json(row.plan)
+    plan = rollout_plan.from_json(row.plan)
     named = {name: word for name, word, _ in plan_form.KIND_WORDS}
     return TemplateItem(
         row=row,
         kind=named[plan.kind.value],
         steps=tuple(_line(step) for step in row.steps),
-        guards=", ".join(plan_guards.names_of(plan.all_guards)),
+        guards=", ".join(guard_set.names_of(plan.all_guards)),
         move_alias=plan.move_alias,
     )
 
@@ -118,8 +119,8 @@ def _item(row: RolloutTemplate) -> TemplateItem:
 def _line(step: Mapping[str, Any]) -> StepLine:
     needs = []
     if step["soak_seconds"]:
-        needs.append(wording.duration_words(step["soak_seconds"]))
+        needs.append(descriptions.duration_words(step["soak_seconds"]))
     if step["min_requests"]:
         needs.append(f"{step['min_requests']:,} requests")
-    then = "promotes itself" if step.get("auto_promote") else "then a person"
+    then = "auto-promote" if step.get("auto_promote") else "manual promotion"
     return StepLine(step["weight"], ", ".join(needs) or "no wait", then)

@@ -10,14 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api.delivery import read
-from deployments.api.delivery_serializers import Shape
-from deployments.api.spec_serializers import PackedSerializer, packed_of
-from deployments.domain.problems import Rejected
-from deployments.domain.sizing_choices import Advice, Choice
-from deployments.domain.sizing_needs import BITS, Attention, LanguageModel
-from deployments.services import sizing
-from deployments.services.sizing import Load
+from deployments.errors import Rejected
+from deployments.preflight.services import gpu_advice
+from deployments.preflight.services.gpu_advice import Load
+from deployments.sizing.domain.memory import BITS, Attention, LanguageModel
+from deployments.sizing.domain.ranking import Advice, Choice
+from deployments.spec.api.serializers import PackedSerializer, packed_of
+from portal.api.base_serializer import Serializer
+from portal.api.bodies import read
 from portal.api.views import PROBLEM, actor_of
 from portal.core.errors import Invalid
 
@@ -25,13 +25,13 @@ _MOST = 2**31 - 1
 _LARGEST_ID = 2**63 - 1
 
 
-class AttentionSerializer(Shape):
+class AttentionSerializer(Serializer):
     layers = serializers.IntegerField(min_value=1, max_value=10_000)
     kv_heads = serializers.IntegerField(min_value=1, max_value=10_000)
     head_size = serializers.IntegerField(min_value=1, max_value=100_000)
 
 
-class LanguageModelSerializer(Shape):
+class LanguageModelSerializer(Serializer):
     """For vLLM. Without `attention` the KV cache goes by a stated rule."""
 
     parameters_millions = serializers.IntegerField(min_value=1, max_value=100_000_000)
@@ -43,7 +43,7 @@ class LanguageModelSerializer(Shape):
     attention = AttentionSerializer(required=False)
 
 
-class SizingRequestSerializer(Shape):
+class SizingRequestSerializer(Serializer):
     version_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
     cluster_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
     requests_per_second = serializers.IntegerField(required=False, min_value=1, max_value=_MOST)
@@ -57,19 +57,19 @@ class SizingRequestSerializer(Shape):
     )
 
 
-class TermSerializer(Shape):
+class TermSerializer(Serializer):
     name = serializers.CharField()
     mib = serializers.IntegerField()
     words = serializers.CharField()
 
 
-class RefusalSerializer(Shape):
+class RefusalSerializer(Serializer):
     why = serializers.CharField(help_text="one of the codes of domain Why, for example quota")
     words = serializers.CharField()
     is_final = serializers.BooleanField(help_text="false: it may be asked for all the same")
 
 
-class ChoiceSerializer(Shape):
+class ChoiceSerializer(Serializer):
     instance_type = serializers.CharField(source="offer.instance_type")
     gpu_name = serializers.CharField(source="offer.gpu_name")
     gpu_resource = serializers.CharField(source="offer.gpu_resource")
@@ -90,8 +90,9 @@ class ChoiceSerializer(Shape):
         return None if choice.month_amount is None else str(choice.month_amount)
 
 
-class SizingSerializer(Shape):
-    needed_mib = serializers.SerializerMethodField(help_text="on one GPU")
+class SizingSerializer(Serializer):
+    needed_mib = serializers.SerializerMethodField(help_text="on one GPU, at the most")
+    least_mib = serializers.SerializerMethodField(help_text="where the range of it begins")
     is_measured = serializers.BooleanField(source="need.is_measured")
     words = serializers.CharField(source="need.words")
     terms = TermSerializer(source="need.terms", many=True)
@@ -100,6 +101,9 @@ class SizingSerializer(Shape):
 
     def get_needed_mib(self, advice: Advice) -> int:
         return advice.need.mib_on(1)
+
+    def get_least_mib(self, advice: Advice) -> int:
+        return advice.need.least_mib_on(1)
 
 
 class SizingView(APIView):
@@ -123,7 +127,7 @@ class SizingView(APIView):
             language=_language(body.get("language_model")),
             packed=packed_of(body.get("packed", [])),
         )
-        found = sizing.advise(
+        found = gpu_advice.advise(
             actor=actor_of(request),
             version_id=body["version_id"],
             cluster_id=body["cluster_id"],

@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-Shape = serializers.Serializer[Any]
+from portal.api.base_serializer import Serializer
 
 
-class PreflightCheckSerializer(Shape):
+class PreflightCheckSerializer(Serializer):
     name = serializers.CharField()
     ok = serializers.BooleanField(allow_null=True, help_text="null: not known")
     detail = serializers.CharField()
@@ -18,7 +18,7 @@ class PreflightCheckSerializer(Shape):
     is_blocking = serializers.BooleanField()
 
 
-class CostSerializer(Shape):
+class CostSerializer(Serializer):
     per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: not known")
     month_min = serializers.CharField(allow_null=True)
     month_max = serializers.CharField(allow_null=True)
@@ -26,9 +26,18 @@ class CostSerializer(Shape):
     spent = serializers.CharField(allow_null=True)
     forecast = serializers.CharField(allow_null=True)
     price_source = serializers.CharField()
+    team_month_min = serializers.CharField(
+        allow_null=True,
+        help_text="a whole month of all that the team then runs, with this at its fewest replicas",
+    )
+    team_month_max = serializers.CharField(allow_null=True, help_text="at its most replicas")
+    overlap_amount = serializers.CharField(
+        allow_null=True, help_text="of the revision that serves, while the rollout runs"
+    )
+    overlap_seconds = serializers.CharField(allow_null=True, help_text="how long that is expected")
 
 
-class PreflightSerializer(Shape):
+class PreflightSerializer(Serializer):
     can_submit = serializers.BooleanField()
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.SerializerMethodField()
@@ -42,7 +51,7 @@ class PreflightSerializer(Shape):
         return cost
 
 
-class ChangePreflightSerializer(Shape):
+class ChangePreflightSerializer(Serializer):
     can_submit = serializers.BooleanField()
     checks = PreflightCheckSerializer(many=True, help_text="none of a retirement: it only removes")
     cost = serializers.SerializerMethodField()
@@ -54,14 +63,14 @@ class ChangePreflightSerializer(Shape):
         return None if found.cost is None else found.cost.to_json()
 
 
-class TurnedCheckSerializer(Shape):
+class TurnedCheckSerializer(Serializer):
     name = serializers.CharField()
     was = serializers.BooleanField(allow_null=True, help_text="at the request; null: not known")
     is_worse = serializers.BooleanField()
     now = PreflightCheckSerializer()
 
 
-class RecheckSerializer(Shape):
+class RecheckSerializer(Serializer):
     can_approve = serializers.BooleanField(help_text="false: approving would be refused")
     at = serializers.DateTimeField()
     checks = PreflightCheckSerializer(many=True)

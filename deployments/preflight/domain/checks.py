@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import Environment
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ class Cost:
     """US dollars. None is not known. `budget` None means that the team has none.
 
     `spent` is this month's so far; `forecast` adds the rest of the month with this running at
-    its fewest replicas.
+    its fewest replicas. `team_month_min` and `team_month_max` are a whole month of everything the
+    team then runs, with this at its fewest and at its most replicas. While a rollout runs, for about
+    `overlap_seconds`, the revision that serves costs `overlap_amount` beside the candidate; after
+    that only one of them does.
     """
 
     per_hour: Decimal | None
@@ -60,6 +64,10 @@ class Cost:
     spent: Decimal | None
     forecast: Decimal | None
     price_source: str = ""
+    team_month_min: Decimal | None = None
+    team_month_max: Decimal | None = None
+    overlap_amount: Decimal | None = None
+    overlap_seconds: int | None = None
 
     def to_json(self) -> dict[str, str | None]:
         amounts = {
@@ -69,9 +77,35 @@ class Cost:
             "budget": self.budget,
             "spent": self.spent,
             "forecast": self.forecast,
+            "team_month_min": self.team_month_min,
+            "team_month_max": self.team_month_max,
+            "overlap_amount": self.overlap_amount,
+            "overlap_seconds": self.overlap_seconds,
         }
         told = {name: None if value is None else str(value) for name, value in amounts.items()}
         return {**told, "price_source": self.price_source}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Cost:
+        """What a change request carries."""
+
+        def amount(name: str) -> Decimal | None:
+            return None if raw.get(name) is None else Decimal(raw[name])
+
+        seconds = raw.get("overlap_seconds")
+        return cls(
+            per_hour=amount("per_hour"),
+            month_min=amount("month_min"),
+            month_max=amount("month_max"),
+            budget=amount("budget"),
+            spent=amount("spent"),
+            forecast=amount("forecast"),
+            price_source=str(raw.get("price_source", "")),
+            team_month_min=amount("team_month_min"),
+            team_month_max=amount("team_month_max"),
+            overlap_amount=amount("overlap_amount"),
+            overlap_seconds=None if seconds is None else int(seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from deployments.domain import scales, specs
-from deployments.domain.specs import ServingSpec
-from deployments.domain.states import ChangeState
 from deployments.models import ChangeRequest, Deployment
+from deployments.spec.domain import replicas, serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import ChangeState
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
@@ -34,10 +34,12 @@ def committed_gpus(
 
 
 def least_revisions_of(
-    team: Team, *, without_deployment_id: int | None = None
+    team: Team, *, without_deployment_id: int | None = None, only_deployment_id: int | None = None
 ) -> list[tuple[int, ServingSpec]]:
     """(cluster id, spec) of every revision that the team wants running now."""
     live = _running(team, without_deployment_id)
+    if only_deployment_id is not None:
+        live = live.filter(pk=only_deployment_id)
     clusters = dict(live.values_list("pk", "cluster_id"))
     return [(clusters[deployment_id], spec) for deployment_id, spec in _revisions_of(live, by="pk")]
 
@@ -71,5 +73,5 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
         yield pk, _scaled(number, spec, asked or kept)
 
 
-def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, int]) -> ServingSpec:
-    return scales.scaled(specs.stored(spec), number=number, scale=scale)
+def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, Any]) -> ServingSpec:
+    return replicas.scaled(serving_spec.stored(spec), number=number, scale=scale)

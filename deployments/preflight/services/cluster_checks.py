@@ -6,25 +6,23 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from deployments.domain import references
-from deployments.domain.manifests import vllm
-from deployments.domain.manifests.parts import (
-    RUNTIME,
-    SERVICE_ACCOUNT,
-    Place,
-    Served,
-    secret_of,
-)
-from deployments.domain.preflight import Check
-from deployments.domain.spec_engines import KSERVE_TRITON, KSERVE_VLLM
-from deployments.domain.specs import ServingSpec
-from deployments.gateways import role_access
+from deployments.manifests.domain import vllm
+from deployments.manifests.domain.metadata import RUNTIME, SERVICE_ACCOUNT, Place, Served, secret_of
 from deployments.models import ModelVersion
-from fleet.domain.cluster_errors import ClusterError
-from fleet.services import objects
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.gateways import iam
+from deployments.registry.domain import object_keys, references
+from deployments.spec.domain.engines import KSERVE_TRITON, KSERVE_VLLM
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.services import objects
+from portal.accounts.models import Team
 
 _RUNTIME = "Runtime"
 _ACCESS = "Access"
+# Each costs two questions to IAM.
+_TRIED_TEAMS = 3
+_LATER_TEAM = "some-later-team"
 _ROLE = "eks.amazonaws.com/role-arn"
 
 
@@ -44,7 +42,7 @@ def of_runtime(place: Place, served: Served, *, cluster_id: int) -> list[Check]:
     spec = served.spec
     if spec.engine == KSERVE_TRITON or (spec.engine == KSERVE_VLLM and spec.nodes == 1):
         name = RUNTIME if spec.engine == KSERVE_TRITON else vllm.RUNTIME
-        words = f"{name} comes along in {place.namespace}, with {_image(place, spec)}."
+        words = f"{name} is created automatically in {place.namespace}, with {_image(place, spec)}."
         return [Check(_RUNTIME, ok=True, detail=words)]
     if spec.engine != KSERVE_VLLM:
         return []
@@ -54,7 +52,7 @@ def of_runtime(place: Place, served: Served, *, cluster_id: int) -> list[Check]:
         "ClusterServingRuntime",
         vllm.MULTI_NODE_RUNTIME,
     )
-    fix = "A platform admin installs KServe's runtimes (the chart kserve-runtime-configs)."
+    fix = "Ask a platform admin to install KServe's runtimes (Helm chart kserve-runtime-configs)."
     return [_of_named(_RUNTIME, [named], fix=fix, cluster_id=cluster_id)]
 
 
@@ -79,7 +77,7 @@ def of_names(place: Place, spec: ServingSpec, *, cluster_id: int) -> list[Check]
         named.append(_Named("llm.artifact", "v1", "PersistentVolumeClaim", claim, place.namespace))
     if not named:
         return []
-    fix = "Name one that is there, leave it empty, or ask a platform admin to make it."
+    fix = "Enter an existing one, leave it empty, or ask a platform admin to create it."
     return [_of_named("Names", named, fix=fix, cluster_id=cluster_id)]
 
 
@@ -95,12 +93,12 @@ def _of_named(check: str, named: list[_Named], *, fix: str, cluster_id: int) -> 
     try:
         missing = [one for one in named if not _is_there(one, cluster_id)]
     except ClusterError as error:
-        words = f"Whether {_list(named)} is there is not known: {error.message}"
+        words = f"{_list(named)} could not be verified: {error.message}"
         return Check(check, ok=None, detail=words, is_blocking=False)
     if missing:
-        words = "; ".join(f"{one.path}: there is no {one.kind} {one.name}" for one in missing)
+        words = "; ".join(f"{one.path}: {one.kind} {one.name} does not exist" for one in missing)
         return Check(check, ok=False, detail=f"{words}.", fix=fix)
-    return Check(check, ok=True, detail=f"{_list(named)} is there.")
+    return Check(check, ok=True, detail=f"{_list(named)} found.")
 
 
 def _list(named: list[_Named]) -> str:
@@ -133,20 +131,27 @@ def of_access(
     secret = secret_of(place, served)
     account = served.spec.storage.service_account
     if place.is_local_cluster and not (account or served.spec.storage.secret):
-        words = "Pods read with the portal's own keys, which have just read it."
+        words = (
+            "Pods use the portal's own keys, which can read it. These keys can read every "
+            "team's models, so use a local cluster for testing only."
+        )
         return [Check(_ACCESS, ok=True, detail=words)]
     if secret:
         words = (
-            f"Pods read with the keys of Secret {secret} in {place.namespace}. The portal looks at "
-            "no Secrets, so whether they may is seen at the start."
+            f"Pods use the keys in Secret {secret} in {place.namespace}. The portal does not "
+            "read Secrets, so access is verified when pods start."
         )
-        return [Check(_ACCESS, ok=None, detail=words, is_blocking=False)]
+        fix = f"Limit those keys to {object_keys.team_prefix(place.team)}."
+        return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
     role = _role_of(place, account, cluster_id) if account else place.role_arn
     if not role:
         words = f"Service account {account or SERVICE_ACCOUNT} has no role (IRSA)."
-        fix = "Right where nodes or Pod Identity may read the bucket; else set a role or a Secret."
+        fix = (
+            "This works if nodes or Pod Identity can read the bucket. Otherwise set a role "
+            "or a Secret."
+        )
         return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
-    return [_of_role(role, version)]
+    return [_of_role(role, version, place.team)]
 
 
 def _role_of(place: Place, account: str, cluster_id: int) -> str:
@@ -164,13 +169,30 @@ def _role_of(place: Place, account: str, cluster_id: int) -> str:
     return str(annotations.get(_ROLE, ""))
 
 
-def _of_role(role: str, version: ModelVersion) -> Check:
+def _of_role(role: str, version: ModelVersion, team: str) -> Check:
+    """A role that reads another team's models is refused: whoever deploys could serve them."""
     if settings.SLIPWAY_S3_ENDPOINT_URL:
-        words = f"Pods read as {role}; the object store is not AWS, so IAM knows nothing of it."
+        words = f"Pods use {role}. The object store is not AWS, so IAM can't verify access."
         return Check(_ACCESS, ok=None, detail=words, is_blocking=False)
-    found = role_access.may_read(
-        role_arn=role, bucket=version.bucket, prefix=version.repository_prefix
+    own = object_keys.team_prefix(team)
+    found = iam.may_read_only(
+        role_arn=role,
+        bucket=version.bucket,
+        prefix=version.repository_prefix,
+        others=[object_keys.team_prefix(other) for other in _others(team)],
     )
-    fix = "" if found.ok else "Give the role s3:GetObject and s3:ListBucket on the bucket."
+    fix = ""
+    if found.is_too_wide:
+        fix = (
+            f"Limit it to {own}*: s3:GetObject on those objects, s3:ListBucket with that s3:prefix."
+        )
+    elif not found.ok:
+        fix = f"Give the role s3:GetObject and s3:ListBucket on {own}*."
     # A policy of the bucket may allow what the role's own does not.
-    return Check(_ACCESS, ok=found.ok, detail=found.words, fix=fix, is_blocking=False)
+    return Check(_ACCESS, ok=found.ok, detail=found.words, fix=fix, is_blocking=found.is_too_wide)
+
+
+def _others(team: str) -> list[str]:
+    """Teams that a role is tried with: some that there are, and one that comes later."""
+    rows = Team.objects.exclude(slug=team).order_by("slug")
+    return [*rows.values_list("slug", flat=True)[:_TRIED_TEAMS], _LATER_TEAM]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployments.domain.manifests.parts import Manifest
-from deployments.domain.preflight import Check
-from fleet.domain.cluster_errors import (
+from deployments.manifests.domain.metadata import Manifest
+from deployments.preflight.domain.checks import Check
+from fleet.kube.domain.errors import (
     ClusterError,
     ObjectConflict,
     ObjectInvalid,
     ObjectNotFound,
     Refused,
 )
-from fleet.services import objects
+from fleet.kube.services import objects
 
 _NAME = "Server dry-run"
 # Every cluster has it.
@@ -36,7 +36,7 @@ def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> 
         objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
     except ClusterError as error:
         return _from_error(error)
-    detail = f"The cluster accepts all {len(manifests)} objects, unknown fields refused."
+    detail = f"The cluster accepts all {len(manifests)} objects (strict validation)."
     return Check(_NAME, ok=True, detail=detail)
 
 
@@ -44,16 +44,16 @@ def _elsewhere(cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -
     """The team has no namespace yet, so the fields are tried in another. What is refused there for
     who owns what, or who may write where, says nothing of the team's own.
     """
-    later = f"{namespace} is made with the first deployment"
+    later = f"{namespace} is created with the first deployment"
     moved = [_moved(one) for one in manifests]
     try:
         objects.apply(cluster_id=cluster_id, manifests=moved, dry_run=True)
     except (ObjectInvalid, ObjectNotFound) as error:
         return _from_error(error)
     except ClusterError:
-        return Check(_NAME, ok=None, detail=f"Namespace {later}; checked then.")
+        return Check(_NAME, ok=None, detail=f"Namespace {later}. The check runs then.")
     detail = (
-        f"The cluster accepts all {len(manifests)} objects, unknown fields refused. Tried in "
+        f"The cluster accepts all {len(manifests)} objects (strict validation). Tried in "
         f"namespace {_EXISTING}: {later}."
     )
     return Check(_NAME, ok=True, detail=detail)
@@ -79,14 +79,17 @@ def words_of(error: ClusterError) -> str:
 def _from_error(error: ClusterError) -> Check:
     words = words_of(error)
     if isinstance(error, ObjectInvalid):
-        return Check(_NAME, ok=False, detail=words, fix="Change what the cluster names.")
+        return Check(_NAME, ok=False, detail=words, fix="Fix the fields that the cluster reports.")
     if isinstance(error, ObjectConflict):
-        fix = "Choose another name, or remove the object that someone else owns."
+        fix = "Choose another name, or remove the existing object."
         return Check(_NAME, ok=False, detail=words, fix=fix)
     if isinstance(error, ObjectNotFound):
-        fix = "Choose a cluster or engine whose kinds exist; a platform admin can install them."
+        fix = (
+            "Choose another cluster or engine, or ask a platform admin to install the "
+            "missing kinds."
+        )
         return Check(_NAME, ok=False, detail=words, fix=fix)
     if isinstance(error, Refused):
-        fix = "A platform admin must give the portal this permission on the cluster."
+        fix = "Ask a platform admin to grant the portal this permission on the cluster."
         return Check(_NAME, ok=False, detail=words, fix=fix)
-    return Check(_NAME, ok=None, detail=f"The cluster did not answer: {words}")
+    return Check(_NAME, ok=None, detail=f"The cluster did not respond: {words}")

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deployments.domain import sizing_offers, stated_models
-from deployments.domain.problems import Rejected
-from deployments.domain.sizing_choices import Advice, Demand, Limits, Offer, ShareKind
-from deployments.domain.sizing_choices import advise as ranked
-from deployments.domain.sizing_needs import (
-    LanguageModel,
-    Need,
-    need_of_language_model,
-)
-from deployments.domain.sizing_offers import Listed
-from deployments.domain.specs import Packed
+from deployments import rejections
+from deployments.errors import Rejected
+from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
-from deployments.selectors import measurements, plans, quotas
-from deployments.services import costing, preflight
-from fleet.domain.capabilities import Capabilities
-from fleet.selectors import capacity, clusters, prices
-from fleet.selectors.capacity import GpuShare
-from fleet.selectors.clusters import ClusterInfo
+from deployments.preflight.selectors import quotas
+from deployments.preflight.services import cost
+from deployments.registry.selectors import versions
+from deployments.sizing.domain import alternatives, stated_size
+from deployments.sizing.domain.alternatives import Listed
+from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
+from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind
+from deployments.sizing.domain.ranking import advise as ranked
+from deployments.sizing.selectors import measurements
+from deployments.spec.domain.serving_spec import Packed, Placement
+from fleet.capacity.selectors import capacity
+from fleet.capacity.selectors.capacity import GpuShare
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.selectors import prices
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
@@ -51,18 +53,20 @@ class Load:
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
     """Raises NotFound for what the actor cannot see, Invalid when nothing says what is needed."""
-    version = preflight.visible_version(actor, version_id)
+    version = versions.visible_version(actor, version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)
     try:
         found = advise_version(version=version, cluster=cluster, load=load)
     except Rejected as error:
-        raise preflight.as_invalid(error) from error
+        raise rejections.as_invalid(error) from error
     if found is None:
-        words = f"The file of {version.label} was not read, so what it needs is not known."
+        words = f"The file of {version.label} was not read, so its GPU memory is unknown."
         if version.source_uri:
-            words = f"How large {version.label} is was not stated, so what it needs is not known."
-        raise Invalid(words, fields={"language_model": "State the model's parameters."})
+            words = f"The size of {version.label} is not set, so its GPU memory is unknown."
+        raise Invalid(
+            words, fields={"language_model": ("Set the number of parameters in its metadata.")}
+        )
     return found
 
 
@@ -80,7 +84,8 @@ def advise_version(
     if need is None:
         return None
     if shares is None:
-        shares = capacity.list_shares(cluster_id=cluster.id)
+        listed = capacity.list_shares(cluster_id=cluster.id)
+        shares = capacity.for_capacity(listed, Placement().capacity)
     here = [_offer(share) for share in shares]
     return ranked(
         need=need,
@@ -96,7 +101,7 @@ def need_of(version: ModelVersion, load: Load) -> Need | None:
         return need_of_language_model(language)
     if version.source_uri:
         return None
-    packed = plans.versions_named(version, load.packed)
+    packed = rendering.versions_named(version, load.packed)
     tunings = zip(packed, load.packed, strict=True)
     others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
     return measurements.need_of(version, instances=load.instances, packed=others)
@@ -104,7 +109,7 @@ def need_of(version: ModelVersion, load: Load) -> Need | None:
 
 def _stated_language(version: ModelVersion) -> LanguageModel | None:
     """Of a version by reference; no more context is counted than the model has."""
-    stated = stated_models.of_version(version.source_uri, version.metadata)
+    stated = stated_size.of_version(version.source_uri, version.metadata)
     if not stated.parameters_millions:
         return None
     usual = LanguageModel(
@@ -124,7 +129,7 @@ def _demand(version: ModelVersion, load: Load) -> Demand:
 
 
 def _limits(team: Team) -> Limits:
-    budget, running = team.monthly_budget_amount, costing.running_per_hour(team)
+    budget, running = team.monthly_budget_amount, cost.running_per_hour(team)
     left = None
     if budget and running is not None:
         left = budget - running * HOURS_PER_MONTH
@@ -148,8 +153,8 @@ def _not_here(need: Need, here: list[Offer], cluster: ClusterInfo) -> list[Offer
         if price.gpu_count and price.capacity_type == "on-demand" and price.region == cluster.region
     ]
     can_grow = Capabilities.from_json(cluster.capabilities).feature("karpenter").is_there is True
-    beyond = sizing_offers.elsewhere(need, listed, here, cluster=cluster.name, can_grow=can_grow)
-    return [*sizing_offers.unsliced(need, listed, here), *beyond]
+    beyond = alternatives.elsewhere(need, listed, here, cluster=cluster.name, can_grow=can_grow)
+    return [*alternatives.unsliced(need, listed, here), *beyond]
 
 
 def _offer(share: GpuShare) -> Offer:
@@ -162,5 +167,5 @@ def _offer(share: GpuShare) -> Offer:
         kind=_KINDS[share.sharing],
         usd_per_hour_amount=share.usd_per_hour_amount,
         free_replicas=share.free_now,
-        is_started=not share.nodes,
+        is_started=share.is_startable and not share.nodes,
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deployments.domain import compatibility, signatures, triton_config
-from deployments.domain.preflight import Check
-from deployments.domain.specs import Packed, ServingSpec
-from deployments.domain.states import VersionState
-from deployments.gateways.artifacts import ArtifactError
 from deployments.models import ModelVersion
-from deployments.services.preflight_checks import problem_with_objects
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services.revision_checks import problem_with_objects
+from deployments.registry.domain import compatibility, signatures, triton_config
+from deployments.registry.gateways.object_store import ArtifactError
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.states import VersionState
 
-NAME: Final = "Packed models"
-_CLIENTS: Final = "Clients of packed models"
+NAME: Final = "Multi-model serving"
+_CLIENTS: Final = "Multi-model clients"
 
 
 def of_packed(packed: Sequence[ModelVersion], spec: ServingSpec) -> list[Check]:
@@ -24,21 +24,24 @@ def of_packed(packed: Sequence[ModelVersion], spec: ServingSpec) -> list[Check]:
     try:
         problems = [_problem_with(*pair) for pair in zip(packed, spec.packed, strict=True)]
     except ArtifactError as error:
-        words = f"The object store did not answer, so the files were not looked at: {error}"
+        words = f"The files could not be checked: object storage did not respond: {error}"
         return [Check(NAME, ok=None, detail=words)]
     found = [problem for problem in problems if problem]
     if found:
-        fix = "Leave it out, or pack another version."
+        fix = "Remove it or choose another version."
         return [Check(NAME, ok=False, detail=" ".join(found), fix=fix)]
     labels = ", ".join(version.label for version in packed)
-    return [Check(NAME, ok=True, detail=f"Ready, where serving reads them: {labels}.")]
+    return [Check(NAME, ok=True, detail=f"Ready in the serving repository: {labels}.")]
 
 
 def _problem_with(version: ModelVersion, tuning: Packed) -> str:
     if version.state != VersionState.READY:
         return f"{version.label} is {version.state}. {version.state_reason}".strip()
     if version.source_uri:
-        return f"{version.label} lies at {version.source_uri}: only uploaded versions are packed."
+        return (
+            f"{version.label} is a reference to {version.source_uri}. Multi-model serving "
+            "needs uploaded versions."
+        )
     problem = problem_with_objects(version) or triton_config.problem_with(
         signatures.from_json(version.signature), tuning
     )
@@ -55,16 +58,16 @@ def of_clients(now: Sequence[ModelVersion], then: Sequence[ModelVersion]) -> lis
         for words in _breaks(one, later[one.model_id])
     ]
     if breaks:
-        fix = "Serve it under a name of its own, so that today's clients are not broken."
+        fix = "Deploy it under a new name to keep existing clients working."
         return [Check(_CLIENTS, ok=False, detail=f"{'; '.join(breaks)}.", fix=fix)]
     gone = [one.label for one in now if one.model_id not in later]
     new = [one.label for one in then if one.model_id not in {version.model_id for version in now}]
     if gone:
-        words = f"{', '.join(gone)} will no longer answer at this address."
-        fix = "Pack it again if someone still calls it."
+        words = f"{', '.join(gone)} will no longer be served at this address."
+        fix = "Add it again if clients still call it."
         return [Check(_CLIENTS, ok=False, detail=words, fix=fix, is_blocking=False)]
     if new:
-        words = f"{', '.join(new)} answers only where the new revision does, until it has all."
+        words = f"{', '.join(new)} is served only by the new revision until it takes all traffic."
         return [Check(_CLIENTS, ok=None, detail=words, is_blocking=False)]
     return []
 

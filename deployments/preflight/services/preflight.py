@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from deployments.domain import names
-from deployments.domain.manifests import routes
-from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
-from deployments.domain.preflight import Check, DeployDraft, Preflight
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import ServingSpec
+from deployments.errors import Rejected
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.metadata import Manifest, Place, Served, to_yaml
+from deployments.manifests.selectors import draft_digest, rendering
+from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.selectors import plans, quotas
-from deployments.services import (
-    completing,
-    costing,
+from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
+from deployments.preflight.services import (
+    capacity_checks,
+    cluster_checks,
     dry_run,
+    limits,
     packing_checks,
-    preflight_checks,
-    preflight_cluster,
+    quota_checks,
+    revision_checks,
+    scaling_checks,
 )
-from fleet.domain.capabilities import Capabilities
-from fleet.selectors import capacity, clusters
-from fleet.selectors.clusters import ClusterInfo
+from deployments.preflight.services import cost as preflight_cost
+from deployments.preflight.services.cost import Replaced
+from deployments.registry.selectors.versions import visible_version
+from deployments.rejections import as_invalid
+from deployments.spec.domain import kubernetes_names
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.capacity.selectors import capacity
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
-from portal.core.errors import Invalid, NotFound, QuotaExceeded
+from portal.core.errors import Invalid, QuotaExceeded
 
 __all__ = ["DeployDraft", "check", "check_revision", "of_revision", "require_all", "require_ok"]
 
@@ -41,7 +49,14 @@ _FIELDS = {
     "Batching": "batching",
     packing_checks.NAME: "packed",
     "GPU memory": "gpu_resource",
+    limits.TRANSFORMER: "components.transformer_image",
+    limits.EXPLAINER: "components.explainer_image",
+    limits.WEIGHTS: "llm.artifact",
+    limits.PRIORITY: "placement.priority_class",
     "Quota": "max_replicas",
+    scaling_checks.NAME: "scaling",
+    capacity_checks.INSTANCE_TYPE: "instance_type",
+    capacity_checks.CAPACITY: "instance_type",
     "Server dry-run": "name",
 }
 
@@ -61,6 +76,7 @@ class _Asked:
     # What serves now at the same address; None for a new deployment.
     stable: ModelVersion | None = None
     stable_packed: Sequence[ModelVersion] = ()
+    replaces: Replaced | None = None
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
@@ -68,14 +84,15 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     version = visible_version(actor, draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
-    spec = completing.completed(draft.spec, version, cluster.serving)
+    spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
     asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
-    problem = names.problem_with(draft.name, namespace=asked.place.namespace)
+    problem = kubernetes_names.problem_with(draft.name, namespace=asked.place.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
-        check_name = preflight_checks.of_name(cluster, asked.place)
-    return _answer(asked, [check_name], is_legal=not problem)
+        check_name = revision_checks.of_name(cluster, asked.place)
+    told = scaling_checks.of_default(draft.spec, spec, cluster)
+    return _answer(asked, [check_name, *told], is_legal=not problem)
 
 
 def check_revision(
@@ -86,11 +103,17 @@ def check_revision(
     spec: ServingSpec,
     number: int,
     is_in_place: bool = False,
+    overlap_seconds: int = 0,
 ) -> Preflight:
     """For another revision of a deployment that exists, or in place: for the one that serves."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     return of_revision(
-        deployment=deployment, version=version, spec=spec, number=number, is_in_place=is_in_place
+        deployment=deployment,
+        version=version,
+        spec=spec,
+        number=number,
+        is_in_place=is_in_place,
+        overlap_seconds=overlap_seconds,
     )
 
 
@@ -101,9 +124,12 @@ def of_revision(
     spec: ServingSpec,
     number: int,
     is_in_place: bool = False,
+    overlap_seconds: int = 0,
     without_change_id: int | None = None,
 ) -> Preflight:
-    """As `check_revision`, for whoever may see the deployment."""
+    """As `check_revision`, for whoever may see the deployment. `overlap_seconds` is how long a
+    rollout to it takes, while which both revisions run.
+    """
     cluster = clusters.get_cluster(deployment.cluster_id)
     asked = _asked(
         version,
@@ -114,12 +140,12 @@ def of_revision(
         number=number,
         stable=deployment.stable_revision,
     )
-    replaced = deployment.pk if is_in_place else None
+    replaced = Replaced(deployment.pk, 0 if is_in_place else overlap_seconds)
     return _answer(
-        asked,
+        replace(asked, replaces=replaced),
         [],
         is_legal=True,
-        without_deployment_id=replaced,
+        without_deployment_id=deployment.pk if is_in_place else None,
         without_change_id=without_change_id,
     )
 
@@ -144,43 +170,6 @@ def require_all(checks: Iterable[Check]) -> None:
     raise Invalid(words, fields=fields, code=code)
 
 
-def as_invalid(error: Rejected) -> Invalid:
-    return Invalid(error.message, fields=error.fields)
-
-
-def visible_version(actor: Actor, version_id: int) -> ModelVersion:
-    rows = ModelVersion.objects.select_related("model__team")
-    found = rows.filter(pk=version_id, model__team__in=policy.visible_teams(actor)).first()
-    if found is None:
-        raise NotFound(f"There is no version {version_id}, or you are not in its team.")
-    return found
-
-
-def check_quota(
-    team: Team,
-    spec: ServingSpec,
-    *,
-    without_change_id: int | None = None,
-    without_deployment_id: int | None = None,
-) -> Check:
-    """Counts what runs at full scale-out and what is approved but not running yet."""
-    committed = quotas.committed_gpus(
-        team,
-        without_change_id=without_change_id,
-        without_deployment_id=without_deployment_id,
-    )
-    total = committed + spec.most_gpus
-    detail = f"{total} of {team.quota_gpus} GPUs of {team.slug} after this."
-    if total <= team.quota_gpus:
-        return Check("Quota", ok=True, detail=detail)
-    left = max(0, team.quota_gpus - committed)
-    fitting = left // spec.gpus
-    lower = f"lower the most replicas to {fitting}, " if fitting >= spec.min_replicas else ""
-    gpus = "1 GPU is" if left == 1 else f"{left or 'No'} GPUs are"
-    fix = f"{gpus} left: {lower}retire something, or ask a platform admin for more."
-    return Check("Quota", ok=False, detail=detail, fix=fix)
-
-
 def _asked(
     version: ModelVersion,
     cluster: ClusterInfo,
@@ -192,7 +181,7 @@ def _asked(
     stable: Revision | None = None,
 ) -> _Asked:
     team = version.model.team
-    place = plans.place_for(
+    place = rendering.place_for(
         team=team.slug,
         name=name,
         deployment_id=deployment_id,
@@ -200,14 +189,14 @@ def _asked(
         policy=cluster.serving,
     )
     try:
-        packed = plans.packed_of(version, spec)
-        served = plans.served_for(number=number, version=version, spec=spec)
+        packed = rendering.packed_of(version, spec)
+        served = rendering.served_for(number=number, version=version, spec=spec)
     except Rejected as error:
         raise as_invalid(error) from error
     asked = _Asked(team, cluster, version, spec, place, served, packed)
     if stable is None:
         return asked
-    before = plans.packed_of(stable.version, plans.spec_of(stable))
+    before = rendering.packed_of(stable.version, rendering.spec_of(stable))
     return replace(asked, stable=stable.version, stable_packed=before)
 
 
@@ -219,16 +208,16 @@ def _answer(
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
 ) -> Preflight:
-    manifests = plans.manifests_for(asked.place, asked.served)
+    manifests = rendering.manifests_for(asked.place, asked.served)
     shares = capacity.list_shares(cluster_id=asked.cluster.id)
-    cost = costing.cost_of(
+    cost = preflight_cost.cost_of(
         team=asked.team,
         spec=asked.spec,
         shares=shares,
-        without_deployment_id=without_deployment_id,
+        replaces=asked.replaces,
     )
-    version_check = preflight_checks.of_version(asked.version)
-    quota = check_quota(
+    version_check = revision_checks.of_version(asked.version)
+    quota = quota_checks.check_quota(
         asked.team,
         asked.spec,
         without_change_id=without_change_id,
@@ -239,10 +228,10 @@ def _answer(
         version_check,
         *_of_model(asked, is_ready=bool(version_check.ok)),
         *_of_cluster(asked),
-        preflight_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
+        revision_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
         quota,
-        costing.check_budget(cost),
-        preflight_checks.of_capacity(asked.spec, _offered(asked), cluster_id=asked.cluster.id),
+        preflight_cost.check_budget(cost),
+        capacity_checks.of_capacity(asked.spec, _offered(asked), cluster_id=asked.cluster.id),
     ]
     if is_legal and version_check.ok:
         checks.append(_check_dry_run(asked, manifests))
@@ -250,19 +239,19 @@ def _answer(
         checks=tuple(checks),
         cost=cost,
         manifests=to_yaml(manifests),
-        evidence_hash=plans.evidence_for_draft(asked.place, asked.served, asked.version),
-        url=f"{asked.cluster.gateway_url}{routes.path_prefix(asked.place)}",
+        evidence_hash=draft_digest.for_draft(asked.place, asked.served, asked.version),
+        url=f"{asked.cluster.gateway_url}{http_route.path_prefix(asked.place)}",
     )
 
 
 def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
     return [
-        *preflight_checks.of_artifact(asked.version, asked.spec, is_ready=is_ready),
-        *preflight_cluster.of_access(
+        *revision_checks.of_artifact(asked.version, asked.spec, is_ready=is_ready),
+        *cluster_checks.of_access(
             asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
         ),
         *packing_checks.of_packed(asked.packed, asked.spec),
-        *preflight_checks.of_signature(asked.version, asked.stable),
+        *revision_checks.of_signature(asked.version, asked.stable),
         # Nothing is called at a new deployment's address yet.
         *(packing_checks.of_clients(asked.stable_packed, asked.packed) if asked.stable else []),
     ]
@@ -271,11 +260,14 @@ def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
 def _of_cluster(asked: _Asked) -> list[Check]:
     name, offered = asked.cluster.name, _offered(asked)
     return [
-        preflight_checks.of_engine(asked.version, asked.spec, offered, where=name),
-        *preflight_cluster.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
-        preflight_checks.of_settings(asked.spec, offered, where=name),
-        *preflight_cluster.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
-        *preflight_checks.of_tuning(asked.version, asked.spec),
+        revision_checks.of_engine(asked.version, asked.spec, offered, where=name),
+        *cluster_checks.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
+        *scaling_checks.of_scaling(asked.spec, asked.cluster),
+        *capacity_checks.of_instance_type(asked.spec, cluster_id=asked.cluster.id),
+        revision_checks.of_settings(asked.spec, offered, where=name),
+        *limits.of_spec(asked.spec, rendering.policy_in_force(asked.cluster.serving), where=name),
+        *cluster_checks.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
+        *revision_checks.of_tuning(asked.version, asked.spec),
     ]
 
 
@@ -284,8 +276,9 @@ def _offered(asked: _Asked) -> Capabilities:
 
 
 def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:
-    backend = routes.backend_for(asked.served.number, asked.spec, 100)
-    route = routes.http_route(asked.place, [backend])
+    served = asked.served
+    backend = http_route.backend_for(served.number, asked.spec, 100, model=served.model_name)
+    route = http_route.http_route(asked.place, [backend])
     # The live route of a deployment that exists is not this one; only its own workload is asked.
     extra = [route] if asked.place.deployment_id == 0 else []
     return dry_run.check(

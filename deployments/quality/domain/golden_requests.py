@@ -6,13 +6,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any, Final
 
-from deployments.domain import outputs
-from deployments.domain.outputs import BadOutputs, Output, Tolerance
-from deployments.domain.problems import Rejected
-from deployments.domain.signatures import ANY, Signature, Tensor
+from deployments.errors import Rejected
+from deployments.quality.domain import output_comparison
+from deployments.quality.domain.output_comparison import BadOutputs, Output, Tolerance
+from deployments.registry.domain.signatures import ANY, Signature, Tensor
 
 MOST_PER_MODEL: Final = 20
 MOST_BYTES: Final = 256 * 1024
@@ -21,31 +20,18 @@ _MOST_RELATIVE: Final = 1.0
 _REQUEST_FIELDS: Final = frozenset({"id", "inputs", "outputs", "parameters"})
 
 
-class ProbePurpose(StrEnum):
-    BEFORE_TRAFFIC = "before traffic"
-    PROBE = "probe"
-
-
-class ProbeVerdict(StrEnum):
-    """WAITING is "not known": nothing was answered yet, or it could not be asked."""
-
-    WAITING = "waiting"
-    PASSED = "pass"
-    FAILED = "fail"
-
-
 def check_name(name: str) -> str:
     """Raises Rejected for a name that is empty, too long or not printable."""
     text = " ".join(name.split())
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
-        raise _bad("name", f"Name it in 1 to {LONGEST_NAME} printable characters.")
+        raise _bad("name", f"Enter a name of 1 to {LONGEST_NAME} printable characters.")
     return text
 
 
 def check_request(request: object, signature: Signature) -> dict[str, Any]:
     """The request without an id, each input fitting the signature. Raises Rejected."""
     if not isinstance(request, Mapping) or not set(request) <= _REQUEST_FIELDS:
-        raise _bad("request", "A request is a JSON object with inputs, as Triton takes it.")
+        raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
     found = _outputs_in("request", "inputs", request)
     _check_fit("request", found, _on_the_wire(signature, signature.inputs), is_whole=True)
     kept = {name: request[name] for name in ("outputs", "parameters") if name in request}
@@ -59,7 +45,7 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
     if isinstance(answer, list):
         answer = {"outputs": answer}
     if not isinstance(answer, Mapping):
-        raise _bad("expected", "The expected answer is a JSON object with outputs.")
+        raise _bad("expected", "The expected answer must be a JSON object with outputs.")
     found = _outputs_in("expected", "outputs", answer)
     _check_fit("expected", found, _on_the_wire(signature, signature.outputs), is_whole=False)
     made = [one.to_json() for one in found]
@@ -73,15 +59,15 @@ def check_tolerances(
     """{output: {"absolute", "relative"}} for floating-point outputs only. Raises Rejected."""
     if not isinstance(tolerances, Mapping):
         raise _bad(
-            "tolerances", 'Tolerances look like {"scores": {"absolute": 0, "relative": 1e-3}}.'
+            "tolerances", 'Enter tolerances as {"scores": {"absolute": 0, "relative": 1e-3}}.'
         )
     kinds = {str(row["name"]): str(row["datatype"]) for row in expected}
     made: dict[str, dict[str, float]] = {}
     for name, one in tolerances.items():
         if name not in kinds:
-            raise _bad("tolerances", f"There is no output {name} in the expected answer.")
-        if kinds[name] not in outputs.FLOATS:
-            raise _bad("tolerances", f"{name} is {kinds[name]}, which is compared exactly.")
+            raise _bad("tolerances", f"The expected answer has no output {name}.")
+        if kinds[name] not in output_comparison.FLOATS:
+            raise _bad("tolerances", f"{name} is {kinds[name]}, which must match exactly.")
         made[name] = _check_tolerance(name, one)
     return made
 
@@ -91,7 +77,7 @@ def tolerances_of(stored: Mapping[str, Mapping[str, float]]) -> dict[str, Tolera
 
 
 def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
-    return tuple(outputs.read_one(row) for row in stored)
+    return tuple(output_comparison.read_one(row) for row in stored)
 
 
 def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
@@ -115,7 +101,7 @@ def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
         known = {tensor.name for tensor in tensors}
         # More outputs than known do no harm; an unknown input would be missing from every request.
         if kind == "input" and (more := set(found) - known):
-            return f"the server wants an input {min(map(str, more))} that is not known"
+            return f"the server needs an unknown input {min(map(str, more))}"
     return ""
 
 
@@ -137,10 +123,10 @@ def _tensor_problem(tensor: Tensor, row: Mapping[str, Any] | None) -> str:
 
 def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output, ...]:
     try:
-        return outputs.read({"outputs": value.get(key)})
+        return output_comparison.read({"outputs": value.get(key)})
     except BadOutputs as error:
         words = str(error).replace("outputs", key).replace("an output", f"one of {key}")
-        raise _bad(field, f"The {field} cannot be used: {words}.") from error
+        raise _bad(field, f"The {field} is not valid: {words}.") from error
 
 
 def _check_fit(
@@ -191,15 +177,13 @@ def _check_storable(field: str, value: object) -> None:
         text = json.dumps(value, allow_nan=False)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise _bad(field, "It holds half a character: a lone surrogate.") from error
+        raise _bad(field, "The text contains a lone surrogate.") from error
     except ValueError as error:
-        raise _bad(
-            field, "NaN and infinity cannot be saved. Save an input without them."
-        ) from error
+        raise _bad(field, "NaN and infinity are not supported. Use finite values.") from error
     if len(text) > MOST_BYTES:
-        raise _bad(field, f"It has {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are kept.")
+        raise _bad(field, f"It has {len(text):,} bytes as JSON; the limit is {MOST_BYTES:,}.")
     if "\\u0000" in text:
-        raise _bad(field, "A text with a zero byte cannot be saved.")
+        raise _bad(field, "Text with a zero byte is not supported.")
 
 
 def _bad(field: str, words: str) -> Rejected:

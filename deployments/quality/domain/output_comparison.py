@@ -85,7 +85,7 @@ def read(answer: object) -> tuple[Output, ...]:
     """The outputs of an inference answer. Raises BadOutputs."""
     rows = answer.get("outputs") if isinstance(answer, Mapping) else None
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
-        raise BadOutputs("the answer has no list of outputs")
+        raise BadOutputs("no list of outputs")
     made = tuple(read_one(row) for row in rows)
     names = [output.name for output in made]
     if len(set(names)) != len(names):
@@ -105,9 +105,9 @@ def read_one(row: object) -> Output:
         raise BadOutputs(f"{name} needs a datatype, a shape and data as a list")
     flat = tuple(_flatten(data))
     if len(flat) != math.prod(shape):
-        raise BadOutputs(f"{name} has {len(flat)} elements, its shape {shape} another number")
+        raise BadOutputs(f"{name} has {len(flat)} elements, which does not match shape {shape}")
     if not all(_is_element(datatype, value) for value in flat):
-        raise BadOutputs(f"{name} holds something that is no {datatype}")
+        raise BadOutputs(f"{name} has a value that is not {datatype}")
     values = tuple(map(float, flat)) if datatype in FLOATS else flat
     return Output(name, datatype, tuple(shape), values)
 
@@ -177,7 +177,7 @@ def _compare_floats(expected: Output, got: Output, allowed: Tolerance) -> Differ
 
 def _misfit(expected: Output, got: Output | None) -> str:
     if got is None:
-        return "it is missing from the answer"
+        return "missing from the response"
     is_both_float = expected.datatype in FLOATS and got.datatype in FLOATS
     if expected.datatype != got.datatype and not is_both_float:
         return f"it is {got.datatype}, expected {expected.datatype}"

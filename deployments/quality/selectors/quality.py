@@ -9,12 +9,9 @@ from typing import Any, Final
 
 from django.db.models import Max, QuerySet
 
-from deployments.domain import quality_guards, signatures
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.golden import ProbePurpose, ProbeVerdict
-from deployments.domain.quality import DEFAULT_LIMITS, Kind, Summary
-from deployments.domain.signatures import Signature
-from deployments.domain.states import ChangeKind, VersionState
+from deployments.guards.domain import answer_verdicts
+from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, Kind, Summary
+from deployments.guards.domain.evidence import Guard, Verdict
 from deployments.models import (
     GoldenRequest,
     GoldenResult,
@@ -25,6 +22,9 @@ from deployments.models import (
     Revision,
     Rollout,
 )
+from deployments.registry.domain import signatures
+from deployments.registry.domain.signatures import Signature
+from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, VersionState
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -72,6 +72,11 @@ def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
     return rows.select_related("model__team", "version", "created_by").order_by("name")
 
 
+def named(keys: Sequence[int]) -> list[GoldenRequest]:
+    """By name, also those that were deleted since."""
+    return list(GoldenRequest.objects.filter(pk__in=keys).order_by("name"))
+
+
 def signature_of(model: Model) -> Signature:
     """Of the newest version that may be deployed; empty where there is none."""
     rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
@@ -92,7 +97,7 @@ def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:
     rows = GoldenRequest.objects.filter(model__team__in=policy.visible_teams(actor))
     found = rows.select_related("model__team", "version", "created_by").filter(pk=golden_id).first()
     if found is None:
-        raise NotFound(f"There is no golden request {golden_id}, or you are not in its team.")
+        raise NotFound(f"Golden request {golden_id} does not exist, or you are not in its team.")
     return found
 
 
@@ -102,7 +107,7 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
     if run is not None:
         return BeforeTraffic(
             verdict=_VERDICTS[run.verdict],
-            words=run.words or "the golden requests are being sent to the candidate",
+            words=run.words or "golden requests are running on the candidate",
             rows=_rows_of(run),
             signature_verdict=_VERDICTS[run.signature_verdict],
             signature_words=run.signature_words,
@@ -110,13 +115,10 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
         )
     if rollout.change.kind == ChangeKind.ROLL_BACK:
         # It served before; going back must not wait for answers of what is being left.
-        return BeforeTraffic(Verdict.PASSED, "a roll back does not wait for golden requests")
-    model = rollout.candidate_revision.version.model
-    if not golden_requests_of(model).exists():
-        return BeforeTraffic(Verdict.PASSED, f"no golden requests are saved for {model}")
-    return BeforeTraffic(
-        Verdict.NOT_ENOUGH, "the golden requests are sent as soon as the candidate is ready"
-    )
+        return BeforeTraffic(Verdict.PASSED, "a rollback skips golden requests")
+    if not rollout.golden:
+        return BeforeTraffic(Verdict.PASSED, "approved without golden requests")
+    return BeforeTraffic(Verdict.NOT_ENOUGH, "golden requests run once the candidate is ready")
 
 
 def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
@@ -129,12 +131,12 @@ def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
         found.append(_disagreement_guard(run, disagreement))
     told = set(_told(rollout).order_by().values_list("kind", flat=True).distinct())
     for kind in Kind:
-        limit = limits[quality_guards.LIMIT_OF[kind]]
+        limit = limits[answer_verdicts.LIMIT_OF[kind]]
         if kind in told and limit is not None:
             stable = _summaries(rollout, rollout.stable_revision, kind)
             candidate = _summaries(rollout, rollout.candidate_revision, kind)
             found.append(
-                quality_guards.judge(kind, stable=stable, candidate=candidate, limit=limit)
+                answer_verdicts.judge(kind, stable=stable, candidate=candidate, limit=limit)
             )
     return tuple(found)
 
@@ -154,7 +156,7 @@ def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary
 def _disagreement_guard(run: GoldenRun, limit: float) -> Guard:
     answered = [row for row in run.results.all() if row.against_stable]
     wrong = sum(not all(one["is_within"] for one in row.against_stable) for row in answered)
-    return quality_guards.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
+    return answer_verdicts.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
 
 
 def _golden_guard(run: GoldenRun) -> Guard:
@@ -167,7 +169,7 @@ def _golden_guard(run: GoldenRun) -> Guard:
         limit="all",
         n=len(verdicts) * run.rounds,
         verdict=_VERDICTS[run.verdict],
-        words=run.words or "the golden requests were not sent at this step yet",
+        words=run.words or "golden requests have not run at this step yet",
         source="golden requests",
     )
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import golden, signatures
-from deployments.domain.problems import Rejected
-from deployments.domain.signatures import Signature
+from deployments.errors import Rejected
 from deployments.models import GoldenRequest, Model, ModelVersion
-from deployments.selectors import quality, registry
+from deployments.quality.domain import golden_requests
+from deployments.quality.selectors import quality
+from deployments.registry.domain import signatures
+from deployments.registry.domain.signatures import Signature
+from deployments.registry.selectors import versions
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -34,8 +36,8 @@ def save(
     tolerances: object = None,
     version_id: int | None = None,
 ) -> GoldenRequest:
-    """A name that is there already gets its next number. `version_id`: whose answer it is."""
-    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    """An existing name gets its next number. `version_id`: version that gave the answer."""
+    model = versions.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.UPLOAD, model)
     version = _version_of(actor, model, version_id)
     fields = _checked(name, request, expected, tolerances, _signature_of(model, version))
@@ -44,7 +46,7 @@ def save(
             return _insert(actor, model, version, fields)
     except IntegrityError as error:
         raise Conflict(
-            f"Someone else saved {fields['name']} a moment ago. Look at it, then save again.",
+            f"Someone else saved {fields['name']} a moment ago. Reload and save again.",
             code="golden_request_taken",
         ) from error
 
@@ -56,7 +58,7 @@ def retire(*, actor: User, golden_id: int) -> GoldenRequest:
     with transaction.atomic():
         rows = GoldenRequest.objects.filter(pk=row.pk, retired_at=None)
         if rows.update(retired_at=clock.now()) == 0:
-            raise NotFound(f"{row.name} is no longer among the golden requests of {row.model}.")
+            raise NotFound(f"{row.name} is no longer a golden request of {row.model}.")
         _tell(actor, row, RETIRED, before={"name": row.name, "number": row.number}, after={})
     return row
 
@@ -65,12 +67,12 @@ def _checked(
     name: str, request: object, expected: object, tolerances: object, signature: Signature
 ) -> dict[str, Any]:
     try:
-        answer = golden.check_expected(expected, signature)
+        answer = golden_requests.check_expected(expected, signature)
         return {
-            "name": golden.check_name(name),
-            "request": golden.check_request(request, signature),
+            "name": golden_requests.check_name(name),
+            "request": golden_requests.check_request(request, signature),
             "expected": answer,
-            "tolerances": golden.check_tolerances(tolerances or {}, answer),
+            "tolerances": golden_requests.check_tolerances(tolerances or {}, answer),
         }
     except Rejected as error:
         raise Invalid(error.message, fields=error.fields) from error
@@ -82,10 +84,10 @@ def _insert(
     at = clock.now()
     live = GoldenRequest.objects.filter(model=model, retired_at=None)
     live.filter(name=fields["name"]).update(retired_at=at)
-    if live.count() >= golden.MOST_PER_MODEL:
+    if live.count() >= golden_requests.MOST_PER_MODEL:
         raise Invalid(
-            f"{model} has {golden.MOST_PER_MODEL} golden requests, which is the most: each is sent "
-            "to every candidate. Delete one first.",
+            f"{model} has {golden_requests.MOST_PER_MODEL} golden requests, the limit. Delete "
+            "one first.",
             fields={"name": "delete another one first"},
         )
     same = GoldenRequest.objects.filter(model=model, name=fields["name"])
@@ -121,16 +123,16 @@ def _tell(
 def _version_of(actor: User, model: Model, version_id: int | None) -> ModelVersion | None:
     if version_id is None:
         return None
-    version = registry.get_version(actor=actor, version_id=version_id)
+    version = versions.get_version(actor=actor, version_id=version_id)
     if version.model_id != model.pk:
         raise Invalid(
-            f"{version} is no version of {model}.", fields={"version_id": "of another model"}
+            f"{version} is not a version of {model}.", fields={"version_id": "of another model"}
         )
     return version
 
 
 def _signature_of(model: Model, version: ModelVersion | None) -> Signature:
-    """Of the version whose answer it is, else of the newest one that may be deployed."""
+    """Of the version version that gave the answer, else of the newest one that may be deployed."""
     if version is None:
         return quality.signature_of(model)
     return signatures.from_json(version.signature)

@@ -15,17 +15,16 @@ from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import golden, outputs, signatures
-from deployments.domain.golden import ProbePurpose, ProbeVerdict
-from deployments.domain.outputs import BadOutputs, Output
-from deployments.domain.signatures import Signature
-from deployments.domain.states import ChangeKind, RolloutPhase
-from deployments.models import GoldenRequest, GoldenResult, GoldenRun, Revision, Rollout
-from deployments.selectors import deployments as deployment_selectors
-from deployments.selectors import quality
-from deployments.services import revision_calls
-from deployments.services.revision_calls import NotAnswered
-from fleet.domain.pod_calls import PodAnswer
+from deployments.models import GoldenResult, GoldenRun, Revision, Rollout
+from deployments.quality.domain import golden_requests, output_comparison
+from deployments.quality.domain.output_comparison import BadOutputs, Output
+from deployments.registry.domain import signatures
+from deployments.registry.domain.signatures import Signature
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.serving.services import pod_inference
+from deployments.serving.services.pod_inference import NotAnswered
+from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
+from fleet.kube.domain.pod_proxy import PodAnswer
 from portal.core import clock, leases
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
@@ -67,17 +66,13 @@ def begin_due() -> None:
     )
     for rollout in waiting.exclude(change__kind=ChangeKind.ROLL_BACK):
         if _is_ready(rollout):
-            model = rollout.candidate_revision.version.model
-            _begin(rollout, ProbePurpose.BEFORE_TRAFFIC, list(quality.golden_requests_of(model)))
+            _begin(rollout, ProbePurpose.BEFORE_TRAFFIC, rollout.golden)
     passed = rows.filter(
         golden_runs__purpose=ProbePurpose.BEFORE_TRAFFIC, golden_runs__verdict=ProbeVerdict.PASSED
     )
     running = passed.filter(phase=RolloutPhase.RUNNING).exclude(steps=[])
     for rollout in running.exclude(golden_runs__purpose=ProbePurpose.PROBE):
-        asked = GoldenRequest.objects.filter(
-            results__run__rollout=rollout, results__run__purpose=ProbePurpose.BEFORE_TRAFFIC
-        )
-        _begin(rollout, ProbePurpose.PROBE, list(asked))
+        _begin(rollout, ProbePurpose.PROBE, rollout.golden)
 
 
 def advance(*, run_id: int) -> None:
@@ -109,7 +104,10 @@ def _is_ready(rollout: Rollout) -> bool:
     return is_wanted and deployment_selectors.is_current(deployment) and seen.get("ready") is True
 
 
-def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[GoldenRequest]) -> None:
+def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[int]) -> None:
+    """With exactly the golden requests that were approved, also those deleted since; should a row be
+    gone none is sent, and the rollout waits until its deadline ends it.
+    """
     if not asked:
         return
     at = clock.now()
@@ -118,7 +116,7 @@ def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[GoldenReques
             run = GoldenRun.objects.create(
                 rollout=rollout, purpose=purpose, created_at=at, next_check_at=at
             )
-            rows = [GoldenResult(run=run, golden=one) for one in asked]
+            rows = [GoldenResult(run=run, golden_id=one) for one in asked]
             GoldenResult.objects.bulk_create(rows)
     except IntegrityError:
         # Another worker made it a moment ago.
@@ -162,7 +160,7 @@ def _check_signature(run: GoldenRun) -> None:
         return
     candidate = run.rollout.candidate_revision
     signature = signatures.from_json(candidate.version.signature)
-    problem = golden.signature_problem(signature, revision_calls.reported_model(candidate))
+    problem = golden_requests.signature_problem(signature, pod_inference.reported_model(candidate))
     run.signature_verdict = ProbeVerdict.FAILED if problem else ProbeVerdict.PASSED
     run.signature_words = problem or _matching_words(signature)
     GoldenRun.objects.filter(pk=run.pk, signature_verdict=ProbeVerdict.WAITING).update(
@@ -172,23 +170,23 @@ def _check_signature(run: GoldenRun) -> None:
 
 def _matching_words(signature: Signature) -> str:
     if not signature.inputs:
-        return "the file tells no signature to compare with"
-    return "inputs and outputs are those of the file"
+        return "no signature in the file to compare with"
+    return "inputs and outputs match the file"
 
 
 def _ask(run: GoldenRun, row: GoldenResult) -> None:
     """Raises NotAnswered when the candidate cannot be asked, or stable not yet."""
     request = row.golden.request
     GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
-    got, refusal = _read(revision_calls.infer(run.rollout.candidate_revision, request))
-    expected = golden.expected_of(row.golden.expected)
-    allowed = golden.tolerances_of(row.golden.tolerances)
-    differences = outputs.compare(expected, got, allowed)
+    got, refusal = _read(pod_inference.infer(run.rollout.candidate_revision, request))
+    expected = golden_requests.expected_of(row.golden.expected)
+    allowed = golden_requests.tolerances_of(row.golden.tolerances)
+    differences = output_comparison.compare(expected, got, allowed)
     stable, stable_words = _stable_answer(run.rollout.stable_revision, row)
     words = refusal or next(
         (f"{one.output}: {one.first_words}" for one in differences if not one.is_within), ""
     )
-    beside = outputs.compare(stable, got, allowed) if stable and got else ()
+    beside = output_comparison.compare(stable, got, allowed) if stable and got else ()
     GoldenResult.objects.filter(pk=row.pk).update(
         verdict=ProbeVerdict.FAILED if words else ProbeVerdict.PASSED,
         words=words or "within tolerance",
@@ -202,32 +200,32 @@ def _ask(run: GoldenRun, row: GoldenResult) -> None:
 def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output], str]:
     """Only for the comparison, so after a few attempts it is done without."""
     try:
-        return _read(revision_calls.infer(stable, row.golden.request))
+        return _read(pod_inference.infer(stable, row.golden.request))
     except NotAnswered as silence:
         if row.attempts + 1 < _STABLE_ATTEMPTS:
-            raise NotAnswered(f"stable could not be asked: {silence}") from silence
-        return (), f"stable could not be asked: {silence}"
+            raise NotAnswered(f"stable did not respond: {silence}") from silence
+        return (), f"stable did not respond: {silence}"
 
 
 def _read(answer: PodAnswer) -> tuple[Sequence[Output], str]:
     """The outputs, or what the model says instead."""
     if answer.is_cut:
-        return (), "the answer is longer than 2 MB"
+        return (), "the response is larger than 2 MB"
     try:
         body: Any = json.loads(answer.body)
-    except ValueError:
-        return (), f"the model answered {answer.status} with something that is no JSON"
+    except (ValueError, RecursionError):
+        return (), f"the model returned HTTP {answer.status} with invalid JSON"
     if answer.status >= 400:
         said = body.get("error", "") if isinstance(body, dict) else ""
-        return (), f"the model refused it with {answer.status}: {str(said)[:300] or 'no reason'}"
+        return (), f"the model returned HTTP {answer.status}: {str(said)[:300] or 'no reason'}"
     try:
-        return outputs.read(body), ""
+        return output_comparison.read(body), ""
     except BadOutputs as error:
-        return (), f"the answer cannot be read: {error}"
+        return (), f"the response is not valid: {error}"
 
 
 def _note_silence(run: GoldenRun, silence: str) -> None:
-    words = f"not known: the candidate's golden answers could not be had: {silence}"
+    words = f"unknown: the candidate did not respond to golden requests: {silence}"
     fields: dict[str, Any] = {"words": words}
     if run.check_failures + 1 >= _SILENT_LOOKS:
         # What a probe found long ago tells nothing of now.
@@ -244,7 +242,7 @@ def _conclude(run: GoldenRun) -> bool:
     wrong = [row for row in rows if row.verdict == ProbeVerdict.FAILED]
     verdict, words = (
         ProbeVerdict.PASSED,
-        f"{len(rows)} of {len(rows)} golden requests answered well",
+        f"{len(rows)} of {len(rows)} golden requests passed",
     )
     if run.signature_verdict == ProbeVerdict.FAILED:
         verdict, words = ProbeVerdict.FAILED, f"signature: {run.signature_words}"
@@ -252,8 +250,8 @@ def _conclude(run: GoldenRun) -> bool:
         first = wrong[0]
         verdict = ProbeVerdict.FAILED
         words = (
-            f"{len(wrong)} of {len(rows)} golden requests answered wrongly: "
-            f"{first.golden.name}: {first.words}"
+            f"{len(wrong)} of {len(rows)} golden requests failed: {first.golden.name}: "
+            f"{first.words}"
         )
     GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(
         verdict=verdict, words=words, checked_at=clock.now(), rounds=run.rounds + 1

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import quality, quality_statistics
-from deployments.domain.problems import Rejected
-from deployments.domain.quality import Kind, Summary
+from deployments.errors import Rejected
+from deployments.guards.domain import answer_metrics, two_sample_tests
+from deployments.guards.domain.answer_metrics import Kind, Summary
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Revision
-from deployments.selectors import deployments
+from deployments.serving.selectors import deployments
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -44,9 +44,9 @@ def post(
     revision = _serving(deployment, revision_number)
     try:
         if kind == Kind.EMBEDDINGS:
-            vectors = quality.unit_vectors(values)
+            vectors = answer_metrics.unit_vectors(values)
             return _post_vectors(actor, deployment, revision, vectors)
-        summary = quality.sum_up(kind, values)
+        summary = answer_metrics.sum_up(kind, values)
     except Rejected as error:
         raise Invalid(error.message, fields=error.fields) from error
     with transaction.atomic():
@@ -59,7 +59,7 @@ def _serving(deployment: Deployment, number: int) -> Revision:
         if revision is not None and revision.number == number:
             return revision
     raise Invalid(
-        f"r{number} of {deployment} does not serve now.", fields={"revision": "not serving now"}
+        f"r{number} of {deployment} is not serving.", fields={"revision": "not serving now"}
     )
 
 
@@ -77,8 +77,8 @@ def _post_vectors(
         later = vectors[taken:] if revision.pk == stable.pk else vectors
         reference.refresh_from_db()
         if later and reference.captured_at is not None:
-            counts = quality.distances(later, reference.total)
-            summary = Summary(len(later), counts, quality.sum_vectors(later, size))
+            counts = answer_metrics.distances(later, reference.total)
+            summary = Summary(len(later), counts, answer_metrics.sum_vectors(later, size))
             _add(actor, revision, Kind.EMBEDDINGS, summary)
     return Posted(revision.number, Kind.EMBEDDINGS, len(vectors), taken)
 
@@ -91,7 +91,8 @@ def _reference_of(revision: Revision) -> EmbeddingReference:
 def _check_size(reference: EmbeddingReference, size: int) -> None:
     if reference.n and len(reference.total) != size:
         words = (
-            f"The vectors have {size} numbers, those of the stable revision {len(reference.total)}."
+            f"The embeddings have {size} dimensions, those of the stable revision "
+            f"{len(reference.total)}."
         )
         raise Invalid(f"{words} They cannot be compared.", fields={"values": words})
 
@@ -102,7 +103,7 @@ def _fill(reference: EmbeddingReference, vectors: Sequence[Sequence[float]]) -> 
         return 0
     _check_size(reference, len(taken[0]))
     old = reference.total or [0.0] * len(taken[0])
-    reference.total = list(quality.sum_vectors([old, *taken], len(old)))
+    reference.total = list(answer_metrics.sum_vectors([old, *taken], len(old)))
     reference.n += len(taken)
     if reference.n >= REFERENCE_SIZE:
         reference.captured_at = clock.now()
@@ -124,7 +125,7 @@ def _add(actor: User, revision: Revision, kind: Kind, summary: Summary) -> None:
         return
     merged = Summary(
         n=row.n + summary.n,
-        counts=quality_statistics.add([row.counts, summary.counts]),
+        counts=two_sample_tests.add([row.counts, summary.counts]),
         total=_sum(row.total, summary.total),
     )
     QualityObservation.objects.filter(pk=row.pk).update(**_columns(merged))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django import forms
@@ -11,17 +10,29 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from deployments.domain import golden
 from deployments.models import GoldenRequest, Model
-from deployments.selectors import registry
-from deployments.services import golden_requests
-from deployments.web import quality
-from deployments.web.fragments import respond
-from deployments.web.service_forms import ServiceForm
+from deployments.quality.domain import golden_requests as quality_golden_requests
+from deployments.quality.services import golden_requests
+from deployments.quality.web import lines
+from deployments.registry.selectors import versions
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.ui.access import people_only
+from portal.core import documents
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import respond
+from portal.ui.service_form import ServiceForm
+
+# Request, answer and tolerances in one document, written with spaces.
+_GOLDEN = documents.Bounds(most_bytes=4 * quality_golden_requests.MOST_BYTES)
+
+
+def _json_of(text: str | bytes) -> Any:
+    try:
+        return documents.read_json(text, _GOLDEN)
+    except documents.Unreadable as error:
+        place = f"{error.place}: " if error.place else ""
+        raise forms.ValidationError(f"{place}{error.message}") from error
 
 
 class JsonField(forms.CharField):
@@ -31,16 +42,13 @@ class JsonField(forms.CharField):
         text = super().clean(value)
         if not text:
             return None
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(f"This is no JSON: {error}.") from error
+        return _json_of(text)
 
 
 class AnswerForm(ServiceForm):
     """What Try it has just got."""
 
-    name = forms.CharField(max_length=golden.LONGEST_NAME)
+    name = forms.CharField(max_length=quality_golden_requests.LONGEST_NAME)
     request = JsonField()
     expected = JsonField()
     version_id = forms.IntegerField(required=False, min_value=1)
@@ -50,14 +58,14 @@ class GoldenForm(ServiceForm):
     """A whole golden request as JSON: pasted, or as a file."""
 
     name = forms.CharField(
-        max_length=golden.LONGEST_NAME,
+        max_length=quality_golden_requests.LONGEST_NAME,
         label="Name",
-        help_text="A name that is there already gets its next number.",
+        help_text="An existing name gets its next number.",
     )
     document = JsonField(
         required=False,
         label="JSON",
-        help_text="request, expected, and tolerances by output where the usual ones do not fit.",
+        help_text="JSON with request, expected and optional tolerances by output.",
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "mono"}),
     )
     file = forms.FileField(required=False, label="Or a file", help_text="At most 512 KiB.")
@@ -66,19 +74,16 @@ class GoldenForm(ServiceForm):
         found = self.cleaned_data.get("file")
         if found is None:
             return None
-        if found.size > 2 * golden.MOST_BYTES:
-            raise forms.ValidationError(f"It has {found.size:,} bytes.")
-        try:
-            return json.loads(found.read())
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(f"This is no JSON: {error}.") from error
+        if found.size > 2 * quality_golden_requests.MOST_BYTES:
+            raise forms.ValidationError(f"The file has {found.size:,} bytes.")
+        return _json_of(found.read())
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         found = data.get("file") or data.get("document")
         known = {"request", "expected", "tolerances"}
         if not self.errors and (not isinstance(found, dict) or not set(found) <= known):
-            raise forms.ValidationError(f"Give a JSON object with {', '.join(sorted(known))}.")
+            raise forms.ValidationError(f"Enter a JSON object with {', '.join(sorted(known))}.")
         return data
 
     def parts(self) -> dict[str, Any]:
@@ -90,7 +95,7 @@ class GoldenForm(ServiceForm):
 @people_only
 def save_answer(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     """From Try it: back to the model's golden requests, or to the form with what was refused."""
-    model = registry.get_model(actor=user, team_slug=team, name=name)
+    model = versions.get_model(actor=user, team_slug=team, name=name)
     form = AnswerForm(request.POST)
     saved = form.run(
         lambda: golden_requests.save(
@@ -104,10 +109,11 @@ def save_answer(request: HttpRequest, user: User, team: str, name: str) -> HttpR
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def new_golden(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    model = registry.get_model(actor=user, team_slug=team, name=name)
+    model = versions.get_model(actor=user, team_slug=team, name=name)
     policy.require(user, Action.UPLOAD, model)
-    initial = {"document": quality.example_of(model)}
+    initial = {"document": lines.example_of(model)}
     form = GoldenForm(request.POST or None, request.FILES or None, initial=initial)
     if request.method == "POST":
         saved = form.run(
@@ -130,13 +136,13 @@ def delete_golden(
     request: HttpRequest, user: User, team: str, name: str, golden_id: int
 ) -> HttpResponse:
     row = golden_requests.retire(actor=user, golden_id=golden_id)
-    messages.success(request, f"Golden request {row.name} is no longer sent to candidates.")
+    messages.success(request, f"Golden request {row.name} deleted.")
     return redirect("model", team=team, name=name)
 
 
 def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
     words = f"Golden request {row.name} saved as no. {row.number}."
-    messages.success(request, f"{words} Every later candidate must give this answer.")
+    messages.success(request, f"{words} Later candidates must match this answer.")
     return redirect("model", team=row.team.slug, name=row.model.name)
 
 
@@ -147,7 +153,7 @@ def _show(
     lists = [refused.non_field_errors()] if refused is form else refused.errors.values()
     errors = [str(error) for found in lists for error in found]
     context = {"model": model, "form": form, "errors": errors}
-    return respond(request, "registry/new_golden.html", context, status=refused.status)
+    return respond(request, "quality/new_golden.html", context, status=refused.status)
 
 
 def _pasted(request: HttpRequest) -> dict[str, Any]:

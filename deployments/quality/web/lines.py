@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.domain import golden, outputs
-from deployments.domain.evidence import Verdict
-from deployments.domain.signatures import Tensor
+from deployments.guards.domain.evidence import Verdict
 from deployments.models import Deployment, GoldenRequest, GoldenResult, Model, Rollout
-from deployments.selectors import quality
-from deployments.selectors.quality import BeforeTrafficRow
-from deployments.services.trials import Trial
+from deployments.quality.domain import golden_requests
+from deployments.quality.domain import output_comparison as outputs
+from deployments.quality.selectors import quality
+from deployments.quality.selectors.quality import BeforeTrafficRow
+from deployments.registry.domain import signatures
+from deployments.registry.domain.signatures import Tensor
+from deployments.serving.services.try_it import Trial
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 
+# An example to write after, not the whole request of a model with thousands of inputs.
+_MOST_TENSORS = 50
 _UNKNOWN = (Tensor("…", "FP32", (1,)),)
 _STATES = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.NOT_ENOUGH: "waiting"}
 
@@ -92,8 +96,8 @@ def saving_context(
         return {"saving": None}
     if not policy.is_allowed(user, Action.UPLOAD, deployment):
         return {"saving": None}
-    if max(len(body), trial.size_bytes) > golden.MOST_BYTES:
-        return {"saving": None, "saving_refusal": "Too large to be a golden request."}
+    if max(len(body), trial.size_bytes) > golden_requests.MOST_BYTES:
+        return {"saving": None, "saving_refusal": "Too large for a golden request."}
     return {
         "saving": {
             "model": stable.version.model,
@@ -106,7 +110,7 @@ def saving_context(
 
 def example_of(model: Model) -> str:
     """What the form is prefilled with: a golden request in the shape of the model's signature."""
-    signature = quality.signature_of(model)
+    signature = signatures.first(quality.signature_of(model), _MOST_TENSORS)
     inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
     outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
     numbers = [one["name"] for one in outputs_ if one["datatype"] in outputs.FLOATS]
@@ -179,17 +183,17 @@ def _disagreement(answered: int, differing: int) -> str:
     if not answered:
         return ""
     if not differing:
-        return f"Stable answers all {answered} alike"
-    rate = f"{100 * differing / answered:.0f} %"
-    return f"Stable answers {differing} of {answered} differently ({rate})"
+        return f"Stable gives the same result for all {answered}"
+    rate = f"{100 * differing / answered:.0f}%"
+    return f"Stable gives a different result for {differing} of {answered} ({rate})"
 
 
 def _tolerance_words(row: GoldenRequest) -> list[str]:
-    stated = golden.tolerances_of(row.tolerances)
+    stated = golden_requests.tolerances_of(row.tolerances)
     found = []
-    for output in golden.expected_of(row.expected):
+    for output in golden_requests.expected_of(row.expected):
         allowed = outputs.tolerance_of(output, stated)
         exact = output.datatype not in outputs.FLOATS or allowed == outputs.EXACT
-        words = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g} %"
+        words = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g}%"
         found.append(f"{output.name} {words}")
     return found

@@ -11,11 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import registry_serializers as shapes
-from deployments.domain.states import VersionState
-from deployments.selectors import registry, registry_lists
-from deployments.selectors.registry_lists import ModelFilter
-from deployments.services import aliases, models
+from deployments.registry.api import serializers as shapes
+from deployments.registry.selectors import model_list, versions
+from deployments.registry.selectors.model_list import ModelFilter
+from deployments.registry.services import aliases, models
+from deployments.states import VersionState
+from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
@@ -23,7 +24,7 @@ from portal.api.views import PROBLEM, actor_of
 TAGS = ["models"]
 
 
-def read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
+def read(shape: type[Serializer], request: Request) -> dict[str, Any]:
     """The body in that shape; raises a ValidationError that becomes a problem with fields."""
     serializer = shape(data=request.data)
     serializer.is_valid(raise_exception=True)
@@ -31,7 +32,7 @@ def read(shape: type[shapes.Shape], request: Request) -> dict[str, Any]:
     return data
 
 
-class ModelFilterSerializer(shapes.Shape):
+class ModelFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
     search = serializers.CharField(default="", allow_blank=True, max_length=200)
     tag = serializers.CharField(default="", allow_blank=True, max_length=40)
@@ -55,7 +56,7 @@ class ModelsView(IdempotentMixin, GenericAPIView[Any]):
         query.is_valid(raise_exception=True)
         asked = query.validated_data
         wanted = ModelFilter(team_slug=asked.pop("team"), **asked)
-        rows = registry_lists.list_models(actor=actor_of(request), wanted=wanted)
+        rows = model_list.list_models(actor=actor_of(request), wanted=wanted)
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(shapes.ModelSerializer(page, many=True).data)
 
@@ -84,7 +85,7 @@ class ModelView(ConditionalMixin, APIView):
         responses={200: shapes.ModelSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        model = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
         return Response(shapes.ModelSerializer(model).data)
 
     @extend_schema(
@@ -95,7 +96,7 @@ class ModelView(ConditionalMixin, APIView):
     )
     def patch(self, request: Request, team: str, name: str) -> Response:
         body = read(shapes.DescribeModelSerializer, request)
-        old = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        old = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
         model = models.describe(
             actor=actor_of(request),
             team_slug=team,
@@ -113,7 +114,7 @@ class AliasesView(APIView):
         responses={200: shapes.AliasSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        model = registry.get_model(actor=actor_of(request), team_slug=team, name=name)
+        model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
         rows = model.aliases.select_related("version")
         return Response(shapes.AliasSerializer(rows, many=True).data)
 
@@ -125,7 +126,7 @@ class AliasView(ConditionalMixin, APIView):
         responses={200: shapes.AliasSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str, alias: str) -> Response:
-        found = registry.get_alias(
+        found = versions.get_alias(
             actor=actor_of(request), team_slug=team, model_name=name, alias=alias
         )
         return Response(shapes.AliasSerializer(found).data)

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import registry_serializers as shapes
-from deployments.api.registry import read
-from deployments.selectors import registry
-from deployments.services import uploads
-from deployments.services.upload_drafts import UploadDraft
+from deployments.registry.api import serializers as shapes
+from deployments.registry.api.models import read
+from deployments.registry.selectors import versions
+from deployments.registry.services import upload_endings, uploads
+from deployments.registry.services.upload_validation import UploadDraft
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
 
@@ -24,18 +24,18 @@ REFUSALS = {403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM, 503: PROBLEM
 
 
 class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
-    serializer_class = shapes.VersionSerializer
+    serializer_class = shapes.ListedVersionSerializer
 
     @extend_schema(
         operation_id="list_model_versions",
         tags=["versions"],
-        responses={200: shapes.VersionSerializer(many=True), 404: PROBLEM},
+        responses={200: shapes.ListedVersionSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
         actor = actor_of(request)
-        model = registry.get_model(actor=actor, team_slug=team, name=name)
-        page = self.paginate_queryset(registry.list_versions(actor=actor, model=model))
-        return self.get_paginated_response(shapes.VersionSerializer(page, many=True).data)
+        model = versions.get_model(actor=actor, team_slug=team, name=name)
+        page = self.paginate_queryset(versions.list_versions(actor=actor, model=model))
+        return self.get_paginated_response(shapes.ListedVersionSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="start_upload",
@@ -52,8 +52,10 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
             size_bytes=body["size_bytes"],
             sha256=body["sha256"],
             metadata=body["metadata"],
+            declared=body.get("declared", {}),
             has_part_checksums=body["part_checksums"],
             is_duplicate_allowed=body["allow_duplicate"],
+            head=body["head"] or b"",
         )
         version = uploads.start(
             actor=actor_of(request), team_slug=team, model_name=name, draft=draft
@@ -110,3 +112,31 @@ class AbandonView(IdempotentMixin, APIView):
     def post(self, request: Request, version_id: int) -> Response:
         version = uploads.abandon(actor=actor_of(request), version_id=version_id)
         return Response(shapes.VersionSerializer(version).data)
+
+
+class StopVerificationView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="stop_verification",
+        tags=TAGS,
+        request=None,
+        responses={200: shapes.VersionSerializer, **REFUSALS},
+        description="End the examination of an uploaded file. The version fails, its bytes go; one that "
+        "was ready before and is verified with a new declaration is ready again as it was.",
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        version = upload_endings.stop_verification(actor=actor_of(request), version_id=version_id)
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class DiscardView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="discard_upload",
+        tags=TAGS,
+        request=None,
+        responses={204: None, **REFUSALS},
+        description="Throw away a failed or unfinished upload. It is in no list from then on, and a "
+        "model that was made for it and holds nothing else goes with it.",
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        upload_endings.discard(actor=actor_of(request), version_id=version_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)

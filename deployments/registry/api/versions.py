@@ -11,12 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import registry_serializers as shapes
-from deployments.api.registry import read
-from deployments.domain.states import VersionState
-from deployments.selectors import registry
-from deployments.services import metadata, references, versions
-from deployments.services.references import ReferenceDraft
+from deployments.registry.api import serializers as shapes
+from deployments.registry.api.models import read
+from deployments.registry.selectors import versions as registry_versions
+from deployments.registry.services import declarations, metadata, references, versions
+from deployments.registry.services.references import ReferenceDraft
+from deployments.states import VersionState
+from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.views import PROBLEM, actor_of
@@ -31,7 +32,7 @@ DECISION_ANSWERS = {
 }
 
 
-class VersionFilterSerializer(shapes.Shape):
+class VersionFilterSerializer(Serializer):
     state = serializers.ChoiceField(
         choices=[state.value for state in VersionState], default="", allow_blank=True
     )
@@ -39,21 +40,21 @@ class VersionFilterSerializer(shapes.Shape):
 
 
 class VersionsView(GenericAPIView[Any]):
-    serializer_class = shapes.VersionSerializer
+    serializer_class = shapes.ListedVersionSerializer
 
     @extend_schema(
         operation_id="list_versions",
         tags=TAGS,
         parameters=[VersionFilterSerializer],
-        responses={200: shapes.VersionSerializer(many=True), 422: PROBLEM},
+        responses={200: shapes.ListedVersionSerializer(many=True), 422: PROBLEM},
         description="Versions of all models that you may see, newest first.",
     )
     def get(self, request: Request) -> Response:
         query = VersionFilterSerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        rows = registry.list_versions(actor=actor_of(request), **query.validated_data)
+        rows = registry_versions.list_versions(actor=actor_of(request), **query.validated_data)
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.VersionSerializer(page, many=True).data)
+        return self.get_paginated_response(shapes.ListedVersionSerializer(page, many=True).data)
 
 
 class VersionView(ConditionalMixin, APIView):
@@ -63,7 +64,7 @@ class VersionView(ConditionalMixin, APIView):
         responses={200: shapes.VersionSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, version_id: int) -> Response:
-        version = registry.get_version(actor=actor_of(request), version_id=version_id)
+        version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
         return Response(shapes.VersionSerializer(version).data)
 
     @extend_schema(
@@ -114,7 +115,7 @@ class NumberedVersionView(APIView):
         responses={200: shapes.VersionSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str, number: int) -> Response:
-        version = registry.get_version_by_number(
+        version = registry_versions.get_version_by_number(
             actor=actor_of(request), team_slug=team, name=name, number=number
         )
         return Response(shapes.VersionSerializer(version).data)
@@ -153,4 +154,19 @@ class ReleaseView(IdempotentMixin, APIView):
     def post(self, request: Request, version_id: int) -> Response:
         body = read(shapes.ReleaseSerializer, request)
         version = versions.release(actor=actor_of(request), version_id=version_id, **body)
+        return Response(shapes.VersionSerializer(version).data)
+
+
+class DeclareView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="declare_version",
+        tags=TAGS,
+        request=shapes.DeclarationSerializer,
+        responses=DECISION_ANSWERS,
+        description="Declare whether the model takes batches and how large its inputs get; the "
+        "version is verified again with it. Refused once a revision uses the version.",
+    )
+    def post(self, request: Request, version_id: int) -> Response:
+        body = read(shapes.DeclarationSerializer, request)
+        version = declarations.declare(actor=actor_of(request), version_id=version_id, **body)
         return Response(shapes.VersionSerializer(version).data)

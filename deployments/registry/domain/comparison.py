@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,6 +39,13 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedF
     """Names in the order of the left side, then what only the right side has."""
     names = [*left, *(name for name in right if name not in left)]
     return [ComparedFact(n, _text(left.get(n)), _text(right.get(n))) for n in names]
+
+
+def shortened(facts: Sequence[ComparedFact], most: int) -> tuple[list[ComparedFact], int]:
+    """So many of them, differences first when there are more, and how many are left out."""
+    if len(facts) <= most:
+        return list(facts), 0
+    return sorted(facts, key=lambda fact: not fact.is_different)[:most], len(facts) - most
 
 
 def in_order(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployments.domain.signatures import ANY, Signature, Tensor
+from deployments.registry.domain.signatures import ANY, Signature, Tensor
 
 
 def breaks(stable: Signature, new: Signature) -> list[str]:
@@ -25,7 +25,7 @@ def _lost(kind: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> l
     for tensor in before:
         other = now.get(tensor.name)
         if other is None:
-            found.append(f"{kind} {tensor.name} is gone")
+            found.append(f"{kind} {tensor.name} was removed")
         elif other.dtype != tensor.dtype:
             found.append(f"{kind} {tensor.name} is {other.dtype}, was {tensor.dtype}")
         elif not _takes(other.dims, tensor.dims):

@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 HEAD_BYTES: Final = 4096
+# A protobuf message cannot be larger.
+LARGEST_ONNX_BYTES: Final = 2**31 - 1
 # Field 1 (ir_version) as a varint; every ONNX writer emits it first.
 _ONNX_FIRST_BYTE: Final = 0x08
 _HIGHEST_IR_VERSION: Final = 64
@@ -21,6 +23,7 @@ _NUMPY: Final = b"\x93NUMPY"
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 _ZIP: Final = b"PK\x03\x04"
 _PICKLE_NAMES: Final = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt", ".dat")
+_TAKEN_NAMES: Final = (".onnx", *_PICKLE_NAMES, ".npy", ".npz", ".zip")
 _TEXTS: Final = (b"<", b"{", b"#", b"[", b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b")
 
 
@@ -31,6 +34,7 @@ class ModelFormat(StrEnum):
     NUMPY = "numpy"
     SAFETENSORS = "safetensors"
     HDF5 = "hdf5"
+    SEVEN_ZIP = "7z"
     UNKNOWN = "unknown"
 
 
@@ -52,9 +56,13 @@ _ADVICE: Final = {
         "HDF5 (Keras)",
         "Convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx.",
     ),
+    ModelFormat.SEVEN_ZIP: Advice(
+        "a 7z archive",
+        "Unpack it and upload the ONNX file that it contains.",
+    ),
     ModelFormat.UNKNOWN: Advice(
-        "no model format that is known here",
-        "Upload an ONNX file; torch.onnx.export, skl2onnx and tf2onnx write one.",
+        "an unsupported format",
+        "Upload an ONNX file: export it with torch.onnx.export, skl2onnx or tf2onnx.",
     ),
 }
 
@@ -62,6 +70,21 @@ _ADVICE: Final = {
 def advice(found: ModelFormat) -> Advice:
     """Words for a format that cannot be served. Only for formats that are neither ONNX nor pickles."""
     return _ADVICE[found]
+
+
+def is_taken(kind: ModelFormat) -> bool:
+    """Whether such a file is examined at all; pickles are, to say what they would do."""
+    return kind is ModelFormat.ONNX or kind in PICKLE_BEARING
+
+
+def name_problem(filename: str) -> str:
+    """Why a file of this name is not taken unseen; empty when it is."""
+    if filename.lower().endswith(_TAKEN_NAMES):
+        return ""
+    return (
+        f"Unsupported file extension: {filename}. Upload an ONNX file (.onnx), or send the "
+        "first bytes of the file in head to detect its format."
+    )
 
 
 def detect(head: bytes, filename: str) -> ModelFormat:
@@ -80,8 +103,10 @@ def detect(head: bytes, filename: str) -> ModelFormat:
 
 
 def _by_magic(head: bytes) -> ModelFormat | None:
-    if head.startswith((_ZIP, _SEVEN_ZIP)):
+    if head.startswith(_ZIP):
         return ModelFormat.PYTORCH
+    if head.startswith(_SEVEN_ZIP):
+        return ModelFormat.SEVEN_ZIP
     if head.startswith(_NUMPY):
         return ModelFormat.NUMPY
     return ModelFormat.HDF5 if head.startswith(_HDF5) else None

@@ -42,7 +42,7 @@ class PartPlan:
 def plan(size_bytes: int) -> PartPlan:
     """Whole-MiB parts: 8 MiB, or larger where the file would need more than 1000 of them."""
     if size_bytes <= 0:
-        raise ValueError("an upload has at least one byte")
+        raise ValueError("an upload needs at least one byte")
     least = -(-size_bytes // MOST_PARTS)
     part_bytes = max(USUAL_PART_BYTES, -(-least // MIB) * MIB)
     return PartPlan(size_bytes=size_bytes, part_bytes=part_bytes)

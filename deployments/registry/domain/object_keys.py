@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# All that serving reads lies under it.
+REPOSITORIES: Final = "repositories/"
 MODEL_FILE: Final = "1/model.onnx"
 CONFIG_FILE: Final = "config.pbtxt"
 # Configurations made from a revision's settings begin with it; a digest follows.
@@ -15,14 +17,24 @@ def upload_key(*, team: str, model: str, token: str) -> str:
     return f"uploads/{team}/{model}/{token}/artifact"
 
 
-def repository_prefix(*, team: str, model: str, number: int, sha256: str) -> str:
-    """Triton's repository root for exactly these bytes. Ends with "/", because prefixes match textually."""
-    return f"{number_prefix(team=team, model=model, number=number)}{sha256[:12]}/"
+def repository_prefix(
+    *, team: str, model: str, number: int, sha256: str, config_sha256: str
+) -> str:
+    """Triton's repository root for exactly these bytes with this configuration: one verified again with
+    another leaves the former alone. Ends with "/", because prefixes match textually.
+    """
+    root = number_prefix(team=team, model=model, number=number)
+    return f"{root}{sha256[:12]}-{config_sha256[:12]}/"
+
+
+def team_prefix(team: str) -> str:
+    """Everything that the pods of a team may read. Ends with "/", so that vision is not vision-lab."""
+    return f"{REPOSITORIES}{team}/"
 
 
 def number_prefix(*, team: str, model: str, number: int) -> str:
     """Everything that serving could read of one version."""
-    return f"repositories/{team}/{model}/{number}/"
+    return f"{team_prefix(team)}{model}/{number}/"
 
 
 def config_key(prefix: str, model: str) -> str:

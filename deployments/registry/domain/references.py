@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.domain.problems import Rejected
-from deployments.domain.spec_engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
+from deployments.errors import Rejected
+from deployments.spec.domain.engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
 
 FIELD: Final = "source_uri"
 LONGEST: Final = 250
@@ -42,9 +42,9 @@ _TOKEN: Final = re.compile(
     r"hf_[A-Za-z0-9]{20}|(AKIA|ASIA)[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{20}|glpat-[-\w]{10}"
 )
 _ADVICE: Final = {
-    HUGGING_FACE: "A branch or tag moves: add the commit, 40 hexadecimal digits after ':'.",
-    CLAIM: "Files on a volume can be replaced: write each version to a path of its own.",
-    IMAGE: "A tag moves: add the digest, '@sha256:' and 64 hexadecimal digits.",
+    HUGGING_FACE: "A branch or tag can move: add the commit, ':' and 40 hexadecimal digits.",
+    CLAIM: "Files on a volume can be replaced: use a separate path for each version.",
+    IMAGE: "A tag can move: add the digest, '@sha256:' and 64 hexadecimal digits.",
 }
 
 
@@ -90,7 +90,7 @@ def parse(text: str) -> Reference:
     scheme = uri.partition("://")[0]
     found = _SHAPES[scheme].fullmatch(uri)
     if found is None:
-        words = f"Write it as {_FORMS[scheme]}."
+        words = f"Use the form {_FORMS[scheme]}."
         raise Rejected(words, {FIELD: words})
     pin = found["pin"] or ""
     if scheme == HUGGING_FACE and not _COMMIT.fullmatch(pin):
@@ -109,18 +109,21 @@ def of_spec(*, hugging_face_id: str, artifact: str) -> Reference | None:
 
 def _problem_with(uri: str) -> str:
     if not uri:
-        return f"Say where the weights lie: {', '.join(_FORMS.values())}."
+        return f"Enter the location of the weights: {', '.join(_FORMS.values())}."
     if _has_secret(uri):
         return (
-            "It holds what looks like a password or token. Leave that out: pods read with the "
+            "The reference seems to contain a password or token. Remove it: pods use the "
             "credentials of the team's namespace."
         )
     if len(uri) > LONGEST:
-        return f"It has {len(uri)} characters; {LONGEST} is the most."
+        return f"The reference has {len(uri)} characters; the limit is {LONGEST}."
     if uri.partition("://")[0] not in _SHAPES or "://" not in uri:
-        return f"Slipway takes {', '.join(_FORMS.values())}. A file from elsewhere is uploaded instead."
+        return (
+            f"Slipway supports {', '.join(_FORMS.values())}. Upload files from other "
+            "sources instead."
+        )
     if ".." in uri:
-        return "It holds '..': name the place itself."
+        return "The path contains '..'. Use the full path."
     return ""
 
 

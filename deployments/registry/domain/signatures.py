@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 USUAL_MAX_BATCH: Final = 32
@@ -79,6 +79,11 @@ class Signature:
             "max_batch_size": self.max_batch_size,
             **self.facts,
         }
+
+
+def first(signature: Signature, most: int) -> Signature:
+    """With so many inputs and so many outputs at most, where all of them would be too much."""
+    return replace(signature, inputs=signature.inputs[:most], outputs=signature.outputs[:most])
 
 
 def from_json(data: Mapping[str, Any]) -> Signature:

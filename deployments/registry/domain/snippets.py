@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.domain.signatures import Signature, Tensor
+from deployments.registry.domain.signatures import Signature, Tensor
 
 _NUMPY: Final = {
     "BOOL": "bool",

@@ -1,13 +1,18 @@
 """Triton's config.pbtxt for an ONNX model: pure and deterministic, same signature, same text.
 
 With max_batch_size above 0 Triton adds the batch dimension itself, so dims are written without
-it. Triton refuses empty dims; a tensor of rank 0 is declared as [ 1 ] and reshaped.
+it. Triton refuses empty dims: a lone number of each item is declared as [ 1 ] and reshaped. Without
+batches it refuses the reshape too ("cannot have empty reshape for non-batching model"): the ONNX
+backend takes plain [ 1 ] for a tensor of rank 0.
+
+Instances are always on the GPU, which every spec asks for: without a kind Triton would fall back
+to the CPU where it finds none, and serve slowly without a word.
 """
 
 from __future__ import annotations
 
-from deployments.domain.signatures import Signature, Tensor
-from deployments.domain.specs import Batching, Packed, ServingSpec
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
 
 # What says how one model is loaded: a spec its own, or one packed with it.
 Tuning = ServingSpec | Packed
@@ -35,8 +40,9 @@ def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> s
     ]
     if signature.is_batched:
         lines += _batching(spec.batching if spec else Batching())
+    lines.append(_instances(spec.instances_per_gpu if spec else 1))
     if spec is not None:
-        lines += [*_instances(spec), *_precision(spec), *_warm_up(signature, spec)]
+        lines += [*_precision(spec), *_warm_up(signature, spec)]
     return "\n".join(lines) + "\n"
 
 
@@ -49,12 +55,12 @@ def problem_with(signature: Signature, spec: Tuning) -> str:
     """What of the settings this model cannot use, and what to do; empty when all is well."""
     batching = spec.batching
     if not signature.is_batched and (batching.max_queue_delay_us or batching.preferred_batch_sizes):
-        return "The model takes no batches: leave the queue delay and preferred sizes out."
+        return "The model does not support batching. Remove the queue delay and preferred sizes."
     too_large = [n for n in batching.preferred_batch_sizes if n > signature.max_batch_size]
     if too_large:
         return (
-            f"The model takes batches up to {signature.max_batch_size}: leave {too_large[0]} out of "
-            "the preferred sizes."
+            f"The max batch size of the model is {signature.max_batch_size}. Remove "
+            f"{too_large[0]} from the preferred sizes."
         )
     return ""
 
@@ -84,11 +90,9 @@ def _batching(batching: Batching) -> list[str]:
     return [f"dynamic_batching {{ {''.join(made)}}}"]
 
 
-def _instances(spec: Tuning) -> list[str]:
+def _instances(count: int) -> str:
     """On every GPU of the pod so many; each holds its own copy of the model."""
-    if spec.instances_per_gpu == 1:
-        return []
-    return [f"instance_group [ {{ kind: KIND_GPU count: {spec.instances_per_gpu} }} ]"]
+    return f"instance_group [ {{ kind: KIND_GPU count: {count} }} ]"
 
 
 def _precision(spec: Tuning) -> list[str]:
@@ -144,7 +148,7 @@ def _tensors(kind: str, tensors: tuple[Tensor, ...], *, is_batched: bool) -> lis
 def _tensor(tensor: Tensor, *, is_batched: bool) -> str:
     dims = serving_dims(tensor, is_batched=is_batched)
     shape = ", ".join(str(dim) for dim in dims) if dims else "1"
-    reshape = "" if dims else " reshape { shape: [ ] }"
+    reshape = " reshape { shape: [ ] }" if is_batched and not dims else ""
     name = _quote(tensor.name)
     return f"  {{ name: {name} data_type: TYPE_{tensor.dtype} dims: [ {shape} ]{reshape} }}"
 

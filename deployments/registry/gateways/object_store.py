@@ -6,7 +6,7 @@ VersionId, so what is read is what was verified.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -14,7 +14,8 @@ import boto3
 from botocore.config import Config
 from django.conf import settings
 
-from deployments.gateways.artifact_errors import (
+from deployments.registry.gateways import object_locks
+from deployments.registry.gateways.object_store_errors import (
     ArtifactError,
     ObjectMissing,
     PartsRefused,
@@ -23,7 +24,7 @@ from deployments.gateways.artifact_errors import (
     UploadMissing,
     translated,
 )
-from deployments.gateways.artifact_types import StoredObject, StoredPart
+from deployments.registry.gateways.object_store_types import StoredObject, StoredPart
 
 __all__ = [
     "ArtifactError",
@@ -52,7 +53,7 @@ class ArtifactStore(Protocol):
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str: ...
     def presign_part(
-        self, key: str, upload_id: str, number: int, *, sha256_base64: str = ""
+        self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
     ) -> str: ...
     def list_parts(self, key: str, upload_id: str) -> list[StoredPart]: ...
     def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str: ...
@@ -63,6 +64,8 @@ class ArtifactStore(Protocol):
     def put(self, key: str, body: bytes, *, content_type: str) -> str: ...
     def copy(self, source: StoredObject, target_key: str) -> None: ...
     def list_keys(self, prefix: str) -> list[str]: ...
+    def list_newest(self, prefix: str) -> list[StoredObject]: ...
+    def hold(self, objects: Sequence[StoredObject]) -> bool: ...
     def delete_all_versions(self, prefix: str) -> None: ...
 
 
@@ -80,11 +83,12 @@ class S3Store:
         return str(answer["UploadId"])
 
     def presign_part(
-        self, key: str, upload_id: str, number: int, *, sha256_base64: str = ""
+        self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
     ) -> str:
-        """A URL that takes one PUT body. With a checksum, the client must send it as
-        x-amz-checksum-sha256, because the header is part of what is signed."""
+        """A URL that takes one PUT body of this size: its Content-Length is part of what is signed.
+        With a checksum, the client must send it as x-amz-checksum-sha256, which is signed too."""
         params = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
+        params["ContentLength"] = size_bytes
         if sha256_base64:
             params["ChecksumSHA256"] = sha256_base64
         with translated(key):
@@ -143,6 +147,7 @@ class S3Store:
             key=key,
             version_id=str(answer.get("VersionId", "")),
             size_bytes=int(answer["ContentLength"]),
+            etag=str(answer.get("ETag", "")),
         )
 
     def read(self, key: str, version_id: str) -> Iterator[bytes]:
@@ -181,6 +186,23 @@ class S3Store:
         with translated(prefix):
             return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
 
+    def list_newest(self, prefix: str) -> list[StoredObject]:
+        """What is read now of each key, by key; what is deleted is left out."""
+        pages = self.client.get_paginator("list_object_versions").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
+        with translated(prefix):
+            rows = [row for page in pages for row in page.get("Versions", []) if row["IsLatest"]]
+        found = [
+            StoredObject(row["Key"], str(row["VersionId"]), int(row["Size"]), str(row["ETag"]))
+            for row in rows
+        ]
+        return sorted(found, key=lambda one: one.key)
+
+    def hold(self, objects: Sequence[StoredObject]) -> bool:
+        """No version of them can be removed any more; False where the bucket has no Object Lock."""
+        return object_locks.hold(self.client, self.bucket, objects)
+
     def delete_all_versions(self, prefix: str) -> None:
         """Remove every version and delete marker under the prefix; nothing of it can come back."""
         pages = self.client.get_paginator("list_object_versions").paginate(
@@ -193,8 +215,8 @@ class S3Store:
                 for row in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             ]
             for start in range(0, len(found), _DELETE_BATCH):
-                batch = {"Objects": found[start : start + _DELETE_BATCH], "Quiet": True}
-                self.client.delete_objects(Bucket=self.bucket, Delete=batch)
+                batch = found[start : start + _DELETE_BATCH]
+                object_locks.delete(self.client, self.bucket, batch)
 
     def _copy_in_parts(self, named: dict[str, str], size_bytes: int, target_key: str) -> None:
         answer = self.client.create_multipart_upload(Bucket=self.bucket, Key=target_key)

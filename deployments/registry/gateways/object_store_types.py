@@ -18,3 +18,4 @@ class StoredObject:
     key: str
     version_id: str
     size_bytes: int
+    etag: str = ""

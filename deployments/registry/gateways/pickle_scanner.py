@@ -1,16 +1,23 @@
-"""Scan files that can hold pickled Python code; the only user of picklescan. Nothing is unpickled."""
+"""Scan files that can hold pickled Python code; the only user of picklescan. Nothing is unpickled.
+
+Runs in sandbox.py only: an archive can expand, and a pickle can hold a scanner for long.
+"""
 
 from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from picklescan import scanner
 
+from deployments.registry.domain.not_servable import printable
+
 _EXPANDS_AT_MOST: Final = 20
 _ALWAYS_ALLOWED_BYTES: Final = 2**30
+_MOST_NAMES: Final = 20
+_LONGEST_TEXT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,16 @@ class ScanReport:
     suspicious: tuple[str, ...]
     is_readable: bool
     problem: str = ""
+
+
+def scan_file(argument: dict[str, Any]) -> dict[str, Any]:
+    """For the sandbox: {"path"} to {"dangerous", "problem"}; a problem says why it was not scanned."""
+    report = scan(Path(argument["path"]))
+    problem = "" if report.is_readable else report.problem or "the file cannot be read"
+    return {
+        "dangerous": [printable(name)[:_LONGEST_TEXT] for name in report.dangerous[:_MOST_NAMES]],
+        "problem": printable(problem)[:_LONGEST_TEXT],
+    }
 
 
 def scan(path: Path) -> ScanReport:

@@ -8,9 +8,9 @@ from typing import Final
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
-from deployments.domain.states import VersionState
 from deployments.models import Alias, Deployment, Model, ModelVersion
-from deployments.selectors import registry
+from deployments.registry.selectors import versions
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 
@@ -73,7 +73,7 @@ def with_joins(models: Collection[Model]) -> list[ModelRow]:
 
 
 def deployments_of_models(model_ids: Collection[int]) -> dict[int, list[Deployment]]:
-    rows = registry.live_deployments().filter(
+    rows = versions.live_deployments().filter(
         Q(stable_revision__version__model_id__in=model_ids)
         | Q(candidate_revision__version__model_id__in=model_ids)
     )

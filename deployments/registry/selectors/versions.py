@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import Q, QuerySet
 
-from deployments.domain import model_names
-from deployments.domain.states import VersionState
 from deployments.models import Alias, Deployment, Model, ModelVersion, Revision
+from deployments.spec.domain import model_names
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -21,7 +21,7 @@ def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
     # PostgreSQL refuses to compare with what no stored name can be.
     model = None if model_names.model_name_problem(name) else rows.first()
     if model is None:
-        raise NotFound(f"There is no model {team_slug}/{name}, or you are not in its team.")
+        raise NotFound(f"Model {team_slug}/{name} does not exist, or you are not in its team.")
     return model
 
 
@@ -37,7 +37,7 @@ def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> A
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
     version = _visible(actor).filter(pk=version_id).first()
     if version is None:
-        raise NotFound(f"There is no version {version_id}, or you are not in its team.")
+        raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
     return version
 
 
@@ -46,16 +46,20 @@ def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: in
     version = None if model_names.model_name_problem(name) else rows.first()
     if version is None:
         raise NotFound(
-            f"There is no version {team_slug}/{name}:{number}, or you are not in its team."
+            f"Version {team_slug}/{name}:{number} does not exist, or you are not in its team."
         )
     return version
 
 
 def list_versions(
-    *, actor: Actor, model: Model | None = None, state: str = "", sha256: str = ""
+    *,
+    actor: Actor,
+    model: Model | None = None,
+    state: str = "",
+    sha256: str = "",
 ) -> QuerySet[ModelVersion]:
-    """Newest first."""
-    rows = _visible(actor).prefetch_related("aliases")
+    """Newest first, without what can be megabytes: signature and configuration are of one version."""
+    rows = _visible(actor).prefetch_related("aliases").defer("signature", "config_pbtxt")
     if model is not None:
         rows = rows.filter(model=model)
     if state:
@@ -67,7 +71,7 @@ def list_versions(
 
 def list_ready_versions(*, actor: Actor, team_slug: str | None = None) -> QuerySet[ModelVersion]:
     """What may be deployed now, grouped by model, newest first."""
-    rows = _visible(actor).filter(state=VersionState.READY)
+    rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt")
     if team_slug:
         rows = rows.filter(model__team__slug=team_slug)
     return rows.order_by("model__team__slug", "model__name", "-number")
@@ -135,7 +139,24 @@ def _ids_of_packed(
     return {(team_id, name, number): pk for team_id, name, number, pk in named}
 
 
+def is_used_by_a_revision(version: ModelVersion) -> bool:
+    """Any that was ever requested, as its own version or packed: it may be started again."""
+    if version.revisions.exists():
+        return True
+    of_team = Revision.objects.filter(deployment__team=version.model.team_id)
+    wanted = (version.model.name, version.number)
+    return any(wanted in _packed_in(revision) for revision in of_team.iterator())
+
+
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
-        model__team__in=policy.visible_teams(actor)
+        model__team__in=policy.visible_teams(actor), discarded_at__isnull=True
     )
+
+
+def visible_version(actor: Actor, version_id: int) -> ModelVersion:
+    rows = ModelVersion.objects.select_related("model__team")
+    found = rows.filter(pk=version_id, model__team__in=policy.visible_teams(actor)).first()
+    if found is None:
+        raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
+    return found

@@ -6,10 +6,10 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments.domain import model_names
-from deployments.domain.states import VersionState
 from deployments.models import Alias, Model, ModelVersion
-from deployments.selectors import registry
+from deployments.registry.selectors import versions
+from deployments.spec.domain import model_names
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -34,17 +34,18 @@ def move(
 ) -> Alias:
     """Point the alias to a ready version, making it when it is new. `is_protected` None keeps it.
 
-    Moving a protected alias, and protecting or unprotecting one, needs a lead.
+    Moving a protected alias, and protecting or unprotecting one, needs a lead. `champion` is
+    protected before it exists.
     """
-    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    model = versions.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.MOVE_ALIAS, model)
     if problem := model_names.alias_problem(alias):
         raise Invalid(problem, fields={"alias": problem})
     old = model.aliases.select_related("version").filter(name=alias).first()
-    was_protected = old is not None and old.is_protected
+    was_protected = old.is_protected if old else model_names.is_protected_from_the_start(alias)
     shall_protect = was_protected if is_protected is None else is_protected
     if was_protected or shall_protect:
-        policy.require(actor, Action.APPROVE, model)
+        policy.require(actor, Action.MOVE_PROTECTED_ALIAS, model)
     version = _ready_version(model, number)
     if old is None and model.aliases.count() >= MOST_ALIASES:
         raise Conflict(f"{model} has {MOST_ALIASES} aliases; remove one first.", code="too_many")
@@ -54,11 +55,11 @@ def move(
 
 
 def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
-    model = registry.get_model(actor=actor, team_slug=team_slug, name=model_name)
+    model = versions.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.MOVE_ALIAS, model)
-    old = registry.get_alias(actor=actor, team_slug=team_slug, model_name=model_name, alias=alias)
+    old = versions.get_alias(actor=actor, team_slug=team_slug, model_name=model_name, alias=alias)
     if old.is_protected:
-        policy.require(actor, Action.APPROVE, model)
+        policy.require(actor, Action.MOVE_PROTECTED_ALIAS, model)
     with transaction.atomic():
         deleted, _ = Alias.objects.filter(pk=old.pk, version_id=old.version_id).delete()
         if not deleted:
@@ -80,7 +81,7 @@ def _ready_version(model: Model, number: int) -> ModelVersion:
         raise Invalid(f"{model} has no version {number}.", fields={"version": "no such version"})
     if version.state != VersionState.READY:
         raise Conflict(
-            f"{model}:{number} is {version.state}; an alias points to a ready version.",
+            f"{model}:{number} is {version.state}; an alias must point to a ready version.",
             code="wrong_state",
         )
     return version
@@ -128,7 +129,9 @@ def _touch(model: Model) -> None:
 
 
 def _moved_meanwhile(model: Model, name: str) -> Conflict:
-    return Conflict(f"{model}@{name} was moved meanwhile. Load it again.", code="alias_moved")
+    return Conflict(
+        f"{model}@{name} was moved by someone else. Reload and try again.", code="alias_moved"
+    )
 
 
 def _told(number: int, *, is_protected: bool) -> dict[str, object]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
+from django.db.models import QuerySet
+
 from deployments.models import ModelVersion
+from deployments.states import VersionState
 from portal.core import clock, leases
 from portal.core.leases import Lease
 
@@ -18,13 +21,15 @@ STEPS: Final = (
     "Digest",
     "Scan",
     "Inputs and outputs",
+    "Runtime",
+    "Batching",
     "GPU memory",
     "Serving repository",
 )
 
 
 class LeaseLost(Exception):
-    """Another worker has the row; this one must stop without writing."""
+    """Another worker has the row, or somebody stopped it; this one must end without writing."""
 
 
 class Checklist:
@@ -64,14 +69,24 @@ class Checklist:
         if clock.now() - self._renewed_at > _RENEW_EVERY:
             self._renew()
 
+    def keep_alive_unless_stopped(self) -> None:
+        """As keep_alive; LeaseLost too when somebody stopped the verification meanwhile."""
+        if not self._row().exists():
+            raise LeaseLost
+        self.keep_alive()
+
     def _set(self, name: str, *, ok: bool | None, detail: str) -> None:
         row = self.rows[STEPS.index(name)]
         row["ok"], row["detail"] = ok, detail
 
     def _write(self) -> None:
         self._renew()
-        ModelVersion.objects.filter(pk=self._version_id, lease_token=self.lease.token).update(
-            checks=self.rows
+        if self._row().update(checks=self.rows) == 0:
+            raise LeaseLost
+
+    def _row(self) -> QuerySet[ModelVersion]:
+        return ModelVersion.objects.filter(
+            pk=self._version_id, lease_token=self.lease.token, state=VersionState.VERIFYING
         )
 
     def _renew(self) -> None:

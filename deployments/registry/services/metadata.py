@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import stated_models
-from deployments.domain.sizing_needs import BITS
 from deployments.models import Model, ModelVersion
-from deployments.selectors import registry
+from deployments.registry.selectors import versions
+from deployments.sizing.domain import stated_size
+from deployments.sizing.domain.memory import BITS
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -22,7 +22,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid
 
-DESCRIBED = register("version.described", "corrected the metadata of")
+DESCRIBED = register("version.described", "edited the metadata of")
 MOST_KEYS: Final = 40
 LONGEST_TEXT: Final = 500
 MOST_TAGS: Final = 20
@@ -46,7 +46,7 @@ def clean(
     cleaned: dict[str, _Value] = {}
     problems: dict[str, str] = {}
     if len(data) > MOST_KEYS:
-        problems["metadata"] = f"Keep to {MOST_KEYS} keys."
+        problems["metadata"] = f"Enter at most {MOST_KEYS} fields."
         return cleaned, problems
     for key, value in data.items():
         if value in (None, "", []):
@@ -60,7 +60,7 @@ def clean(
 
 def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> ModelVersion:
     """Replace what is stated of a version, with a row in the trail. Facts about bytes never change."""
-    version = registry.get_version(actor=actor, version_id=version_id)
+    version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     cleaned, problems = clean(metadata, is_reference=bool(version.source_uri))
     if problems:
@@ -86,7 +86,10 @@ def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> Mo
 
 def _clean_one(key: str, value: Any, known: Mapping[str, Callable[[Any], _Value]]) -> _Value:
     if not _KEY.fullmatch(key):
-        raise _Wrong(f"{key[:40]!r} is no key: use lower-case letters, digits and '_', at most 40.")
+        raise _Wrong(
+            f"'{key[:40]}' is not a valid field name: use at most 40 lowercase "
+            "letters, digits and '_'."
+        )
     return known.get(key, _free)(value)
 
 
@@ -100,17 +103,17 @@ def _free(value: Any) -> _Value:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Wrong("Write a text or a number.")
+        raise _Wrong("Enter text or a number.")
     if len(value) > LONGEST_TEXT:
-        raise _Wrong(f"Keep it to {LONGEST_TEXT} characters.")
+        raise _Wrong(f"Enter at most {LONGEST_TEXT} characters.")
     if "\x00" in value:
-        raise _Wrong("The text holds a NUL character; remove it.")
+        raise _Wrong("Remove the NUL character.")
     return value.strip()
 
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise _Wrong("Write a finite number.")
+        raise _Wrong("Enter a finite number.")
     return value
 
 
@@ -118,9 +121,9 @@ def _accuracy(value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _Wrong("Write accuracy as a number between 0 and 1, such as 0.914.") from error
+        raise _Wrong("Enter accuracy as a number between 0 and 1, for example 0.914.") from error
     if not 0 <= number <= 1:
-        raise _Wrong("Accuracy is between 0 and 1; 91.4 % is 0.914.")
+        raise _Wrong("Accuracy must be between 0 and 1: enter 91.4% as 0.914.")
     return number
 
 
@@ -128,39 +131,41 @@ def _moment(value: Any) -> str:
     try:
         return datetime.fromisoformat(_text(value)).isoformat()
     except ValueError as error:
-        raise _Wrong("Write the time as in 2026-11-21T10:30, or only the date.") from error
+        raise _Wrong("Enter a date or time, for example 2026-11-21 or 2026-11-21T10:30.") from error
 
 
 def _url(value: Any) -> str:
     text = _text(value)
     if not text.startswith(("https://", "http://")):
-        raise _Wrong("Write a link that begins with https:// or http://.")
+        raise _Wrong("Enter a URL that starts with https:// or http://.")
     return text
 
 
 def _commit(value: Any) -> str:
     text = _text(value)
     if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
-        raise _Wrong("Write the commit as 7 to 64 hexadecimal digits.")
+        raise _Wrong("Enter the commit as 7 to 64 hexadecimal digits.")
     return text
 
 
 def _tags(value: Any) -> list[str]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise _Wrong("Write tags as a list of words.")
+        raise _Wrong("Enter tags as a list of words.")
     tags = list(dict.fromkeys(item.strip() for item in items if item.strip()))
     if len(tags) > MOST_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
-        raise _Wrong(f"At most {MOST_TAGS} tags, each one word of at most 40 characters.")
+        raise _Wrong(f"Enter at most {MOST_TAGS} tags of one word and at most 40 characters each.")
     return tags
 
 
 def _millions(value: Any) -> int:
-    return _whole(value, most=10_000_000, words="Write millions: 8030 for 8 billion.")
+    return _whole(value, most=10_000_000, words="Enter millions: 8030 for 8 billion.")
 
 
 def _tokens(value: Any) -> int:
-    return _whole(value, most=100_000_000, words="Write tokens as a whole number: 32768.")
+    return _whole(
+        value, most=100_000_000, words=("Enter tokens as a whole number, for example 32768.")
+    )
 
 
 def _whole(value: Any, *, most: int, words: str) -> int:
@@ -174,7 +179,7 @@ def _whole(value: Any, *, most: int, words: str) -> int:
 
 
 def _dtype(value: Any) -> str:
-    name = stated_models.dtype_named(_text(value))
+    name = stated_size.dtype_named(_text(value))
     if not name:
         raise _Wrong(f"Use one of {', '.join(BITS)}.")
     return name
@@ -191,8 +196,8 @@ _KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "tags": _tags,
 }
 _OF_REFERENCES: Final[Mapping[str, Callable[[Any], _Value]]] = {
-    stated_models.PARAMETERS: _millions,
-    stated_models.DTYPE: _dtype,
-    stated_models.CONTEXT: _tokens,
+    stated_size.PARAMETERS: _millions,
+    stated_size.DTYPE: _dtype,
+    stated_size.CONTEXT: _tokens,
     "licence": _text,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from deployments.domain import model_names
 from deployments.models import Model
-from deployments.selectors import registry
+from deployments.registry.selectors import versions
+from deployments.spec.domain import model_names
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -17,7 +17,7 @@ from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
 CREATED = register("model.created", "created model")
-DESCRIBED = register("model.described", "described model")
+DESCRIBED = register("model.described", "edited model")
 LONGEST_DESCRIPTION = 20_000
 LONGEST_TASK = 60
 
@@ -53,7 +53,7 @@ def next_number(model: Model) -> int:
 
 
 def describe(*, actor: User, team_slug: str, name: str, description: str, task: str) -> Model:
-    model = registry.get_model(actor=actor, team_slug=team_slug, name=name)
+    model = versions.get_model(actor=actor, team_slug=team_slug, name=name)
     policy.require(actor, Action.UPLOAD, model)
     _check_texts(description, task)
     before = {"description": model.description, "task": model.task}
@@ -94,11 +94,11 @@ def _insert(*, actor: User, team: Team, name: str, description: str, task: str) 
 def _check_texts(description: str, task: str) -> None:
     if len(description) > LONGEST_DESCRIPTION:
         raise Invalid(
-            f"Keep the description to {LONGEST_DESCRIPTION} characters.",
+            f"The description can have at most {LONGEST_DESCRIPTION} characters.",
             fields={"description": f"at most {LONGEST_DESCRIPTION} characters"},
         )
     if len(task) > LONGEST_TASK:
         raise Invalid(
-            f"Keep the task to {LONGEST_TASK} characters.",
+            f"The task can have at most {LONGEST_TASK} characters.",
             fields={"task": f"at most {LONGEST_TASK} characters"},
         )

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import model_names, references
-from deployments.domain.problems import Rejected
-from deployments.domain.references import Reference
-from deployments.domain.states import VersionState
+from deployments.errors import Rejected
 from deployments.models import Model, ModelVersion
-from deployments.services import metadata as stated
-from deployments.services import models as model_service
+from deployments.registry.domain import references
+from deployments.registry.domain.references import Reference
+from deployments.registry.services import metadata as stated
+from deployments.registry.services import models as model_service
+from deployments.spec.domain import model_names
+from deployments.states import VersionState
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -30,14 +31,14 @@ from portal.core.errors import Conflict, Invalid
 REGISTERED = register_action("version.registered", "registered by reference")
 _TRIES: Final = 5
 _NOT_READ: Final = (
-    "Slipway has not read these weights: there is no SHA-256, no VersionId and no scan, and what "
-    "is stated of them is as stated."
+    "Slipway has not verified these weights: there is no SHA-256, no VersionId and no scan, "
+    "and the metadata is unverified."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDraft:
-    """`source_uri` as in domain/references.py; `metadata` as of an uploaded version, and more."""
+    """`source_uri` as in deployments/registry/domain/references.py; `metadata` as of an uploaded version, and more."""
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -63,7 +64,7 @@ def register(
         except IntegrityError:
             # Someone took the number, the name or the reference between reading and writing.
             continue
-    raise Conflict("Many versions of this model begin at once. Try again.", code="busy")
+    raise Conflict("Another version of this model is being created. Try again.", code="busy")
 
 
 def _checked(model_name: str, draft: ReferenceDraft) -> tuple[Reference, dict[str, Any]]:
@@ -90,8 +91,7 @@ def _refuse_twin(team: Team, model_name: str, reference: Reference) -> None:
         return
     fix = reference.advice or "Use that one."
     raise Conflict(
-        f"This reference is already version {twin.number} of {model_name} ({twin.state}), and two "
-        f"names for the same weights help nobody. {fix}",
+        f"This reference is already version {twin.number} of {model_name} ({twin.state}). {fix}",
         code="same_reference",
         fields={references.FIELD: f"is version {twin.number} already"},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deployments.gateways.artifacts import StoreRefused, StoreUnreachable
+from deployments.registry.gateways.object_store import StoreRefused, StoreUnreachable
 from portal.core.errors import Unavailable
 
 
@@ -16,12 +16,12 @@ def told() -> Iterator[None]:
         yield
     except StoreUnreachable as error:
         raise Unavailable(
-            "The object store does not answer. Nothing is lost; try again in a minute.",
+            "Object storage is not responding. Nothing is lost; try again in a minute.",
             code="store_unavailable",
         ) from error
     except StoreRefused as error:
         raise Unavailable(
-            "The object store refuses the portal. A platform admin must check the bucket and "
-            "its credentials.",
+            "Object storage denied access to the portal. Ask a platform admin to check the "
+            "bucket and its credentials.",
             code="store_refused",
         ) from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import states
-from deployments.domain.states import VersionState
+from deployments import states
 from deployments.models import ModelVersion
+from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction, register
@@ -22,11 +22,15 @@ from portal.core.wakeups import wake
 
 VERIFY_TASK: Final = "deployments.verify_version"
 VERIFY_WITHIN: Final = timedelta(hours=1)
+AS_BEFORE: Final = "The version is as it was before, with its former declaration."
 
 UPLOADED = register("version.uploaded", "uploaded")
 FAILED = register("version.failed", "failed")
-ABANDONED = register("version.abandoned", "abandoned the upload of")
+ABANDONED = register("version.abandoned", "canceled the upload of")
+STOPPED = register("version.stopped", "stopped the verification of")
 READY = register("version.ready", "verified")
+KEPT = register("version.kept", "kept the former verification of")
+DECLARED = register("version.declared", "declared the batching and sizes of")
 QUARANTINED = register("version.quarantined", "quarantined")
 ARCHIVED = register("version.archived", "archived")
 RESTORED = register("version.restored", "restored")
@@ -64,15 +68,69 @@ def to_verifying(*, version: ModelVersion, actor: Actor, s3_version_id: str, siz
 
 def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -> None:
     """`facts` are what verification found of the bytes; from here on they are frozen."""
-    fields = {**facts, "state_reason": "", "ready_at": clock.now(), "deadline_at": None}
+    fields = {
+        **facts,
+        "state_reason": "",
+        "ready_at": clock.now(),
+        "deadline_at": None,
+        "former": {},
+    }
     move = _Move([VersionState.VERIFYING], VersionState.READY, READY, fields, lease=lease)
     _move(version, SYSTEM, move)
+
+
+def to_declared(*, version: ModelVersion, actor: Actor, declared: Mapping[str, Any]) -> None:
+    """It is verified again from its stored bytes, with what was declared; what it was is kept aside."""
+    at = clock.now()
+    ready_at = version.ready_at and version.ready_at.isoformat()
+    fields: dict[str, Any] = {
+        "declared": dict(declared),
+        "former": {"declared": version.declared, "checks": version.checks, "ready_at": ready_at},
+        "checks": [],
+        "state_reason": "",
+        "examination_deaths": 0,
+        "ready_at": None,
+        "deadline_at": at + VERIFY_WITHIN,
+        "next_check_at": at,
+    }
+    move = _Move([VersionState.READY], VersionState.VERIFYING, DECLARED, fields)
+    _move(version, actor, move)
+    wake(VERIFY_TASK, version.pk)
+
+
+def to_ready_again(
+    *, version: ModelVersion, reason: str, actor: Actor = SYSTEM, lease: Lease | None = None
+) -> None:
+    """Verifying it again ended without a verdict: it is what it was. A worker that still examines it
+    loses its lease, so that it cannot write over a later declaration.
+    """
+    with transaction.atomic():
+        row = ModelVersion.objects.select_for_update().get(pk=version.pk)
+        if not row.former:
+            raise _conflict(version, VersionState.READY)
+        ready_at = row.former["ready_at"]
+        fields = {
+            "declared": row.former["declared"],
+            "checks": row.former["checks"],
+            "ready_at": datetime.fromisoformat(ready_at) if ready_at else None,
+            "former": {},
+            "state_reason": reason,
+            "examination_deaths": 0,
+            "deadline_at": None,
+            "next_check_at": None,
+            "lease_token": "",
+            "lease_until": None,
+            "check_failures": 0,
+        }
+        action = KEPT if actor is SYSTEM else STOPPED
+        source = [VersionState.VERIFYING]
+        _move(version, actor, _Move(source, VersionState.READY, action, fields, reason, lease))
 
 
 def to_quarantined(
     *, version: ModelVersion, lease: Lease, facts: Mapping[str, Any], reason: str
 ) -> None:
-    fields = {**facts, "state_reason": reason, "deadline_at": None}
+    fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}}
     move = _Move(
         [VersionState.VERIFYING], VersionState.QUARANTINED, QUARANTINED, fields, reason, lease
     )
@@ -87,14 +145,17 @@ def to_failed(
     facts: Mapping[str, Any] | None = None,
     lease: Lease | None = None,
 ) -> None:
-    """The bytes are removed by the next tick, which `next_check_at` makes due at once."""
+    """The bytes are removed by the next tick, which `next_check_at` makes due at once. So never one
+    that was ready before: `former` empty is part of the condition.
+    """
     fields = {
         **(facts or {}),
         "state_reason": reason,
         "deadline_at": None,
         "next_check_at": clock.now(),
     }
-    action = FAILED if actor is SYSTEM else ABANDONED
+    by_person = ABANDONED if version.state == VersionState.UPLOADING else STOPPED
+    action = FAILED if actor is SYSTEM else by_person
     source = [VersionState.UPLOADING, VersionState.VERIFYING]
     _move(version, actor, _Move(source, VersionState.FAILED, action, fields, reason, lease))
     wake(VERIFY_TASK, version.pk)
@@ -124,6 +185,8 @@ def _move(version: ModelVersion, actor: Actor, move: _Move) -> None:
     """Raises Conflict, changing nothing, when the row is no longer where the caller saw it."""
     legal = [s for s in move.source if move.target in states.VERSION[s]]
     rows = ModelVersion.objects.filter(pk=version.pk, state=version.state, state__in=legal)
+    if move.target == VersionState.FAILED:
+        rows = rows.filter(former={})
     if move.lease is not None:
         rows = rows.filter(lease_token=move.lease.token, lease_until__gt=clock.now())
     with transaction.atomic():
@@ -148,7 +211,8 @@ def _move(version: ModelVersion, actor: Actor, move: _Move) -> None:
 def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
     state = ModelVersion.objects.filter(pk=version.pk).values_list("state", flat=True).first()
     return Conflict(
-        f"{version.label} is {state or 'gone'} now, so it cannot become {target}. Load it again.",
+        f"{version.label} is {state or 'gone'} now and cannot become {target}. Reload and try "
+        "again.",
         code="wrong_state",
     )
 
@@ -156,6 +220,8 @@ def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
 def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
     """What the trail keeps of the facts: the identity of the bytes and the end of a release."""
     kept = {k: fields[k] for k in ("sha256", "s3_version_id", "size_bytes") if fields.get(k)}
+    if "declared" in fields:
+        return kept | {"declared": fields["declared"]}
     if fields.get("deadline_at") and "ready_at" in fields:
         kept["until"] = fields["deadline_at"].isoformat()
     return kept

@@ -14,17 +14,17 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from deployments.domain import layout, parts
-from deployments.domain.parts import PartPlan
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import PartsRefused, StoredPart, UploadMissing
 from deployments.models import Model, ModelVersion
-from deployments.selectors import registry
-from deployments.services import models as model_service
-from deployments.services import upload_drafts, version_states
-from deployments.services.artifact_access import told
-from deployments.services.upload_drafts import UploadDraft
+from deployments.registry.domain import multipart, object_keys
+from deployments.registry.domain.multipart import PartPlan
+from deployments.registry.gateways import object_store
+from deployments.registry.gateways.object_store import PartsRefused, StoredPart, UploadMissing
+from deployments.registry.selectors import versions
+from deployments.registry.services import models as model_service
+from deployments.registry.services import transitions, upload_limits, upload_validation
+from deployments.registry.services.store_errors import told
+from deployments.registry.services.upload_validation import UploadDraft
+from deployments.states import VersionState
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -33,7 +33,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid, Unavailable
 
-STARTED = register("version.upload_started", "began to upload")
+STARTED = register("version.upload_started", "started uploading")
 UPLOAD_WITHIN: Final = timedelta(hours=24)
 _NUMBER_TRIES: Final = 5
 # When completing dies between the store and the row, the sweep looks this soon.
@@ -61,16 +61,17 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
     """Open a multipart upload and its version row; the model is made with its first version.
 
     Raises Invalid for names, sizes and metadata, Conflict `same_bytes` when the declared SHA-256
-    is already a version of the model. A refusal leaves neither rows nor an open upload.
+    is already a version of the model, and when the team has no room. A refusal leaves neither rows nor an open upload.
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
-    metadata = upload_drafts.check(model_name, draft)
+    metadata = upload_validation.check(model_name, draft)
     if draft.sha256 and not draft.is_duplicate_allowed:
-        upload_drafts.refuse_same_bytes(team, model_name, draft.sha256)
+        upload_validation.refuse_same_bytes(team, model_name, draft.sha256)
+    upload_limits.require(team, draft.size_bytes)
     token = secrets.token_urlsafe(12)
-    key = layout.upload_key(team=team.slug, model=model_name, token=token)
-    store = artifacts.store()
+    key = object_keys.upload_key(team=team.slug, model=model_name, token=token)
+    store = object_store.store()
     with told():
         upload_id = store.create_upload(key, with_part_checksums=draft.has_part_checksums)
     row = ModelVersion(
@@ -79,11 +80,12 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
         declared_size_bytes=draft.size_bytes,
         declared_sha256=draft.sha256,
         upload_id=upload_id,
-        part_size_bytes=parts.plan(draft.size_bytes).part_bytes,
+        part_size_bytes=multipart.plan(draft.size_bytes).part_bytes,
         has_part_checksums=draft.has_part_checksums,
         bucket=store.bucket,
         key=key,
         metadata=metadata,
+        declared=upload_validation.declared_of(draft),
         created_by=actor,
     )
     try:
@@ -100,18 +102,24 @@ def sign_parts(
     """URLs that take one PUT each, for a small batch of parts. `checksums`: base64 SHA-256 by number."""
     version = _uploading(actor, version_id)
     plan = plan_of(version)
-    upload_drafts.check_numbers(numbers, plan)
+    upload_validation.check_numbers(numbers, plan)
     if version.has_part_checksums and set(numbers) - set(checksums):
         raise Invalid(
             "This upload promised a SHA-256 with every part; send `checksums` for all numbers.",
             fields={"checksums": "base64 SHA-256 of each part"},
         )
-    store = artifacts.store()
+    store = object_store.store()
     urls = []
     for number in numbers:
         checksum = checksums.get(number, "") if version.has_part_checksums else ""
         with told():
-            url = store.presign_part(version.key, version.upload_id, number, sha256_base64=checksum)
+            url = store.presign_part(
+                version.key,
+                version.upload_id,
+                number,
+                size_bytes=plan.bytes_of(number),
+                sha256_base64=checksum,
+            )
         headers = {"x-amz-checksum-sha256": checksum} if checksum else {}
         urls.append(PartUrl(number, url, plan.bytes_of(number), headers))
     return urls
@@ -128,7 +136,7 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
 
     Raises Conflict `parts_missing` naming what to send again; the upload then stays open.
     """
-    version = registry.get_version(actor=actor, version_id=version_id)
+    version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     if version.state in (VersionState.VERIFYING, VersionState.READY, VersionState.QUARANTINED):
         return version
@@ -143,13 +151,12 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
     _require_complete(state)
     try:
         with told():
-            artifacts.store().complete_upload(version.key, version.upload_id, list(state.stored))
+            object_store.store().complete_upload(version.key, version.upload_id, list(state.stored))
     except UploadMissing:
         return finish_if_stored(version, actor=actor)
     except PartsRefused as error:
         raise Conflict(
-            "The object store does not accept the parts as they are. Ask which are stored and "
-            "send the others again.",
+            "Object storage rejected the parts. List the stored parts and send the others again.",
             code="parts_refused",
         ) from error
     return finish_if_stored(version, actor=actor)
@@ -159,19 +166,19 @@ def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVers
     """The upload was put together, perhaps by a request that died: record it from the store."""
     try:
         with told():
-            stored = artifacts.store().head(version.key)
-    except artifacts.ObjectMissing as error:
+            stored = object_store.store().head(version.key)
+    except object_store.ObjectMissing as error:
         raise Conflict(
-            "The upload is no longer open at the object store. Start a new one.",
+            "The upload has expired in object storage. Start a new one.",
             code="upload_gone",
         ) from error
     if not stored.version_id:
         raise Unavailable(
-            "The bucket keeps no object versions. A platform admin must turn versioning on.",
+            "The bucket has versioning disabled. Ask a platform admin to enable it.",
             code="bucket_not_versioned",
         )
     try:
-        version_states.to_verifying(
+        transitions.to_verifying(
             version=version,
             actor=actor,
             s3_version_id=stored.version_id,
@@ -188,8 +195,8 @@ def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVers
 def abandon(*, actor: User, version_id: int) -> ModelVersion:
     """Stop an upload for good. What was sent is removed by the next tick."""
     version = _uploading(actor, version_id)
-    version_states.to_failed(
-        version=version, actor=actor, reason=f"{actor.username} abandoned the upload."
+    transitions.to_failed(
+        version=version, actor=actor, reason=f"{actor.username} canceled the upload."
     )
     return version
 
@@ -207,6 +214,9 @@ def _record(
     for _ in range(_NUMBER_TRIES):
         try:
             with transaction.atomic():
+                # Two that begin at once would both see the room that only one of them can have.
+                Team.objects.select_for_update().get(pk=team.pk)
+                upload_limits.require(team, draft.size_bytes)
                 row.model = model_service.get_or_make(
                     actor=actor, team=team, name=model_name, description=draft.description
                 )
@@ -219,7 +229,7 @@ def _record(
             # Someone took the number or the model's name between reading and writing.
             continue
         return row
-    raise Conflict("Many uploads to this model begin at once. Try again.", code="busy")
+    raise Conflict("Another upload to this model is starting. Try again.", code="busy")
 
 
 def _audit_start(row: ModelVersion, actor: User) -> None:
@@ -238,7 +248,7 @@ def _audit_start(row: ModelVersion, actor: User) -> None:
 
 
 def _uploading(actor: User, version_id: int) -> ModelVersion:
-    version = registry.get_version(actor=actor, version_id=version_id)
+    version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     _require_uploading(version)
     return version
@@ -247,7 +257,7 @@ def _uploading(actor: User, version_id: int) -> ModelVersion:
 def _require_uploading(version: ModelVersion) -> None:
     if version.state != VersionState.UPLOADING:
         raise Conflict(
-            f"{version.label} is {version.state}; its upload is closed. Start a new version.",
+            f"{version.label} is {version.state}, so its upload is closed. Start a new version.",
             code="wrong_state",
         )
 
@@ -255,10 +265,10 @@ def _require_uploading(version: ModelVersion) -> None:
 def _parts_state(version: ModelVersion) -> PartsState:
     try:
         with told():
-            stored = artifacts.store().list_parts(version.key, version.upload_id)
+            stored = object_store.store().list_parts(version.key, version.upload_id)
     except UploadMissing as error:
         raise Conflict(
-            "The upload is no longer open at the object store. Start a new one.",
+            "The upload has expired in object storage. Start a new one.",
             code="upload_gone",
         ) from error
     plan = plan_of(version)
@@ -273,13 +283,13 @@ def _require_complete(state: PartsState) -> None:
         first = ", ".join(str(number) for number in state.missing[:5])
         more = " …" if len(state.missing) > 5 else ""
         raise Conflict(
-            f"{len(state.missing)} of {state.plan.count} parts are absent or have the wrong size: "
-            f"{first}{more}. Send them and complete again.",
+            f"{len(state.missing)} of {state.plan.count} parts are missing or have the wrong "
+            f"size: {first}{more}. Send them and complete again.",
             code="parts_missing",
         )
     if foreign:
         raise Conflict(
             f"Parts {foreign[:5]} do not belong to this file of {state.plan.count} parts. "
-            "Abandon the upload and start again.",
+            "Cancel the upload and start again.",
             code="parts_foreign",
         )

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from deployments.domain import layout
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import ArtifactError, ObjectMissing, StoredObject, UploadMissing
+from django.db import InterfaceError, OperationalError
+
 from deployments.models import ModelVersion
-from deployments.services import examination, uploads, version_states
-from deployments.services.checklist import LEASE_SECONDS, Checklist, LeaseLost
-from deployments.services.examination import Refused
+from deployments.registry.domain import object_keys
+from deployments.registry.domain.not_servable import quoted
+from deployments.registry.gateways import object_store
+from deployments.registry.gateways.object_store import (
+    ArtifactError,
+    ObjectMissing,
+    StoredObject,
+    UploadMissing,
+)
+from deployments.registry.services import examination, transitions, upload_endings, uploads
+from deployments.registry.services.checklist import LEASE_SECONDS, Checklist, LeaseLost
+from deployments.registry.services.examination import Findings
+from deployments.registry.services.sandboxed_steps import FileRefused, ReaderDied
+from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
+# The store, the disk, another writer; of a reader's death the first.
+_MAY_HEAL: Final = (ArtifactError, Conflict, ReaderDied, OSError)
+_FORESEEN: Final = (*_MAY_HEAL, FileRefused, LeaseLost, OperationalError, InterfaceError)
+_LONGEST_CAUSE: Final = 300
 _OPEN_UPLOAD_EVERY: Final = timedelta(hours=1)
 
 
@@ -32,7 +46,8 @@ def due() -> list[int]:
 def advance(version_id: int) -> None:
     """Take the version one step, unless another worker holds it. May run twice, late, or never.
 
-    An error that is not ours gives the row back with a growing wait, then goes to the log.
+    What may heal gives the row back with a growing wait. Anything else that examining the file
+    raises fails this version alone, so that a sweep goes on to those behind it.
     """
     lease = leases.claim(ModelVersion, version_id, seconds=LEASE_SECONDS)
     if lease is None:
@@ -42,9 +57,9 @@ def advance(version_id: int) -> None:
         _advance(version_id, lease)
         is_done = True
     except LeaseLost:
-        logger.info("version %s was taken over by another worker", version_id)
-    except (ArtifactError, Conflict) as error:
-        logger.warning("version %s is tried again later: %s", version_id, error)
+        logger.info("version %s was stopped or taken over by another worker", version_id)
+    except _MAY_HEAL as error:
+        logger.warning("version %s: retrying later: %s", version_id, error)
     finally:
         if not is_done:
             leases.back_off(ModelVersion, lease)
@@ -59,7 +74,8 @@ def _advance(version_id: int, lease: Lease) -> None:
             _verify(version, lease)
         case VersionState.FAILED:
             _remove(version)
-            leases.release(ModelVersion, lease, next_check_at=None)
+            if not upload_endings.remove_row(version):
+                leases.release(ModelVersion, lease, next_check_at=None)
         case VersionState.READY:
             _end_release(version, lease)
         case _:
@@ -70,13 +86,13 @@ def _watch_upload(version: ModelVersion, lease: Lease) -> None:
     """An upload that was put together goes on; one that nobody finishes in time is given up."""
     at = clock.now()
     try:
-        artifacts.store().list_parts(version.key, version.upload_id)
+        object_store.store().list_parts(version.key, version.upload_id)
     except UploadMissing:
         _adopt(version, lease)
         return
     if version.deadline_at is not None and version.deadline_at <= at:
         hours = int(uploads.UPLOAD_WITHIN.total_seconds() // 3600)
-        version_states.to_failed(
+        transitions.to_failed(
             version=version,
             reason=f"The upload was not completed within {hours} hours. Start a new version.",
             lease=lease,
@@ -91,17 +107,17 @@ def _adopt(version: ModelVersion, lease: Lease) -> None:
     """The multipart upload is gone: completed by a request that died, or aborted in the store."""
     stored = _stored(version)
     if stored is None:
-        reason = "The upload was removed from the object store. Start a new version."
-        version_states.to_failed(version=version, reason=reason, lease=lease)
+        reason = "The upload was removed from object storage. Start a new version."
+        transitions.to_failed(version=version, reason=reason, lease=lease)
     elif not stored.version_id:
         # Nothing then says which bytes were uploaded.
         reason = (
-            "The bucket keeps no object versions. When a platform admin has turned versioning on, "
+            "The bucket has versioning disabled. Ask a platform admin to enable it, then "
             "start a new version."
         )
-        version_states.to_failed(version=version, reason=reason, lease=lease)
+        transitions.to_failed(version=version, reason=reason, lease=lease)
     else:
-        version_states.to_verifying(
+        transitions.to_verifying(
             version=version,
             actor=SYSTEM,
             s3_version_id=stored.version_id,
@@ -112,19 +128,20 @@ def _adopt(version: ModelVersion, lease: Lease) -> None:
 
 def _stored(version: ModelVersion) -> StoredObject | None:
     try:
-        return artifacts.store().head(version.key)
+        return object_store.store().head(version.key)
     except ObjectMissing:
         return None
 
 
 def _verify(version: ModelVersion, lease: Lease) -> None:
     if version.deadline_at is not None and version.deadline_at <= clock.now():
-        minutes = int(version_states.VERIFY_WITHIN.total_seconds() // 60)
+        minutes = int(transitions.VERIFY_WITHIN.total_seconds() // 60)
+        again = "Declare it again" if version.former else "Upload the file again"
         reason = (
-            f"Verification did not end within {minutes} minutes. Upload the file again; if that "
-            "fails too, ask a platform admin to look at the workers' log."
+            f"Verification did not finish within {minutes} minutes. {again}; if it fails again, "
+            "ask a platform admin to check the worker logs."
         )
-        version_states.to_failed(version=version, reason=reason, lease=lease)
+        _fail(version, lease, reason, {})
         leases.release(ModelVersion, lease, next_check_at=clock.now())
         return
     checklist = Checklist(version.pk, lease)
@@ -136,36 +153,67 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
 def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> datetime | None:
     """When to look again: now for what failed, so that its bytes are removed."""
     try:
-        findings = examination.examine(version, folder, checklist)
-    except Refused as refusal:
-        version_states.to_failed(
-            version=version,
-            reason=str(refusal),
-            facts={"sha256": version.sha256, "checks": checklist.rows},
-            lease=checklist.lease,
-        )
-        return clock.now()
+        with _FailingOnly(version, checklist):
+            _decide(version, examination.examine(version, folder, checklist), checklist)
+    except FileRefused as refusal:
+        facts = {"sha256": version.sha256, "checks": checklist.rows}
+        _fail(version, checklist.lease, str(refusal), facts)
+    return clock.now() if version.state == VersionState.FAILED else None
+
+
+class _FailingOnly:
+    """Whatever examining a file raises unforeseen fails this version, and none behind it."""
+
+    def __init__(self, version: ModelVersion, checklist: Checklist) -> None:
+        self._version = version
+        self._checklist = checklist
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if kind is None or not issubclass(kind, Exception) or issubclass(kind, _FORESEEN):
+            return False
+        logger.error("version %s could not be examined", self._version.pk, exc_info=error)
+        cause = quoted(f"{kind.__name__}: {error}", longest=_LONGEST_CAUSE)
+        reason = f"The file could not be read: {cause}. Export the model again."
+        # The lines of the checklist stay as last written: they may be what cannot be written.
+        _fail(self._version, self._checklist.lease, reason, {"sha256": self._version.sha256})
+        return True
+
+
+def _decide(version: ModelVersion, findings: Findings, checklist: Checklist) -> None:
     facts = findings.columns | {"checks": checklist.rows}
     if findings.quarantine_reason:
-        version_states.to_quarantined(
+        transitions.to_quarantined(
             version=version,
             lease=checklist.lease,
             facts=facts,
             reason=findings.quarantine_reason,
         )
     else:
-        version_states.to_ready(version=version, lease=checklist.lease, facts=facts)
-    return None
+        transitions.to_ready(version=version, lease=checklist.lease, facts=facts)
+
+
+def _fail(version: ModelVersion, lease: Lease, reason: str, facts: Mapping[str, Any]) -> None:
+    """What was ready before stays it: a declaration must not cost a version its bytes."""
+    if version.former:
+        told = f"Verifying it with a new declaration failed: {reason} {transitions.AS_BEFORE}"
+        transitions.to_ready_again(version=version, reason=told, lease=lease)
+    else:
+        transitions.to_failed(version=version, reason=reason, facts=facts, lease=lease)
 
 
 def _remove(version: ModelVersion) -> None:
     """Leave nothing of a failed version in the store. First abort, so that nothing can be added."""
-    store = artifacts.store()
+    store = object_store.store()
     if version.upload_id:
         store.abort_upload(version.key, version.upload_id)
     store.delete_all_versions(version.key)
     store.delete_all_versions(
-        layout.number_prefix(
+        object_keys.number_prefix(
             team=version.team.slug, model=version.model.name, number=version.number
         )
     )
@@ -178,7 +226,7 @@ def _end_release(version: ModelVersion, lease: Lease) -> None:
     """A release from quarantine ends on its day; what serves goes on, nothing new may use it."""
     ends_at = version.deadline_at
     if ends_at is not None and ends_at <= clock.now():
-        version_states.to_archived(
+        transitions.to_archived(
             version=version, actor=SYSTEM, reason="The release from quarantine has ended."
         )
         ends_at = None

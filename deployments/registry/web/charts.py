@@ -15,7 +15,7 @@ def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart
     if len(known) < 2:
         return None
     values = [{"version": f"{v.number}", "value": v.metadata[metric]} for v in known]
-    label = f"{metric} of versions {known[0].number} to {known[-1].number}"
+    label = f"{metric}, versions {known[0].number} to {known[-1].number}"
     frame = lines(
         label=label, points=[Point(v.created_at, metric, None) for v in known], unit=metric
     )

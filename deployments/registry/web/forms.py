@@ -7,11 +7,16 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from deployments.domain.sizing_needs import BITS
-from deployments.web.service_forms import ServiceForm
+from deployments.errors import Rejected
+from deployments.registry.domain import declarations
+from deployments.registry.domain.declarations import Declaration
+from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from deployments.sizing.domain.memory import BITS
+from portal.ui.service_form import ServiceForm
 
 # What only a version by reference is asked for: of a file they are read.
 REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length", "licence")
+BATCHES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
 KNOWN_KEYS = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
 
 
@@ -21,7 +26,10 @@ class MetadataForm(ServiceForm):
     }
 
     accuracy = forms.CharField(
-        required=False, max_length=20, label="Accuracy", help_text="Between 0 and 1, such as 0.914."
+        required=False,
+        max_length=20,
+        label="Accuracy",
+        help_text="Between 0 and 1, for example 0.914.",
     )
     dataset_version = forms.CharField(required=False, max_length=500, label="Dataset version")
     trained_at = forms.CharField(
@@ -34,12 +42,12 @@ class MetadataForm(ServiceForm):
     commit = forms.CharField(required=False, max_length=64, label="Commit")
     run_url = forms.CharField(required=False, max_length=500, label="Training run")
     tags = forms.CharField(
-        required=False, max_length=900, label="Tags", help_text="Words with commas between them."
+        required=False, max_length=900, label="Tags", help_text="Comma-separated."
     )
     more = forms.CharField(
         required=False,
-        label="More",
-        help_text="One per line: key = value. Numbers can be drawn as a chart.",
+        label="Custom fields",
+        help_text="One per line: key = value. Numbers are charted by version.",
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
@@ -62,14 +70,63 @@ class MetadataForm(ServiceForm):
         }
 
 
-class UploadForm(MetadataForm):
+class DeclareForm(ServiceForm):
+    """What nobody can read from the file. Rejected sizes show at their field."""
+
+    takes_batches = forms.ChoiceField(
+        required=False,
+        choices=BATCHES,
+        label="Supports batching",
+        help_text="Used if the checks can't detect it. “No” turns batching off.",
+    )
+    largest_batch = forms.IntegerField(
+        min_value=1,
+        max_value=declarations.LARGEST_BATCH,
+        initial=USUAL_MAX_BATCH,
+        label="Max batch size",
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "items"}),
+    )
+    largest_inputs = forms.CharField(
+        required=False,
+        label="Max input sizes",
+        help_text="One per line, dimensions as in the file: image = 1 x 3 x 960 x 960. Used "
+        "to estimate GPU memory.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+
+    def clean_largest_inputs(self) -> dict[str, tuple[int, ...]]:
+        try:
+            return declarations.read_sizes(self.cleaned_data["largest_inputs"])
+        except Rejected as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def declared(self) -> dict[str, Any]:
+        """As the arguments of the service."""
+        answers = {"yes": True, "no": False}
+        return {
+            "takes_batches": answers.get(self.cleaned_data["takes_batches"]),
+            "largest_batch": self.cleaned_data["largest_batch"],
+            "largest_inputs": self.cleaned_data["largest_inputs"],
+        }
+
+    @classmethod
+    def initial_of_declared(cls, declared: Declaration) -> dict[str, Any]:
+        answers = {True: "yes", False: "no", None: ""}
+        return {
+            "takes_batches": answers[declared.takes_batches],
+            "largest_batch": declared.largest_batch,
+            "largest_inputs": declarations.written_sizes(declared),
+        }
+
+
+class UploadForm(DeclareForm, MetadataForm):
     """Filled in by people, sent by static/js/upload.js through the API."""
 
     team = forms.ChoiceField(label="Team")
     model = forms.CharField(
         max_length=40,
         label="Model",
-        help_text="Small letters, digits and '-'. A new name makes a new model.",
+        help_text="Lowercase letters, digits and '-'. A new name creates a new model.",
     )
 
     field_order = ("team", "model")
@@ -93,7 +150,7 @@ class ReferenceForm(MetadataForm):
     model = forms.CharField(
         max_length=40,
         label="Model",
-        help_text="Small letters, digits and '-'. A new name makes a new model.",
+        help_text="Lowercase letters, digits and '-'. A new name creates a new model.",
     )
     source_uri = forms.CharField(
         max_length=500,
@@ -106,22 +163,22 @@ class ReferenceForm(MetadataForm):
         required=False,
         max_length=20,
         label="Parameters",
-        help_text="8,030 for a model of 8 billion: sizes the GPU.",
+        help_text="In millions: 8030 for 8 billion. Used to size the GPU.",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "million"}),
     )
     dtype = forms.ChoiceField(
         required=False,
-        label="Precision of the weights",
-        choices=[("", "not stated"), *((name, name) for name in BITS)],
+        label="Weight precision",
+        choices=[("", "not set"), *((name, name) for name in BITS)],
     )
     context_length = forms.CharField(
         required=False,
         max_length=20,
-        label="Longest context",
+        label="Context length",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "tokens"}),
     )
     licence = forms.CharField(
-        required=False, max_length=500, label="Licence", help_text="Such as Apache-2.0."
+        required=False, max_length=500, label="Licence", help_text="For example Apache-2.0."
     )
 
     def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
@@ -140,17 +197,20 @@ class AliasForm(ServiceForm):
 
     alias = forms.CharField(max_length=60, label="Alias", help_text="champion, staging …")
     is_protected = forms.BooleanField(
-        required=False, label="Protected: only leads move it", initial=False
+        required=False,
+        label="Protected: only leads can move it",
+        initial=False,
+        help_text="champion is always protected when created.",
     )
 
 
 class ReleaseForm(ServiceForm):
-    reason = forms.CharField(max_length=2000, label="Why it is safe")
-    days = forms.IntegerField(min_value=1, max_value=365, initial=30, label="Holds for")
+    reason = forms.CharField(max_length=2000, label="Reason this is safe")
+    days = forms.IntegerField(min_value=1, max_value=365, initial=30, label="Valid for")
 
 
 class ReasonForm(ServiceForm):
-    reason = forms.CharField(required=False, max_length=2000, label="Why")
+    reason = forms.CharField(required=False, max_length=2000, label="Reason")
 
 
 class ModelForm(ServiceForm):

@@ -10,16 +10,16 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from deployments.domain.states import VersionState
-from deployments.selectors import registry_lists
-from deployments.selectors.registry_lists import SORTS, ModelFilter
-from deployments.web.fragments import respond
+from deployments.registry.selectors import model_list
+from deployments.registry.selectors.model_list import SORTS, ModelFilter
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.addresses import with_query
+from portal.ui.htmx import respond
 
 _PER_PAGE = 25
 
@@ -55,7 +55,7 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
         framework=asked.get("framework", ""),
         state=asked.get("state", ""),
     )
-    rows = registry_lists.list_models(actor=user, wanted=wanted).order_by(*SORTS[sort])
+    rows = model_list.list_models(actor=user, wanted=wanted).order_by(*SORTS[sort])
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
         "team": team,
@@ -63,7 +63,7 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
         "is_filtered": any(asked.get(name) for name in ("q", "tag", "framework", "state")),
         "states": list(VersionState),
         "page": page,
-        "rows": registry_lists.with_joins(list(page)),
+        "rows": model_list.with_joins(list(page)),
         "columns": {n: _column(request, sort, n) for n in ("name", "task", "changed")},
         "next_address": _page(request, page.number + 1) if page.has_next() else "",
         "previous_address": _page(request, page.number - 1) if page.has_previous() else "",

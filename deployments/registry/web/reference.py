@@ -8,19 +8,20 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from deployments.models import ModelVersion
-from deployments.services import references
-from deployments.services.references import ReferenceDraft
-from deployments.web.fragments import respond
-from deployments.web.registry_forms import ReferenceForm
+from deployments.registry.services import references
+from deployments.registry.services.references import ReferenceDraft
+from deployments.registry.web.forms import ReferenceForm
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.ui import teams
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import respond
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def register(request: HttpRequest, user: User) -> HttpResponse:
     team = teams.current(request)
     allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
@@ -29,7 +30,7 @@ def register(request: HttpRequest, user: User) -> HttpResponse:
     if request.method == "POST":
         version = form.run(lambda: _register(user, form))
         if version is not None:
-            messages.success(request, f"{version.label} is registered.")
+            messages.success(request, f"{version.label} registered.")
             return redirect("version", version.team.slug, version.model.name, version.number)
     context = {"form": form, "allowed": allowed}
     return respond(request, "registry/reference.html", context, status=form.status)

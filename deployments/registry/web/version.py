@@ -9,18 +9,27 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.domain import comparison, references, signatures, snippets, triton_config
-from deployments.domain.states import VersionState
 from deployments.models import ModelVersion
-from deployments.selectors import registry
-from deployments.services import aliases, metadata, versions
-from deployments.web.fragments import STOP_POLLING, respond
-from deployments.web.registry_forms import AliasForm, MetadataForm, ReasonForm, ReleaseForm
-from deployments.web.service_forms import ServiceForm
+from deployments.registry.domain import comparison, references, signatures
+from deployments.registry.domain import declarations as declaring
+from deployments.registry.selectors import versions as registry_versions
+from deployments.registry.services import aliases, declarations, metadata, versions
+from deployments.registry.web import signature as registry_signature
+from deployments.registry.web.forms import (
+    AliasForm,
+    DeclareForm,
+    MetadataForm,
+    ReasonForm,
+    ReleaseForm,
+)
+from deployments.sizing.selectors import measurements
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.ui.access import people_only
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import STOP_POLLING, respond
+from portal.ui.service_form import ServiceForm
 
 _IN_PROGRESS = (VersionState.UPLOADING, VersionState.VERIFYING)
 _UNKNOWN_URL = "https://models.example.com/{team}/{model}"
@@ -32,7 +41,7 @@ def version_page(
     request: HttpRequest, user: User, team: str, name: str, number: int
 ) -> HttpResponse:
     version = _find(user, team, name, number)
-    return respond(request, "registry/version.html", _context(user, version))
+    return respond(request, "registry/version.html", _context(request, user, version))
 
 
 @require_GET
@@ -47,6 +56,7 @@ def checks(request: HttpRequest, user: User, team: str, name: str, number: int) 
         # The upload page asks for the fragment and has no other way on.
         "show_links": "links" in request.GET,
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
+        "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
     }
     status = STOP_POLLING if is_final and getattr(request, "htmx", False) else 200
     return respond(request, "registry/_verification.html", context, status=status)
@@ -54,6 +64,7 @@ def checks(request: HttpRequest, user: User, team: str, name: str, number: int) 
 
 @require_http_methods(["GET", "POST"])
 @people_only
+@keeps_input
 def edit_metadata(
     request: HttpRequest, user: User, team: str, name: str, number: int
 ) -> HttpResponse:
@@ -88,6 +99,17 @@ def set_alias(request: HttpRequest, user: User, team: str, name: str, number: in
         )
 
     return _decide(request, user, _find(user, team, name, number), form, "alias_form", move)
+
+
+@require_POST
+@people_only
+def declare(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    version, form = _find(user, team, name, number), DeclareForm(request.POST)
+
+    def run() -> object:
+        return declarations.declare(actor=user, version_id=version.pk, **form.declared())
+
+    return _decide(request, user, version, form, "declare_form", run)
 
 
 @require_POST
@@ -136,12 +158,14 @@ def _decide(
     """Run it and return to the page; a refusal shows at the form with what was typed."""
     if form.run(call) is not None:
         return _to_page(version)
-    context = _context(user, version) | {form_name: form}
+    context = _context(request, user, version) | {form_name: form}
     return respond(request, "registry/version.html", context, status=form.status)
 
 
 def _find(user: User, team: str, name: str, number: int) -> ModelVersion:
-    return registry.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
+    return registry_versions.get_version_by_number(
+        actor=user, team_slug=team, name=name, number=number
+    )
 
 
 def _to_page(version: ModelVersion) -> HttpResponse:
@@ -149,29 +173,29 @@ def _to_page(version: ModelVersion) -> HttpResponse:
     return HttpResponseRedirect(where)
 
 
-def _context(user: User, version: ModelVersion) -> dict[str, Any]:
+def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
-    serving = registry.deployments_serving([version.pk]).get(version.pk, [])
+    declared = declaring.from_json(version.declared)
+    serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
     url = _UNKNOWN_URL.format(team=version.team.slug, model=version.model.name)
     if serving:
         url = f"{serving[0].cluster.gateway_url}/{serving[0].namespace}/{serving[0].name}"
-    calls = snippets.render(url=url, model=version.model.name, signature=signature)
     return {
         "version": version,
         "reference": references.parse(version.source_uri) if version.source_uri else None,
         "is_final": version.state not in _IN_PROGRESS,
         "signature": signature,
         "stated": comparison.in_order(version.metadata).items(),
-        "tensors": [
-            (kind, tensor, triton_config.serving_dims(tensor, is_batched=signature.is_batched))
-            for kind, group in (("input", signature.inputs), ("output", signature.outputs))
-            for tensor in group
-        ],
+        **registry_signature.table(request, signature),
+        "config": registry_signature.cut(version.config_pbtxt),
         "serving": serving,
-        "snippets": calls if signature.inputs else [],
-        "twins": registry.twins_of(version),
+        **registry_signature.calls(url, version.model.name, signature),
+        "twins": registry_versions.twins_of(version),
         "alias_form": AliasForm(),
         "archive_form": ReasonForm(),
+        "declare_form": DeclareForm(initial=DeclareForm.initial_of_declared(declared)),
+        "can_declare": declarations.can_declare(user, version),
+        "vram_least_mib": measurements.least_mib_of(version),
         "release_form": ReleaseForm(),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),

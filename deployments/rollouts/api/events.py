@@ -19,10 +19,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api import delivery_serializers as shapes
-from deployments.api.rollout_serializers import RolloutSerializer
-from deployments.selectors.rollout_events import News, Watcher
+from deployments.rollouts.api.serializers import RolloutSerializer
+from deployments.rollouts.selectors.events import News, Watcher
 from portal.api import streams
+from portal.api.base_serializer import Serializer
 from portal.api.views import PROBLEM, actor_of
 
 _STREAM_SECONDS: Final = 25
@@ -34,33 +34,33 @@ _BACK_WHEN_FULL_SECONDS: Final = 5.0
 _HIGHEST_ID: Final = 2**63 - 1
 
 
-class EventsQuerySerializer(shapes.Shape):
+class EventsQuerySerializer(Serializer):
     after = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=_HIGHEST_ID,
-        help_text="id of the last event that you have; Last-Event-ID does the same",
+        help_text="id of the last event you received; Last-Event-ID does the same",
     )
     wait = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=_LONGEST_SECONDS,
-        help_text="seconds to wait for something new: 0 unless said, 25 for a stream",
+        help_text="seconds to wait for a new event; default 0, or 25 for a stream",
     )
 
 
-class RolloutEventSerializer(shapes.Shape):
+class RolloutEventSerializer(Serializer):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
-    kind = serializers.CharField(help_text="the phase it led to")
+    kind = serializers.CharField(help_text="the phase after the event")
     message = serializers.CharField()
     actor_name = serializers.CharField(help_text="empty: the portal itself")
     step_index = serializers.IntegerField()
 
 
-class RolloutNewsSerializer(shapes.Shape):
+class RolloutNewsSerializer(Serializer):
     events = RolloutEventSerializer(many=True, help_text="oldest first, at most 200")
-    after = serializers.IntegerField(help_text="send it back to get only what is new")
+    after = serializers.IntegerField(help_text="pass it as `after` to get only new events")
     rollout = RolloutSerializer(source="view", allow_null=True)
     is_final = serializers.BooleanField()
 
@@ -97,7 +97,9 @@ class RolloutEventsView(APIView):
         responses={
             (200, "application/json"): RolloutNewsSerializer,
             (200, streams.MEDIA_TYPE): OpenApiResponse(_STREAMED, "Server-Sent Events"),
-            204: OpenApiResponse(None, "Stream only: it has ended and you have seen all of it"),
+            204: OpenApiResponse(
+                None, "Stream only: the rollout has ended and every event was sent"
+            ),
             404: PROBLEM,
             422: PROBLEM,
         },

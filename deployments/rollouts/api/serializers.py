@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
-from deployments.api.plan_serializers import PlanSerializer, RolloutStepSerializer
-from deployments.domain.states import RolloutPhase
+from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
+from deployments.states import RolloutPhase
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class GuardSerializer(Shape):
+class GuardSerializer(Serializer):
     guard = serializers.CharField()
     stable = serializers.CharField()
     candidate = serializers.CharField()
@@ -22,17 +19,19 @@ class GuardSerializer(Shape):
     words = serializers.CharField()
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
-    statistic = serializers.CharField(help_text="what the sequential test says")
-    query = serializers.CharField(help_text="what Prometheus was asked; empty for counters")
-    measured_at = serializers.CharField(help_text="when Prometheus answered")
+    statistic = serializers.CharField(help_text="result of the sequential test")
+    query = serializers.CharField(help_text="PromQL query; empty for counters")
+    measured_at = serializers.CharField(help_text="when Prometheus returned the value")
 
 
 class StepStateSerializer(RolloutStepSerializer):
     index = serializers.IntegerField()
-    state = serializers.CharField(help_text="done, current, ahead")
+    state = serializers.CharField(
+        help_text="done, current, ahead, left (before its end) or skipped"
+    )
 
 
-class RolloutSerializer(Shape):
+class RolloutSerializer(Serializer):
     id = serializers.IntegerField(source="rollout.pk")
     deployment_id = serializers.IntegerField(source="rollout.deployment_id")
     change_id = serializers.IntegerField(source="rollout.change_id")
@@ -71,3 +70,7 @@ class RolloutSerializer(Shape):
     may_promote = serializers.BooleanField()
     may_stop = serializers.BooleanField()
     is_final = serializers.BooleanField()
+
+
+class EvidenceSerializer(Serializer):
+    evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")

@@ -32,15 +32,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from deployments.domain import wording
-from deployments.domain.rollout_looks import (
+from deployments.plans.domain import descriptions
+from deployments.rollouts.domain.observation import (
     NOTHING,
     Checks,
     RolloutObservation,
     RolloutPlan,
     Share,
 )
-from deployments.domain.states import RolloutPhase
+from deployments.states import RolloutPhase
 
 PREPARE_SECONDS: Final = 30 * 60
 ABORT_SECONDS: Final = 10 * 60
@@ -101,9 +101,9 @@ def _decide_on_the_way(plan: RolloutPlan, observed: RolloutObservation, now: dat
 
 def _decide_preparing(plan: RolloutPlan, observed: RolloutObservation) -> Decision:
     if not plan.is_candidate_wanted:
-        return Decision(Effect.ADD_CANDIDATE, "the candidate is put beside the stable revision")
+        return Decision(Effect.ADD_CANDIDATE, "the candidate is being created")
     if not observed.is_current:
-        return Decision(Effect.WAIT, "waiting for the cluster to take the candidate")
+        return Decision(Effect.WAIT, "waiting for the cluster to accept the candidate")
     if observed.is_candidate_ready is not True:
         why = observed.candidate_words or "it has not reported yet"
         return Decision(Effect.WAIT, f"the candidate is not ready: {why}")
@@ -118,7 +118,7 @@ def _begin(plan: RolloutPlan) -> Decision:
         return Decision(Effect.SWITCH, "the revision is ready; all requests go to it", weight=100)
     first = plan.steps[0].weight
     if first == 0:
-        words = "the candidate is ready and checked; it waits without traffic"
+        words = "the candidate is ready and checked; it waits for promotion, without traffic"
         return Decision(Effect.START, words, weight=0)
     words = f"the candidate is ready; {_gets(plan, first)}"
     return Decision(Effect.START, words, weight=plan.asked.weight, mirror=plan.asked.mirror)
@@ -126,8 +126,8 @@ def _begin(plan: RolloutPlan) -> Decision:
 
 def _gets(plan: RolloutPlan, share: int) -> str:
     if plan.is_shadow:
-        return f"{share} % of requests are mirrored to it; its answers are dropped"
-    return f"it gets {share} %"
+        return f"{share}% of requests are mirrored to it; its answers are discarded"
+    return f"it gets {share}%"
 
 
 def _decide_running(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
@@ -137,7 +137,7 @@ def _decide_running(plan: RolloutPlan, observed: RolloutObservation, now: dateti
         return Decision(Effect.ABORT, _failing_words(plan, observed))
     asked = plan.asked
     if plan.desired != asked and plan.phase == RolloutPhase.RUNNING:
-        words = f"the route is to {asked.words}"
+        words = f"the route changes to {asked.words}"
         return Decision(Effect.SET_WEIGHT, words, weight=asked.weight, mirror=asked.mirror)
     if not observed.shows(asked):
         return Decision(Effect.WAIT, f"waiting for the route to {asked.words}")
@@ -146,18 +146,18 @@ def _decide_running(plan: RolloutPlan, observed: RolloutObservation, now: dateti
 
 def _failing_words(plan: RolloutPlan, observed: RolloutObservation) -> str:
     """A mirrored candidate cannot hurt users, which is the first thing to know of its failure."""
-    unhurt = "; users only got answers of the stable revision" if plan.is_shadow else ""
+    unhurt = "; users only got answers from the stable revision" if plan.is_shadow else ""
     return f"{observed.failing_words}{unhurt}"
 
 
 def _decide_soaking(plan: RolloutPlan, observed: RolloutObservation) -> Decision:
     if plan.step_started_at is None:
         go = "are mirrored" if plan.is_shadow else "go"
-        words = f"{plan.step.weight} % of requests {go} to the candidate"
+        words = f"{plan.step.weight}% of requests {go} to the candidate"
         return Decision(Effect.START_SOAK, words)
     is_moving = plan.phase == RolloutPhase.RUNNING
     if is_moving and plan.may_promote_itself and observed.is_promotable:
-        return Decision(Effect.PROMOTE, "promoted by itself, as approved with the plan")
+        return Decision(Effect.PROMOTE, "promoted automatically, as approved with the plan")
     return Decision(Effect.WAIT, "", look_again_seconds=_ANALYSIS_SECONDS)
 
 
@@ -175,15 +175,15 @@ def _decide_promoting(plan: RolloutPlan, observed: RolloutObservation, now: date
     if plan.desired != Share(100):
         return Decision(Effect.SET_WEIGHT, "all requests go to the candidate", weight=100)
     if not observed.shows(Share(100)):
-        return Decision(Effect.WAIT, "waiting for the route to send 100 %")
+        return Decision(Effect.WAIT, "waiting for the route to send 100%")
     return Decision(Effect.SWAP, "the candidate is now the stable revision", weight=0)
 
 
 def _decide_draining(plan: RolloutPlan, observed: RolloutObservation, now: datetime) -> Decision:
     if now >= plan.phase_deadline_at:
-        return Decision(Effect.COMPLETE, "the old revision is removed; its drain was not confirmed")
+        return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")
     if not observed.shows(NOTHING):
-        return Decision(Effect.WAIT, "waiting for the route to send the old revision nothing")
+        return Decision(Effect.WAIT, "waiting for the route to stop sending to the old revision")
     return _drain(plan, now, then=Effect.COMPLETE, what="the old revision")
 
 
@@ -191,22 +191,22 @@ def _decide_aborting(plan: RolloutPlan, observed: RolloutObservation, now: datet
     if plan.desired != NOTHING:
         return Decision(Effect.SET_WEIGHT, "all requests go back to stable", weight=0)
     if not plan.is_candidate_wanted:
-        return Decision(Effect.FINISH_ABORT, "no candidate had been made")
+        return Decision(Effect.FINISH_ABORT, "no candidate was created")
     if now >= plan.phase_deadline_at:
-        words = "the candidate is removed; the cluster has not confirmed it in time"
+        words = "the candidate is removed; the cluster did not confirm it in time"
         return Decision(Effect.FINISH_ABORT, words)
     if not observed.shows(NOTHING):
-        return Decision(Effect.WAIT, "waiting for the route to send the candidate nothing")
+        return Decision(Effect.WAIT, "waiting for the route to stop sending to the candidate")
     return _drain(plan, now, then=Effect.FINISH_ABORT, what="the candidate")
 
 
 def _drain(plan: RolloutPlan, now: datetime, *, then: Effect, what: str) -> Decision:
     if plan.drain_started_at is None:
-        return Decision(Effect.START_DRAIN, f"{what} gets no requests; it drains")
+        return Decision(Effect.START_DRAIN, f"{what} gets no new requests and drains")
     left = plan.drain_started_at + timedelta(seconds=plan.drain_seconds) - now
     if left > timedelta(0):
         wait = left.total_seconds()
-        return Decision(Effect.WAIT, f"{what} drains", look_again_seconds=wait)
+        return Decision(Effect.WAIT, f"{what} is draining", look_again_seconds=wait)
     return Decision(then, f"{what} is drained and removed")
 
 
@@ -222,11 +222,11 @@ def _is_sick(observed: RolloutObservation, now: datetime) -> bool:
 
 def _late_words(plan: RolloutPlan, observed: RolloutObservation) -> str:
     if plan.phase == RolloutPhase.PREPARING:
-        why = observed.candidate_words or "the cluster did not say why"
+        why = observed.candidate_words or "the cluster gave no reason"
         return f"the candidate was not ready in time: {why}"
     if plan.phase == RolloutPhase.PROMOTING:
         return "the route did not send all requests to the candidate in time"
     if plan.phase == RolloutPhase.RUNNING and plan.step.deadline_seconds is not None:
-        allowed = wording.duration_words(plan.step.deadline_seconds)
+        allowed = descriptions.duration_words(plan.step.deadline_seconds)
         return f"step {plan.step_index + 1} was not promoted within {allowed}"
     return "nobody promoted it in time"

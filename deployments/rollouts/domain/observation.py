@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from deployments.domain.rollout_steps import Step
-from deployments.domain.states import RolloutPhase
+from deployments.plans.domain.steps import Step
+from deployments.states import RolloutPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Share:
 
     @property
     def words(self) -> str:
-        return f"mirror {self.mirror} %" if self.mirror else f"send {self.weight} %"
+        return f"mirror {self.mirror}%" if self.mirror else f"send {self.weight}%"
 
 
 NOTHING: Final = Share(0)

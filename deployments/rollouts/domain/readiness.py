@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from deployments.domain import wording
-from deployments.domain.rollout_looks import RolloutPlan
+from deployments.plans.domain import descriptions
+from deployments.rollouts.domain.observation import RolloutPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ def promotable(
     what = "mirrored requests" if plan.is_shadow else "requests"
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
-        (left > 0, f"soaks for {wording.duration_words(left)} more"),
+        (left > 0, f"soaking for {descriptions.duration_words(left)} more"),
         (needed > 0 and counted is None, unknown or "the candidate's requests are not known"),
         (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),
         (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),
     )
     missing = next((words for is_lacking, words in lacks if is_lacking), "")
-    done = "checked, without traffic so far" if plan.step.weight == 0 else "no guard fails"
+    done = "checked, no traffic so far" if plan.step.weight == 0 else "no guard failed"
     words = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
     return Readiness(is_promotable=not missing, words=words, soak_left_seconds=left)

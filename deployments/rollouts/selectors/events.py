@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Any, Final
 
 from deployments.models import Rollout, RolloutEvent
-from deployments.selectors import rollouts
-from deployments.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors.rollouts import RolloutView
 from portal.accounts.policy import Actor
 
 _LOOK_SECONDS: Final = 1.0

@@ -5,25 +5,25 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.domain import (
-    analysis_verdicts,
+from deployments.guards.domain import (
+    counter_verdicts,
     histograms,
     percentile_verdicts,
     prometheus_state,
-    query_guards,
-    rollout_plans,
+    promql,
 )
-from deployments.domain.evidence import Guard
-from deployments.domain.percentile_verdicts import Judging
-from deployments.domain.prometheus_state import State
-from deployments.domain.query_guards import Watched
-from deployments.domain.rollout_plans import PlanSettings
+from deployments.guards.domain.evidence import Guard
+from deployments.guards.domain.percentile_verdicts import Judging
+from deployments.guards.domain.prometheus_state import State
+from deployments.guards.domain.promql import Watched
 from deployments.models import PrometheusReading, Rollout
+from deployments.plans.domain import rollout_plan
+from deployments.plans.domain.rollout_plan import PlanSettings
 from portal.core import clock
 
 # A few readings that did not come: what is known is no longer what is.
 _STALE: Final = timedelta(seconds=40)
-_NOT_YET: Final = "Prometheus was not asked at this step yet"
+_NOT_YET: Final = "Prometheus was not queried at this step yet"
 
 
 def step_key(rollout: Rollout) -> str:
@@ -39,7 +39,7 @@ def state_of(row: PrometheusReading, rollout: Rollout) -> State:
 
 def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
     """Lines to append to the evidence of a running step; none where no guard needs Prometheus."""
-    plan = rollout_plans.from_json(rollout.plan)
+    plan = rollout_plan.from_json(rollout.plan)
     if not plan.all_guards.is_prometheus_needed:
         return ()
     row = PrometheusReading.objects.filter(rollout=rollout).first()
@@ -51,16 +51,16 @@ def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
     )
 
 
-def _of_query(guard: query_guards.QueryGuard, state: State) -> Guard:
+def _of_query(guard: promql.QueryGuard, state: State) -> Guard:
     seen = state.watched.get(guard.name, Watched())
-    return query_guards.judge(guard, seen, unknown=_unknown(seen.at))
+    return promql.judge(guard, seen, unknown=_unknown(seen.at))
 
 
 def _judging(rollout: Rollout, plan: PlanSettings, state: State) -> Judging:
     source = histograms.source_named(state.source)
     return Judging(
         tests=state.tests,
-        alpha=analysis_verdicts.alpha_of_one_test(
+        alpha=counter_verdicts.alpha_of_one_test(
             plan.analysis.alpha, tests=plan.tests, steps=len(rollout.steps)
         ),
         is_strict=plan.analysis.is_strict,
@@ -76,4 +76,4 @@ def _unknown(at: datetime | None) -> str:
     if at is None:
         return _NOT_YET
     is_old = clock.now() - at > _STALE
-    return f"no reading of Prometheus since {at:%H:%M:%S} UTC" if is_old else ""
+    return f"no data from Prometheus since {at:%H:%M:%S} UTC" if is_old else ""

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from deployments.domain import evidence, rollout_plans
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.guards.domain import evidence
 from deployments.models import Deployment, Rollout, RolloutEvent
-from deployments.selectors import rollout_limits
-from deployments.selectors.deployments import OPEN_PHASES
+from deployments.plans.domain import rollout_plan
+from deployments.plans.selectors import auto_promotion
+from deployments.serving.selectors.deployments import OPEN_PHASES
+from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import clock
@@ -34,7 +35,7 @@ class StepView:
     min_requests: int
     auto_promote: bool
     deadline_seconds: int | None
-    # "done", "current" or "ahead"
+    # "done", "current" or "ahead"; "left" before its end, or "skipped" altogether
     state: str
 
 
@@ -87,10 +88,10 @@ class RolloutView:
         if self.next_weight is None:
             return ""
         if not self.is_mirroring:
-            return f"{self.requested_weight} → {self.next_weight} %"
+            return f"{self.requested_weight} → {self.next_weight}%"
         if self.is_last_step:
             return "to all users"
-        return f"mirror {self.requested_mirror} → {self.next_weight} %"
+        return f"mirror {self.requested_mirror} → {self.next_weight}%"
 
     @property
     def is_mirroring(self) -> bool:
@@ -134,7 +135,7 @@ def events_of(rollout: Rollout) -> QuerySet[RolloutEvent]:
 
 
 def is_shadow(rollout: Rollout) -> bool:
-    return rollout_plans.is_shadow(rollout.plan)
+    return rollout_plan.is_shadow(rollout.plan)
 
 
 def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
@@ -179,16 +180,29 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
 
 
 def _steps_of(rollout: Rollout) -> tuple[StepView, ...]:
+    has_moved_on = rollout.phase in (RolloutPhase.PROMOTING, RolloutPhase.COMPLETED)
+
     def state(index: int) -> str:
-        if index < rollout.step_index or rollout.phase == RolloutPhase.COMPLETED:
+        if index < rollout.step_index:
             return "done"
+        if has_moved_on:
+            return _state_after(rollout, index)
         is_running = rollout.phase in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
         return "current" if is_running and index == rollout.step_index else "ahead"
 
     return tuple(
         StepView(index=index, state=state(index), **step.to_json())
-        for index, step in enumerate(rollout_limits.steps_of(rollout))
+        for index, step in enumerate(auto_promotion.steps_of(rollout))
     )
+
+
+def _state_after(rollout: Rollout, index: int) -> str:
+    """Of a step once all requests go to the candidate: who promotes fully leaves the present step,
+    maybe before its end, and those behind it never run. The evidence is that of the decision.
+    """
+    if index > rollout.step_index:
+        return "skipped"
+    return "done" if rollout.observed.get("is_promotable") else "left"
 
 
 def _soak_left(rollout: Rollout) -> int | None:

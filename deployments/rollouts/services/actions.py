@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from deployments.domain.rollout_looks import NOTHING
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments import audit_actions
 from deployments.models import Rollout
-from deployments.selectors import rollouts as rollout_selectors
-from deployments.services import actions, analysis, evidence_rows, promoting, rollout_states
-from deployments.services.rollout_steps import plan_of
+from deployments.rollouts.domain.observation import NOTHING
+from deployments.rollouts.selectors import rollouts as rollout_selectors
+from deployments.rollouts.services import analysis, evidence, transitions
+from deployments.rollouts.services import promote as rollout_promote
+from deployments.rollouts.services.reconcile import plan_of
+from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -25,8 +27,8 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
     rollout = _decidable(actor, rollout_id)
     found = _same_evidence(rollout, evidence_hash)
     if not found.readiness.is_promotable:
-        raise Conflict(f"Not promotable: {found.readiness.words}.", code="not_promotable")
-    return promoting.one_step(actor=actor, rollout=rollout, evidence_hash=evidence_hash)
+        raise Conflict(f"Cannot be promoted yet: {found.readiness.words}.", code="not_promotable")
+    return rollout_promote.one_step(actor=actor, rollout=rollout, evidence_hash=evidence_hash)
 
 
 def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
@@ -35,10 +37,10 @@ def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollou
     found = _same_evidence(rollout, evidence_hash)
     failing = [guard.guard for guard in found.guards if guard.verdict == "fail"]
     if failing:
-        words = f"{', '.join(failing)} fails; abort, or wait until it passes."
+        words = f"{', '.join(failing)} failed. Abort, or wait until it passes."
         raise Conflict(words, code="not_promotable")
-    action = actions.ROLLOUT_PROMOTED_FULLY
-    return promoting.to_all(
+    action = audit_actions.ROLLOUT_PROMOTED_FULLY
+    return rollout_promote.to_all(
         actor=actor, rollout=rollout, evidence_hash=evidence_hash, action=action
     )
 
@@ -48,11 +50,11 @@ def pause(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
     rollout = _stoppable(actor, rollout_id)
     words = f"paused: {reason.strip()}" if reason.strip() else "paused"
     with transaction.atomic():
-        rollout_states.move(
+        transitions.move(
             actor=actor,
             rollout=rollout,
             to=RolloutPhase.PAUSED,
-            action=actions.ROLLOUT_PAUSED,
+            action=audit_actions.ROLLOUT_PAUSED,
             words=words,
             reason=_clean(reason),
         )
@@ -65,11 +67,11 @@ def unpause(*, actor: User, rollout_id: int) -> Rollout:
         raise Conflict(f"The rollout is {rollout.phase}, not paused.", code="rollout_phase")
     has_begun = plan_of(rollout).desired != NOTHING
     with transaction.atomic():
-        rollout_states.move(
+        transitions.move(
             actor=actor,
             rollout=rollout,
             to=RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING,
-            action=actions.ROLLOUT_UNPAUSED,
+            action=audit_actions.ROLLOUT_UNPAUSED,
             words="unpaused",
         )
     return rollout
@@ -83,27 +85,27 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
             return rollout
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
             raise Conflict(
-                f"The rollout is {rollout.phase}; to go back, ask for a roll back.",
+                f"The rollout is {rollout.phase}; to go back, request a roll back.",
                 code="rollout_phase",
             )
         try:
-            rollout_states.begin_abort(
+            transitions.begin_abort(
                 actor=actor,
                 rollout=rollout,
-                action=actions.ROLLOUT_ABORTED,
+                action=audit_actions.ROLLOUT_ABORTED,
                 reason=_clean(reason),
             )
         except Conflict:
             continue
         return rollout
-    raise Conflict("The rollout keeps moving. Abort again.", code="rollout_moved")
+    raise Conflict("The rollout changed at the same time. Abort again.", code="rollout_moved")
 
 
 def _decidable(actor: User, rollout_id: int) -> Rollout:
     rollout = _visible(actor, rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     if rollout.phase != RolloutPhase.RUNNING:
-        fix = " Unpause it first." if rollout.phase == RolloutPhase.PAUSED else ""
+        fix = " Resume it first." if rollout.phase == RolloutPhase.PAUSED else ""
         raise Conflict(
             f"The rollout is {rollout.phase}, so there is nothing to promote.{fix}",
             code="rollout_phase",
@@ -124,12 +126,12 @@ def _visible(actor: User, rollout_id: int) -> Rollout:
 def _same_evidence(rollout: Rollout, shown: str) -> analysis.Analysis:
     """Judged anew at the moment of the click, and stored, so that the page shows why it was refused."""
     found = analysis.analyse(rollout, plan_of(rollout))
-    evidence_rows.store(rollout, found)
+    evidence.store(rollout, found)
     if shown != found.digest:
-        turned = evidence_rows.changed_words(rollout, shown=shown, now=found.guards)
+        turned = evidence.changed_words(rollout, shown=shown, now=found.guards)
         what = f" ({turned})" if turned else ""
         raise Conflict(
-            f"The evidence has changed since you saw it{what}: look again, then decide.",
+            f"The evidence changed after you opened the page{what}. Review it, then decide.",
             code="evidence_changed",
         )
     return found

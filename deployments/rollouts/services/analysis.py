@@ -6,21 +6,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import analysis_verdicts, evidence, rollout_plans, silence
-from deployments.domain.analysis import Side, StepTests
-from deployments.domain.analysis_verdicts import Judging
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.readiness import Readiness, promotable
-from deployments.domain.rollout_looks import RolloutPlan
+from deployments.guards.domain import counter_verdicts, evidence, stale_metrics
+from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.sequential_tests import Side, StepTests
 from deployments.models import Rollout
-from deployments.selectors import prometheus, quality
-from deployments.services import analysis_readings, rollout_facts
-from deployments.services.analysis_readings import Read
+from deployments.plans.domain import rollout_plan
+from deployments.quality.selectors import quality
+from deployments.rollouts.domain.observation import RolloutPlan
+from deployments.rollouts.domain.readiness import Readiness, promotable
+from deployments.rollouts.selectors import prometheus
+from deployments.rollouts.services import counter_readings, gpu_facts
+from deployments.rollouts.services.counter_readings import Read
 from portal.core import clock
 
 # A few readings that did not come: what is known is no longer what is.
 _STALE: Final = timedelta(seconds=30)
-_JUST_AFTER: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
     if plan.step.weight == 0:
         return _in_the_dark(rollout, plan)
     at = clock.now()
-    read = analysis_readings.read(rollout, plan)
+    read = counter_readings.read(rollout, plan)
     unknown = _unknown(read, at)
     total = read.tests.total
     stable = None if read.stable_at is None else total.stable.requests
@@ -80,7 +81,7 @@ def analyse(rollout: Rollout, plan: RolloutPlan) -> Analysis:
         guards,
         readiness,
         observed,
-        analysis_readings.to_json(plan, read),
+        counter_readings.to_json(plan, read),
         is_new=read.is_new,
     )
 
@@ -134,20 +135,20 @@ def _made(
 def _judge(
     rollout: Rollout, plan: RolloutPlan, tests: StepTests, unknown: str
 ) -> tuple[Guard, ...]:
-    settings = rollout_plans.from_json(rollout.plan)
+    settings = rollout_plan.from_json(rollout.plan)
     judging = Judging(
         tests=tests,
-        alpha=analysis_verdicts.alpha_of_one_test(
+        alpha=counter_verdicts.alpha_of_one_test(
             settings.analysis.alpha, tests=settings.tests, steps=len(plan.steps)
         ),
         is_strict=settings.analysis.is_strict,
         min_requests=plan.step.min_requests,
-        stable=rollout_facts.facts_of(rollout, rollout.stable_revision, settings.guards),
-        candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, settings.guards),
+        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, settings.guards),
+        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, settings.guards),
         unknown=unknown,
         is_mirrored=plan.is_shadow,
     )
-    return analysis_verdicts.judge(settings.guards, judging)
+    return counter_verdicts.judge(settings.guards, judging)
 
 
 def _unknown(read: Read, at: datetime) -> str:
@@ -156,7 +157,7 @@ def _unknown(read: Read, at: datetime) -> str:
         return "the candidate's requests are not known"
     for name, latest in (("candidate", read.candidate_at), ("stable revision", read.stable_at)):
         if latest is not None and at - latest > _STALE:
-            return f"no reading of the {name} since {latest:%H:%M:%S} UTC"
+            return f"no metrics from the {name} since {latest:%H:%M:%S} UTC"
     return ""
 
 
@@ -165,7 +166,7 @@ def _silence(plan: RolloutPlan, read: Read, unknown: str, at: datetime) -> str:
     if unknown:
         return unknown if read.candidate_at is not None else ""
     total = read.tests.total
-    return silence.quiet_words(
+    return stale_metrics.quiet_words(
         requests=total.stable.requests + total.candidate.requests,
         since=plan.step_started_at or at,
         busy_at=read.busy_at,

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import analysis, own_requests, rollout_plans
-from deployments.domain.analysis import Side, StepTests
-from deployments.domain.analysis_sums import Sums
-from deployments.domain.rollout_looks import RolloutPlan
+from deployments.guards.domain import sequential_tests
+from deployments.guards.domain import synthetic_requests as guard_synthetic_requests
+from deployments.guards.domain.counters import Sums
+from deployments.guards.domain.sequential_tests import Side, StepTests
 from deployments.models import Revision, Rollout
-from deployments.selectors import own_requests as own_rows
-from deployments.services import rollout_facts
-from fleet.selectors import telemetry
+from deployments.plans.domain import rollout_plan
+from deployments.rollouts.domain.observation import RolloutPlan
+from deployments.rollouts.services import gpu_facts
+from deployments.serving.selectors import synthetic_requests as own_rows
+from fleet.telemetry.selectors import requests
 
 _JUST_AFTER: Final = timedelta(microseconds=1)
 
@@ -46,7 +48,7 @@ def read(rollout: Rollout, plan: RolloutPlan) -> Read:
     before = nothing
     if stored.get("step") == _step_key(plan):
         before = Read(
-            tests=analysis.from_json(stored),
+            tests=sequential_tests.from_json(stored),
             until=_time(stored["until"]),
             stable_at=_time(stored["stable_at"]),
             candidate_at=_time(stored["candidate_at"]),
@@ -64,15 +66,15 @@ def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: dat
     new = [seen.latest_at for seen in (stable, candidate) if seen.latest_at is not None]
     if not new:
         return before
-    limits = rollout_plans.from_json(rollout.plan).guards
+    limits = rollout_plan.from_json(rollout.plan).guards
     of_stable, stable_owed = _of_users(rollout.stable_revision, stable, since, before.owed[0])
     of_candidate, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
-    tests = analysis.advance(
+    tests = sequential_tests.advance(
         before.tests,
         Side(of_stable, of_candidate),
         limits=limits,
-        stable=rollout_facts.facts_of(rollout, rollout.stable_revision, limits),
-        candidate=rollout_facts.facts_of(rollout, rollout.candidate_revision, limits),
+        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
+        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
         is_within_step=all(
             seen.begins_at is None or seen.begins_at >= started_at for seen in (stable, candidate)
         ),
@@ -90,19 +92,21 @@ def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: dat
 
 
 def _of_users(
-    revision: Revision, seen: telemetry.RequestCounts, since: datetime, owed: int
+    revision: Revision, seen: requests.RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
     """Without what the portal itself asked in the time that was read."""
     sums = _sums(seen)
     if seen.latest_at is None:
         return sums, owed
     begins_at = since if seen.begins_at is None else seen.begins_at
-    return own_requests.without(sums, owed + own_rows.count(revision, begins_at, seen.latest_at))
+    return guard_synthetic_requests.without(
+        sums, owed + own_rows.count(revision, begins_at, seen.latest_at)
+    )
 
 
-def _seen(rollout: Rollout, revision: Revision, since: datetime) -> telemetry.RequestCounts:
+def _seen(rollout: Rollout, revision: Revision, since: datetime) -> requests.RequestCounts:
     deployment = rollout.deployment
-    return telemetry.counts_since(
+    return requests.counts_since(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
         name=f"{deployment.name}-r{revision.number}",
@@ -110,7 +114,7 @@ def _seen(rollout: Rollout, revision: Revision, since: datetime) -> telemetry.Re
     )
 
 
-def _sums(seen: telemetry.RequestCounts) -> Sums:
+def _sums(seen: requests.RequestCounts) -> Sums:
     return Sums(
         success=seen.success,
         failure=seen.failure,

@@ -7,11 +7,11 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments.domain import evidence
-from deployments.domain.evidence import Guard, Verdict
+from deployments.guards.domain import evidence
+from deployments.guards.domain.evidence import Guard, Verdict
 from deployments.models import Rollout, RolloutVerdict
-from deployments.services import rollout_states, rollout_telling
-from deployments.services.analysis import Analysis
+from deployments.rollouts.services import notifications, transitions
+from deployments.rollouts.services.analysis import Analysis
 from portal.core import clock
 
 # Without news the row is written this often, so that its age shows that someone looked.
@@ -33,7 +33,7 @@ def store(rollout: Rollout, found: Analysis) -> None:
         "phase_reason": found.readiness.words,
     }
     with transaction.atomic():
-        if rollout_states.mark(rollout, fields) and is_turned:
+        if transitions.mark(rollout, fields) and is_turned:
             RolloutVerdict.objects.create(
                 rollout=rollout,
                 at=at,
@@ -52,18 +52,18 @@ def store(rollout: Rollout, found: Analysis) -> None:
 def _tell(rollout: Rollout, found: Analysis) -> None:
     was_promotable = bool(rollout.observed.get("is_promotable"))
     if found.readiness.is_promotable and not was_promotable:
-        rollout_telling.waits(rollout, words=found.readiness.words, evidence_hash=found.digest)
+        notifications.waits(rollout, words=found.readiness.words, evidence_hash=found.digest)
     before = {guard["guard"]: guard["verdict"] for guard in rollout.evidence}
     for guard in found.guards:
         is_alarm = guard.guard in evidence.SPLITS and guard.verdict == Verdict.FAILED
         if is_alarm and before.get(guard.guard) != guard.verdict:
-            rollout_telling.alarm(rollout, words=guard.words)
+            notifications.alarm(rollout, words=guard.words)
 
 
 def _tell_silence(rollout: Rollout, found: Analysis) -> None:
     words = found.observed.get("silence", "")
     if words and not rollout.observed.get("silence"):
-        rollout_telling.alarm(rollout, words=words)
+        notifications.alarm(rollout, words=words)
 
 
 def changed_words(rollout: Rollout, *, shown: str, now: tuple[Guard, ...]) -> str:

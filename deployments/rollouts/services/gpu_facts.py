@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from deployments.domain.analysis_sums import NO_FACTS, Facts
-from deployments.domain.guards import GuardLimit, Metric
+from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.limits import GuardLimit, Metric
 from deployments.models import Revision, Rollout
-from fleet.selectors import measured, serving_now
-from fleet.selectors.serving_now import WorkloadKey
+from fleet.telemetry.selectors import current, measured
+from fleet.telemetry.selectors.current import WorkloadKey
 
 
 def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
@@ -30,7 +30,7 @@ def _memory_gib(key: WorkloadKey) -> float | None:
 
 def _price(key: WorkloadKey) -> float | None:
     """Of one GPU for an hour: a figure to compare with, not an amount that anyone is charged."""
-    held = serving_now.held_by([key]).get(key)
+    held = current.held_by([key]).get(key)
     if held is None or held.usd_per_hour_amount is None or not held.gpus:
         return None
     return float(held.usd_per_hour_amount / held.gpus)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from deployments.domain import rollout_plans
-from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
-from deployments.selectors import rollout_limits
+from deployments.plans.domain import rollout_plan
+from deployments.plans.selectors import auto_promotion
+from deployments.states import RolloutPhase
 from portal.notifications import events, links, services
 from portal.notifications.events import Event
 
@@ -37,7 +37,7 @@ def moved(rollout: Rollout, *, words: str) -> None:
 
 def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
     """A step may be promoted: people who may decide get a link that is bound to this evidence."""
-    if rollout_limits.steps_of(rollout)[rollout.step_index].auto_promote:
+    if auto_promotion.steps_of(rollout)[rollout.step_index].auto_promote:
         return
     question = links.Question(
         kind=links.ROLLOUT,
@@ -47,8 +47,8 @@ def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
         step_index=rollout.step_index,
     )
     weight = rollout.steps[rollout.step_index]["weight"]
-    share = f"{weight} % mirrored" if rollout_plans.is_shadow(rollout.plan) else f"{weight} %"
-    said = f"At {share}: {words}. Promote it, or leave it where it is."
+    share = f"{weight}% mirrored" if rollout_plan.is_shadow(rollout.plan) else f"{weight}%"
+    said = f"At {share}: {words}. Promote it, or leave it at this step."
     _tell(rollout, events.ROLLOUT_WAITS, said, {"decide": question.to_json()})
 
 

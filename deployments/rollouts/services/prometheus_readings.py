@@ -9,14 +9,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.domain import prometheus_state, query_guards, rollout_plans
-from deployments.domain.prometheus_state import Sides, State
-from deployments.domain.query_guards import Place
-from deployments.domain.rollout_plans import PlanSettings
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.guards.domain import prometheus_state, promql
+from deployments.guards.domain.prometheus_state import Sides, State
+from deployments.guards.domain.promql import Place
 from deployments.models import PrometheusReading, Revision, Rollout
-from deployments.selectors import prometheus as readings
-from fleet.services import prometheus
+from deployments.plans.domain import rollout_plan
+from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.rollouts.selectors import prometheus as readings
+from deployments.states import ROLLOUT, RolloutPhase
+from fleet.clusters.services import prometheus
 from portal.core import clock, leases
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
@@ -39,7 +40,7 @@ _RELATED: Final = (
 
 def begin(rollout: Rollout) -> None:
     """Inside the transaction that makes the rollout; nothing where no guard needs it."""
-    if rollout_plans.from_json(rollout.plan).all_guards.is_prometheus_needed:
+    if rollout_plan.from_json(rollout.plan).all_guards.is_prometheus_needed:
         PrometheusReading.objects.create(rollout=rollout, next_check_at=clock.now())
 
 
@@ -84,14 +85,14 @@ def place_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Pl
 
 def _read(rollout: Rollout, state: State, started_at: datetime) -> State:
     """One round of questions; the state after it."""
-    plan = rollout_plans.from_json(rollout.plan)
+    plan = rollout_plan.from_json(rollout.plan)
     seconds = (clock.now() - started_at).total_seconds()
     sides = Sides(
         stable=place_of(rollout, rollout.stable_revision, step_seconds=seconds),
         candidate=place_of(rollout, rollout.candidate_revision, step_seconds=seconds),
     )
     of_histograms = prometheus_state.histogram_queries(state, sides) if plan.percentiles else []
-    filled = [query_guards.fill(guard.query, sides.candidate) for guard in plan.queries]
+    filled = [promql.fill(guard.query, sides.candidate) for guard in plan.queries]
     found = prometheus.ask(
         cluster_id=rollout.deployment.cluster_id, queries=[*of_histograms, *filled]
     )

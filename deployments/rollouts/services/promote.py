@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from deployments.domain import rollout_plans
-from deployments.domain.states import RolloutPhase
+from deployments import audit_actions
 from deployments.models import Rollout
-from deployments.services import actions, aliases, desired, rollout_states, timeline
+from deployments.plans.domain import rollout_plan
+from deployments.registry.services import aliases
+from deployments.rollouts.services import transitions
+from deployments.serving.services import desired_state, timeline
+from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit.actions import AuditAction
@@ -23,29 +26,29 @@ def one_step(
             actor=actor,
             rollout=rollout,
             evidence_hash=evidence_hash,
-            action=actions.ROLLOUT_PROMOTED,
+            action=audit_actions.ROLLOUT_PROMOTED,
             words=f"{words} to all requests",
         )
     index = rollout.step_index + 1
     weight = rollout.steps[index]["weight"]
     before = rollout.steps[rollout.step_index]["weight"]
-    is_shadow = rollout_plans.is_shadow(rollout.plan)
+    is_shadow = rollout_plan.is_shadow(rollout.plan)
     mirrored = " mirrored" if is_shadow else ""
     with transaction.atomic():
-        rollout_states.move(
+        transitions.move(
             actor=actor,
             rollout=rollout,
             to=RolloutPhase.RUNNING,
-            action=actions.ROLLOUT_PROMOTED,
-            words=f"{words} {before} → {weight} %{mirrored}",
+            action=audit_actions.ROLLOUT_PROMOTED,
+            words=f"{words} {before} → {weight}%{mirrored}",
             step_index=index,
             evidence=evidence_hash,
         )
-        deployment = rollout_states.reload(rollout)
+        deployment = transitions.reload(rollout)
         if is_shadow:
-            desired.set_weight(deployment, 0, mirror=weight)
+            desired_state.set_weight(deployment, 0, mirror=weight)
         else:
-            desired.set_weight(deployment, weight)
+            desired_state.set_weight(deployment, weight)
     return rollout
 
 
@@ -58,7 +61,7 @@ def to_all(
     words: str = "promoted to all requests",
 ) -> Rollout:
     with transaction.atomic():
-        rollout_states.move(
+        transitions.move(
             actor=actor,
             rollout=rollout,
             to=RolloutPhase.PROMOTING,
@@ -66,9 +69,9 @@ def to_all(
             words=words,
             evidence=evidence_hash,
         )
-        deployment = rollout_states.reload(rollout)
+        deployment = transitions.reload(rollout)
         if deployment.candidate_weight != 100:
-            desired.set_weight(deployment, 100)
+            desired_state.set_weight(deployment, 100)
     return rollout
 
 
@@ -77,7 +80,7 @@ def move_alias(rollout: Rollout) -> None:
 
     A refusal does not hold up the rollout: it is written where people look.
     """
-    name = rollout_plans.from_json(rollout.plan).move_alias
+    name = rollout_plan.from_json(rollout.plan).move_alias
     if not name:
         return
     version = rollout.candidate_revision.version
@@ -89,7 +92,7 @@ def move_alias(rollout: Rollout) -> None:
             alias=name,
             number=version.number,
         )
-        words = f"{version.model.name}@{name} now is {version.label}"
+        words = f"{version.model.name}@{name} now points to {version.label}"
     except DomainError as error:
         words = f"{version.model.name}@{name} was not moved: {error.message}"
     timeline.note_rollout(rollout=rollout, kind="alias", message=words, actor=SYSTEM)

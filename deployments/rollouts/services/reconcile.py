@@ -14,23 +14,20 @@ from typing import Any
 
 from django.db import transaction
 
-from deployments.domain import rollout_plans, rollouts
-from deployments.domain.evidence import Verdict
-from deployments.domain.rollout_looks import Checks, RolloutObservation, RolloutPlan
-from deployments.domain.rollouts import Decision, Effect
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments import audit_actions
+from deployments.guards.domain.evidence import Verdict
 from deployments.models import Revision, Rollout
-from deployments.selectors import deployments as deployment_selectors
-from deployments.selectors import quality, rollout_limits
-from deployments.services import (
-    actions,
-    analysis,
-    desired,
-    evidence_rows,
-    promoting,
-    rollout_states,
-)
-from fleet.services import telemetry
+from deployments.plans.domain import rollout_plan
+from deployments.plans.selectors import auto_promotion
+from deployments.quality.selectors import quality
+from deployments.rollouts.domain import decide
+from deployments.rollouts.domain.decide import Decision, Effect
+from deployments.rollouts.domain.observation import Checks, RolloutObservation, RolloutPlan
+from deployments.rollouts.services import analysis, evidence, promote, transitions
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.serving.services import desired_state
+from deployments.states import ROLLOUT, RolloutPhase
+from fleet.telemetry.services import poll
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
 from portal.core.errors import Conflict
@@ -61,7 +58,7 @@ def advance(*, rollout_id: int) -> None:
         return
     wait: float | None = None
     for _ in range(_MOST_EFFECTS):
-        rollout = rollout_states.load(rollout_id)
+        rollout = transitions.load(rollout_id)
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
             wait = None
             break
@@ -82,16 +79,16 @@ def plan_of(rollout: Rollout) -> RolloutPlan:
     deployment = rollout.deployment
     return RolloutPlan(
         phase=RolloutPhase(rollout.phase),
-        steps=rollout_limits.steps_of(rollout),
+        steps=auto_promotion.steps_of(rollout),
         step_index=rollout.step_index,
         step_started_at=rollout.step_started_at,
         phase_deadline_at=rollout.deadline_at,
-        drain_seconds=rollout_plans.from_json(rollout.plan).drain_seconds,
+        drain_seconds=rollout_plan.from_json(rollout.plan).drain_seconds,
         desired_weight=deployment.candidate_weight,
         is_candidate_wanted=deployment.candidate_revision_id is not None,
-        is_swapped=rollout_states.is_swapped(rollout),
+        is_swapped=transitions.is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
-        is_shadow=rollout_plans.is_shadow(rollout.plan),
+        is_shadow=rollout_plan.is_shadow(rollout.plan),
         desired_mirror=deployment.candidate_mirror,
     )
 
@@ -100,15 +97,15 @@ def _decide(rollout: Rollout) -> Decision:
     """With the evidence as it is now, stored before anything is done about it."""
     plan, at = plan_of(rollout), clock.now()
     if rollout.phase not in _ANALYSED or plan.step_started_at is None:
-        return rollouts.decide(plan, observation_of(rollout), at)
+        return decide.decide(plan, observation_of(rollout), at)
     found = analysis.analyse(rollout, plan)
-    evidence_rows.store(rollout, found)
+    evidence.store(rollout, found)
     observed = replace(
         observation_of(rollout),
         failing_words=found.failing_words,
         is_promotable=found.readiness.is_promotable,
     )
-    return rollouts.decide(plan, observed, at)
+    return decide.decide(plan, observed, at)
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
@@ -142,13 +139,13 @@ def _seen(rollout: Rollout, revision: Revision) -> dict[str, Any]:
 
 def _wait(rollout: Rollout, found: Decision) -> None:
     if found.words and found.words != rollout.phase_reason:
-        rollout_states.mark(rollout, {"phase_reason": found.words})
+        transitions.mark(rollout, {"phase_reason": found.words})
 
 
 def _add_candidate(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         _move(rollout, RolloutPhase.PREPARING, found.words)
-        desired.add_candidate(rollout_states.reload(rollout), rollout.candidate_revision)
+        desired_state.add_candidate(transitions.reload(rollout), rollout.candidate_revision)
 
 
 def _start(rollout: Rollout, found: Decision) -> None:
@@ -164,18 +161,18 @@ def _set_weight(rollout: Rollout, found: Decision) -> None:
 
 
 def _share(rollout: Rollout, found: Decision) -> None:
-    deployment = rollout_states.reload(rollout)
-    desired.set_weight(deployment, found.weight or 0, mirror=found.mirror)
+    deployment = transitions.reload(rollout)
+    desired_state.set_weight(deployment, found.weight or 0, mirror=found.mirror)
 
 
 def _start_soak(rollout: Rollout, found: Decision) -> None:
     """Its first reading is asked for at once: a candidate that fails everything should be gone before
     the next usual one.
     """
-    rollout_states.mark(rollout, {"step_started_at": clock.now(), "phase_reason": found.words})
+    transitions.mark(rollout, {"step_started_at": clock.now(), "phase_reason": found.words})
     deployment = rollout.deployment
     revisions = (rollout.stable_revision, rollout.candidate_revision)
-    telemetry.poll_soon(
+    poll.poll_soon(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
         names=[f"{deployment.name}-r{revision.number}" for revision in revisions],
@@ -187,43 +184,43 @@ def _switch(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         _move(rollout, RolloutPhase.RUNNING, found.words)
         _move(rollout, RolloutPhase.PROMOTING, found.words)
-        desired.set_weight(rollout_states.reload(rollout), 100)
+        desired_state.set_weight(transitions.reload(rollout), 100)
 
 
 def _swap(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
         _move(rollout, RolloutPhase.PROMOTING, found.words)
-        deployment = rollout_states.reload(rollout)
+        deployment = transitions.reload(rollout)
         # A worker that lost its lease must not swap a second time, which would swap back.
-        if not rollout_states.is_swapped(rollout):
-            desired.swap(deployment)
+        if not transitions.is_swapped(rollout):
+            desired_state.swap(deployment)
 
 
 def _start_drain(rollout: Rollout, found: Decision) -> None:
-    rollout_states.mark(rollout, {"drain_started_at": clock.now(), "phase_reason": found.words})
+    transitions.mark(rollout, {"drain_started_at": clock.now(), "phase_reason": found.words})
 
 
 def _complete(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
-        rollout_states.finish(rollout=rollout, to=RolloutPhase.COMPLETED, words=found.words)
-        promoting.move_alias(rollout)
+        transitions.finish(rollout=rollout, to=RolloutPhase.COMPLETED, words=found.words)
+        promote.move_alias(rollout)
 
 
 def _promote(rollout: Rollout, found: Decision) -> None:
-    promoting.one_step(
+    promote.one_step(
         actor=SYSTEM, rollout=rollout, evidence_hash=rollout.evidence_hash, words=found.words
     )
 
 
 def _abort(rollout: Rollout, found: Decision) -> None:
-    rollout_states.begin_abort(
-        actor=SYSTEM, rollout=rollout, action=actions.ROLLOUT_ABORTED, reason=found.words
+    transitions.begin_abort(
+        actor=SYSTEM, rollout=rollout, action=audit_actions.ROLLOUT_ABORTED, reason=found.words
     )
 
 
 def _finish_abort(rollout: Rollout, found: Decision) -> None:
     with transaction.atomic():
-        rollout_states.finish(
+        transitions.finish(
             rollout=rollout,
             to=RolloutPhase.ABORTED,
             words=found.words,
@@ -237,8 +234,8 @@ def _reason_of_abort(rollout: Rollout) -> str:
 
 
 def _move(rollout: Rollout, to: RolloutPhase, words: str) -> None:
-    rollout_states.move(
-        actor=SYSTEM, rollout=rollout, to=to, action=actions.ROLLOUT_MOVED, words=words
+    transitions.move(
+        actor=SYSTEM, rollout=rollout, to=to, action=audit_actions.ROLLOUT_MOVED, words=words
     )
 
 

@@ -12,11 +12,14 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.domain import rollouts
-from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments import audit_actions
+from deployments.changes.services import transitions
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import revisions
-from deployments.services import actions, change_states, desired, rollout_telling, timeline
+from deployments.rollouts.domain import decide
+from deployments.rollouts.services import notifications
+from deployments.serving.selectors import revisions
+from deployments.serving.services import desired_state, timeline
+from deployments.states import ROLLOUT, ChangeState, RolloutPhase
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -31,9 +34,9 @@ _RELATED: Final = (
     "requested_by",
 )
 _SECONDS: Final[Mapping[RolloutPhase, int]] = {
-    RolloutPhase.PREPARING: rollouts.PREPARE_SECONDS,
-    RolloutPhase.PROMOTING: rollouts.PROMOTE_SECONDS,
-    RolloutPhase.ABORTING: rollouts.ABORT_SECONDS,
+    RolloutPhase.PREPARING: decide.PREPARE_SECONDS,
+    RolloutPhase.PROMOTING: decide.PROMOTE_SECONDS,
+    RolloutPhase.ABORTING: decide.ABORT_SECONDS,
 }
 
 
@@ -43,7 +46,7 @@ def seconds_of(rollout: Rollout, phase: RolloutPhase, step_index: int) -> int:
         if own is not None:
             return int(own)
     soak = sum(step["soak_seconds"] for step in rollout.steps)
-    return _SECONDS.get(phase, rollouts.DECIDE_SECONDS + soak)
+    return _SECONDS.get(phase, decide.DECIDE_SECONDS + soak)
 
 
 def is_swapped(rollout: Rollout) -> bool:
@@ -75,7 +78,8 @@ def move(
     written = rows.update(**_columns(rollout, to, index, reason or words))
     if written == 0:
         raise Conflict(
-            "Someone else moved the rollout a moment ago. Look again.", code="rollout_moved"
+            "Someone else moved the rollout at the same time. Reload the page.",
+            code="rollout_moved",
         )
     before = {"phase": old, "step": rollout.step_index}
     if index != rollout.step_index:
@@ -133,7 +137,7 @@ def _tell(
         actor=actor,
         data={"evidence": rollout.evidence} if rollout.phase == RolloutPhase.ABORTING else None,
     )
-    rollout_telling.moved(rollout, words=words)
+    notifications.moved(rollout, words=words)
 
 
 def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: str) -> None:
@@ -151,9 +155,9 @@ def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: 
         # Read after the row above is ours: a worker may have swapped a moment ago.
         deployment = reload(rollout)
         if is_swapped(rollout) and deployment.candidate_revision is not None:
-            desired.swap(deployment)
+            desired_state.swap(deployment)
         elif deployment.candidate_weight or deployment.candidate_mirror:
-            desired.set_weight(deployment, 0)
+            desired_state.set_weight(deployment, 0)
 
 
 def load(rollout_id: int) -> Rollout:
@@ -178,20 +182,20 @@ def finish(*, rollout: Rollout, to: RolloutPhase, words: str, reason: str = "") 
         actor=SYSTEM,
         rollout=rollout,
         to=to,
-        action=actions.ROLLOUT_MOVED,
+        action=audit_actions.ROLLOUT_MOVED,
         words=words,
         reason=reason,
     )
     if reload(rollout).candidate_revision is not None:
-        desired.drop_candidate(rollout.deployment)
+        desired_state.drop_candidate(rollout.deployment)
     change = ChangeRequest.objects.select_related("deployment__team").get(pk=rollout.change_id)
     if change.state != ChangeState.APPLYING:
         return
-    change_states.move(
+    transitions.move(
         actor=SYSTEM,
         change=change,
         to=ChangeState.DONE if is_done else ChangeState.FAILED,
-        action=actions.CHANGE_DONE if is_done else actions.CHANGE_FAILED,
+        action=audit_actions.CHANGE_DONE if is_done else audit_actions.CHANGE_FAILED,
         reason="" if is_done else reason or "aborted",
     )
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.domain import metric_words, rollout_plans
-from deployments.domain.guards import Metric
+from deployments.guards.domain import formatting
+from deployments.guards.domain.limits import Metric
 from deployments.models import Rollout, RolloutEvent
-from deployments.selectors import rollouts
-from deployments.web import overview_data
-from fleet.selectors import telemetry
-from fleet.selectors.telemetry import MinutePoint
+from deployments.plans.domain import rollout_plan
+from deployments.rollouts.selectors import rollouts
+from deployments.serving.web import minute_chart
+from fleet.telemetry.selectors import requests
+from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Chart, Mark, Point
@@ -47,7 +48,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
         (
             "latency",
             "Mean latency",
-            overview_data.minute_chart(
+            minute_chart.minute_chart(
                 points, lambda one: one.mean_latency_ms, "Mean latency", "ms", marks, limit
             ),
             limit_words,
@@ -55,7 +56,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
         (
             "errors",
             "Failed requests",
-            overview_data.minute_chart(
+            minute_chart.minute_chart(
                 points,
                 lambda one: None if one.error_ratio is None else 100 * one.error_ratio,
                 "Failed requests",
@@ -68,7 +69,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
         (
             "requests",
             "Requests per second",
-            overview_data.minute_chart(
+            minute_chart.minute_chart(
                 points, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
             ),
             "",
@@ -82,7 +83,7 @@ def charts_of(found: Rollout) -> list[RolloutChart]:
 
 
 def _share_title(found: Rollout) -> str:
-    return "Mirrored requests" if rollouts.is_shadow(found) else "Share of requests"
+    return "Mirrored requests" if rollouts.is_shadow(found) else "Traffic weight"
 
 
 def _points_of(found: Rollout) -> dict[str, list[MinutePoint]]:
@@ -90,7 +91,7 @@ def _points_of(found: Rollout) -> dict[str, list[MinutePoint]]:
     start = max(found.created_at, (found.finished_at or clock.now()) - _LONGEST)
     named = {"stable": found.stable_revision, "candidate": found.candidate_revision}
     return {
-        role: telemetry.series(
+        role: requests.series(
             cluster_id=deployment.cluster_id,
             namespace=deployment.namespace,
             names=[revision.workload_name],
@@ -160,17 +161,17 @@ def _latency_limit(found: Rollout, stable: Sequence[MinutePoint]) -> tuple[float
 
 
 def _limit_of(found: Rollout, metric: Metric) -> tuple[float | None, str]:
-    for guard in rollout_plans.from_json(found.plan).guards:
+    for guard in rollout_plan.from_json(found.plan).guards:
         if guard.metric != metric:
             continue
         if guard.max is not None:
-            return guard.max, f"limit: {metric_words.value_words(metric, guard.max)}"
+            return guard.max, f"limit: {formatting.value_words(metric, guard.max)}"
         return None, f"limit: {guard.max_ratio:g} times stable"
     return None, ""
 
 
 def _ratio_of(found: Rollout, metric: Metric) -> float | None:
-    guards = rollout_plans.from_json(found.plan).guards
+    guards = rollout_plan.from_json(found.plan).guards
     return next((guard.max_ratio for guard in guards if guard.metric == metric), None)
 
 

@@ -8,14 +8,14 @@ from decimal import Decimal
 
 from django.urls import reverse
 
-from deployments.domain import evidence
-from deployments.domain.evidence import Guard
-from deployments.domain.states import RolloutPhase
+from deployments.guards.domain import evidence
+from deployments.guards.domain.evidence import Guard
 from deployments.models import Revision, Rollout
-from deployments.selectors import rollouts
-from deployments.selectors.rollouts import RolloutView
-from fleet.selectors import serving_now
-from fleet.selectors.serving_now import WorkloadKey
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.states import RolloutPhase
+from fleet.telemetry.selectors import current
+from fleet.telemetry.selectors.current import WorkloadKey
 from portal.core import clock
 
 
@@ -43,7 +43,7 @@ class Outcome:
 
 def cost_of(found: Rollout, view: RolloutView) -> BothCost:
     stable, candidate = _key(found, found.stable_revision), _key(found, found.candidate_revision)
-    held = serving_now.held_by([stable, candidate])
+    held = current.held_by([stable, candidate])
     hourly = held[candidate].usd_per_hour_amount if candidate in held else None
     until = None
     if hourly is not None and view.earliest_finish_at is not None:
@@ -76,8 +76,8 @@ def _silence_alarm(view: RolloutView) -> str:
     if not words or view.is_final:
         return ""
     return (
-        f"{words[:1].upper()}{words[1:]}. The numbers below are from then; by themselves they "
-        "neither promote nor abort anything."
+        f"{words[:1].upper()}{words[1:]}. The numbers below are from that time. Slipway neither "
+        "promotes nor aborts on them."
     )
 
 
@@ -88,8 +88,8 @@ def _split_alarm(view: RolloutView) -> str:
         return ""
     does = "mirror" if share.guard == evidence.MIRROR else "split"
     return (
-        f"The gateway does not {does} as asked: {share.words}. Chance does not explain this; "
-        "nothing can be promoted until it is right."
+        f"The gateway does not {does} as requested: {share.words}. This is not chance. "
+        "Promotion is blocked until it is fixed."
     )
 
 
@@ -101,7 +101,7 @@ def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
     place = [found.deployment.team.slug, found.deployment.name]
     return Outcome(
         tone="bad",
-        title="Why it stopped",
+        title="Aborted",
         words=f"{_reason_of(found)} {after}",
         guards=failed,
         next_text="Request another canary" if is_over else "",
@@ -111,23 +111,23 @@ def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
 
 def _after(found: Rollout, stable: str, *, is_over: bool) -> str:
     if rollouts.is_shadow(found):
-        ends = "is removed" if is_over else "is removed once the mirror has ended"
-        return f"{stable} answered all users and still does; the candidate {ends}."
+        ends = "is removed" if is_over else "is removed once mirroring has stopped"
+        return f"{stable} serves all users, as before. The candidate {ends}."
     if is_over:
-        return f"All requests go to {stable} again and the candidate is removed."
-    return f"All requests go back to {stable}; the candidate is removed once it is drained."
+        return f"All requests go to {stable} again. The candidate is removed."
+    return f"All requests go back to {stable}. The candidate is removed once it is drained."
 
 
 def _completed(found: Rollout) -> Outcome:
     old, new = found.stable_revision, found.candidate_revision
     event = rollouts.events_of(found).filter(kind="alias").first()
     moved = f" {_sentence(event.message)}" if event else ""
-    words = f"{new.version.label} is stable and answers all requests; r{old.number} is removed."
+    words = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
     place = [found.deployment.team.slug, found.deployment.name]
     is_still = found.deployment.stable_revision_id == new.pk
     return Outcome(
         tone="ok",
-        title="What happened after",
+        title="Completed",
         words=words + moved,
         next_text=f"Roll back to r{old.number}" if is_still else "",
         next_url=f"{reverse('request-roll-back', args=place)}?revision={old.number}"
@@ -141,7 +141,7 @@ def _reason_of(found: Rollout) -> str:
     event = rollouts.events_of(found).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
     if event is None:
         return _sentence(found.phase_reason)
-    who = f"by {event.actor_name}" if event.actor_name else "by itself"
+    who = f"by {event.actor_name}" if event.actor_name else "automatically"
     head, colon, rest = event.message.partition(": ")
     return _sentence(f"{head} {who}{colon}{rest}")
 

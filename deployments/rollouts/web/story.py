@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, zip_longest
 
-from deployments.domain.states import RolloutPhase
 from deployments.models import ChangeRequest, Rollout
-from deployments.selectors import rollouts
-from deployments.selectors.rollouts import RolloutView
-from deployments.web import tab_data
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.serving.web import events as serving_events
+from deployments.states import RolloutPhase
 
 _MOST_LINES = 40
 
@@ -34,23 +34,23 @@ class StoryLine:
 
 def verdict_of(view: RolloutView) -> Verdict:
     if view.rollout.phase == RolloutPhase.PAUSED:
-        return Verdict("paused", "Paused", "Nobody can promote until someone carries on.")
+        return Verdict("paused", "Paused", "Resume the rollout to promote it.")
     failing = [guard for guard in view.guards if guard.verdict == "fail"]
     if failing:
         reason = "; ".join(f"{guard.guard}: {guard.words}" for guard in failing)
-        return Verdict("fail", "Would not pass", reason)
+        return Verdict("fail", "Failing", reason)
     if view.is_promotable:
-        return Verdict("pass", "May be promoted", view.promotable_reason)
-    return Verdict("waiting", "Not yet", view.promotable_reason)
+        return Verdict("pass", "Ready to promote", view.promotable_reason)
+    return Verdict("waiting", "Waiting", view.promotable_reason)
 
 
 def why_no_promotion(found: Rollout, view: RolloutView) -> str:
     """Why the button rests, in words; empty when it works."""
     phase = RolloutPhase(found.phase)
     if phase == RolloutPhase.PAUSED:
-        return "The rollout is paused: carry on first."
+        return "The rollout is paused. Resume it first."
     if phase != RolloutPhase.RUNNING:
-        return "Possible while a step runs."
+        return "Available while a step is running."
     verdict = verdict_of(view)
     return "" if verdict.state == "pass" else f"{verdict.text}. {_sentence(verdict.reason)}".strip()
 
@@ -64,7 +64,7 @@ def why_no_full_promotion(found: Rollout, view: RolloutView) -> str:
 
 def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
     """Newest first, with the people who asked and approved."""
-    events = tab_data.event_rows(rollouts.events_of(found)[:_MOST_LINES])
+    events = serving_events.event_rows(rollouts.events_of(found)[:_MOST_LINES])
     moves = [
         StoryLine(event.row.at, event.row.message, event.row.actor_name, event.tone)
         for event in events

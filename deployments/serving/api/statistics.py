@@ -8,12 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.api.delivery_serializers import Shape
-from deployments.selectors import deployments, serving
+from deployments.serving.selectors import deployments, statistics
+from portal.api.base_serializer import Serializer
 from portal.api.views import PROBLEM, actor_of
 
 
-class LatencySplitSerializer(Shape):
+class LatencySplitSerializer(Serializer):
     """Where the mean successful request spends its time."""
 
     queue_ms = serializers.FloatField(allow_null=True)
@@ -22,7 +22,7 @@ class LatencySplitSerializer(Shape):
     output_ms = serializers.FloatField(allow_null=True)
 
 
-class ServingStatsSerializer(Shape):
+class ServingStatsSerializer(Serializer):
     """Over the last `seconds`, summed over the pods; null is not known."""
 
     seconds = serializers.IntegerField()
@@ -30,8 +30,8 @@ class ServingStatsSerializer(Shape):
     error_ratio = serializers.FloatField(allow_null=True)
     mean_latency_ms = serializers.FloatField(allow_null=True)
     latency_split = LatencySplitSerializer(source="*")
-    p95_ms = serializers.FloatField(allow_null=True, help_text="the slowest pod's")
-    p95_source = serializers.CharField(help_text="what measured it; empty without p95_ms")
+    p95_ms = serializers.FloatField(allow_null=True, help_text="of the slowest pod")
+    p95_source = serializers.CharField(help_text="source of p95_ms; empty without it")
     busy_ratio = serializers.FloatField(allow_null=True)
     busy_source = serializers.CharField()
     mean_batch_size = serializers.FloatField(allow_null=True)
@@ -43,16 +43,16 @@ class ServingStatsSerializer(Shape):
     latest_at = serializers.DateTimeField(allow_null=True, help_text="when a pod was last read")
 
 
-class RevisionStatsSerializer(Shape):
+class RevisionStatsSerializer(Serializer):
     number = serializers.IntegerField()
     role = serializers.CharField(help_text="stable or candidate")
     stats = ServingStatsSerializer(allow_null=True)
 
 
-class DeploymentStatsSerializer(Shape):
+class DeploymentStatsSerializer(Serializer):
     seconds = serializers.IntegerField()
     total = ServingStatsSerializer(
-        allow_null=True, help_text="null: no pod was read in these seconds"
+        allow_null=True, help_text="null: no pod was polled in this interval"
     )
     revisions = RevisionStatsSerializer(many=True)
 
@@ -62,8 +62,10 @@ class StatsView(APIView):
         operation_id="get_deployment_stats",
         tags=["deployments"],
         responses={200: DeploymentStatsSerializer, 404: PROBLEM},
-        description="Requests, errors, latency and busy time of the last minutes. Null is not known.",
+        description=(
+            "Requests, errors, latency and GPU busy time of the last minutes. Null: unknown."
+        ),
     )
     def get(self, request: Request, deployment_id: int) -> Response:
         found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DeploymentStatsSerializer(serving.by_revision(found)).data)
+        return Response(DeploymentStatsSerializer(statistics.by_revision(found)).data)

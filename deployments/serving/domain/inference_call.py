@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain import examples
-from deployments.domain.signatures import Signature
-from deployments.domain.spec_engines import KSERVE_VLLM, LLM_SERVICE, TRITON_VLLM
+from deployments.registry.domain import example_requests
+from deployments.registry.domain.signatures import Signature
+from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE, TRITON_VLLM
 
+LONGEST_PREFILLED: Final = 250_000
 _QUESTION: Final = "Say hello in one short sentence."
 _MOST_TOKENS: Final = 64
 _HTTP_PORT: Final = 8080
@@ -29,6 +31,12 @@ class Call:
         return self.path.startswith("v1/")
 
 
+def prefilled(call: Call) -> str:
+    """The first body as text; empty where it would be a burden to the browser: the person pastes one."""
+    body = json.dumps(call.body)
+    return body if len(body) <= LONGEST_PREFILLED else ""
+
+
 def call_of(*, engine: str, model: str, signature: Signature) -> Call:
     if engine in (KSERVE_VLLM, LLM_SERVICE):
         body = {
@@ -42,5 +50,5 @@ def call_of(*, engine: str, model: str, signature: Signature) -> Call:
         parameters = {"stream": False, "temperature": 0, "max_tokens": _MOST_TOKENS}
         body = {"text_input": _QUESTION, "parameters": parameters}
         return Call(f"v2/models/{model}/generate", body, "Triton's generate")
-    body = examples.infer_request(signature)
+    body = example_requests.infer_request(signature)
     return Call(f"v2/models/{model}/infer", body, "the v2 inference protocol")

@@ -50,5 +50,5 @@ def _read(response: httpx.Response, until: float) -> tuple[bytes, bool]:
         if len(content) > MAX_ANSWER_BYTES:
             return content[:MAX_ANSWER_BYTES], True
         if time.perf_counter() > until:
-            raise GatewayUnreachable(f"the answer took longer than {TIMEOUT_SECONDS:g} s")
+            raise GatewayUnreachable(f"no response within {TIMEOUT_SECONDS:g} s")
     return content, False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 
-from deployments.domain import rollout_plans, scales, specs
-from deployments.domain.states import ROLLOUT, RolloutPhase
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
+from deployments.plans.domain import rollout_plan
+from deployments.spec.domain import replicas, serving_spec
+from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
@@ -25,6 +28,10 @@ _RELATED = (
 )
 
 
+# What was seen before the stop is no word about now.
+_STOPPED: Mapping[str, Any] = {"weight": None, "ready": False, "reason": "Stopped", "message": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class RevisionStatus:
     """One revision that the deployment wants: its share of the route and what the cluster says."""
@@ -34,7 +41,7 @@ class RevisionStatus:
     version_id: int
     version_label: str
     workload_name: str
-    spec: specs.ServingSpec
+    spec: serving_spec.ServingSpec
     requested_weight: int
     observed_weight: int | None
     is_ready: bool | None
@@ -73,14 +80,14 @@ def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
     rows = list_visible_to(actor, team_slug=team_slug, with_retired=True).filter(name=name)
     found = rows.order_by("is_retired", "-id").first()
     if found is None:
-        raise NotFound(f"There is no deployment {team_slug}/{name}, or you are not in its team.")
+        raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
     return found
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
     found = list_visible_to(actor, with_retired=True).filter(pk=deployment_id).first()
     if found is None:
-        raise NotFound(f"There is no deployment {deployment_id}, or you are not in its team.")
+        raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
     return found
 
 
@@ -98,17 +105,18 @@ def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
 
 
 def status_of(deployment: Deployment, revision: Revision, role: str, weight: int) -> RevisionStatus:
-    seen = deployment.observed.get(f"r{revision.number}", {})
+    is_stopped = deployment.is_stopped
+    seen = _STOPPED if is_stopped else deployment.observed.get(f"r{revision.number}", {})
     return RevisionStatus(
         number=revision.number,
         role=role,
         version_id=revision.version_id,
         version_label=revision.version.label,
         workload_name=f"{deployment.name}-r{revision.number}",
-        spec=scales.scaled(
-            specs.stored(revision.spec), number=revision.number, scale=deployment.scale
+        spec=replicas.scaled(
+            serving_spec.stored(revision.spec), number=revision.number, scale=deployment.scale
         ),
-        requested_weight=weight,
+        requested_weight=0 if is_stopped else weight,
         observed_weight=seen.get("weight"),
         is_ready=seen.get("ready"),
         reason=seen.get("reason", ""),
@@ -116,7 +124,7 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
     )
 
 
-def spec_of_stable(deployment: Deployment) -> specs.ServingSpec | None:
+def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
     """As it is wanted now, with the replicas that were approved last."""
     stable = deployment.stable_revision
     return None if stable is None else revisions_of(deployment)[0].spec
@@ -138,11 +146,17 @@ def is_current(deployment: Deployment) -> bool:
     return deployment.observed_generation == deployment.desired_generation
 
 
+def is_stopping(deployment: Deployment) -> bool:
+    """Whether it was stopped and the cluster has not been seen without it yet."""
+    has_ended = deployment.state in (DeploymentState.STOPPED, DeploymentState.RETIRED)
+    return deployment.is_stopped and not has_ended
+
+
 def is_mirrored(deployment: Deployment) -> bool:
     """Whether the candidate saw copies only, so that what it did is nothing that users got."""
     opened: list[Rollout] = getattr(deployment, "open_rollouts", [])
     is_shadow = any(
-        rollout_plans.is_shadow(rollout.plan)
+        rollout_plan.is_shadow(rollout.plan)
         and rollout.stable_revision_id == deployment.stable_revision_id
         for rollout in opened
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import F
 
@@ -52,7 +52,7 @@ def drop_candidate(deployment: Deployment) -> None:
     _want(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
 
 
-def scale(deployment: Deployment, wanted: Mapping[str, int]) -> None:
+def scale(deployment: Deployment, wanted: Mapping[str, Any]) -> None:
     """Other replicas of the revision that `wanted` names; pods that are ready stay."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(scale=dict(wanted))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from deployments.domain.manifests import parts
+from deployments.manifests.domain import metadata
 from deployments.models import Revision
-from deployments.services import own_requests
-from fleet.domain.cluster_errors import ClusterError
-from fleet.domain.pod_calls import PodAnswer, PodCall
-from fleet.services import objects, pod_calls
+from deployments.serving.services import synthetic_requests
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.services import objects, pod_proxy
 
 HTTP_PORT: Final = 8080
 _SECONDS: Final = 10.0
@@ -34,10 +34,10 @@ def reported_model(revision: Revision) -> dict[str, Any]:
     answer = send(revision, f"v2/models/{revision.version.model.name}")
     try:
         found = json.loads(answer.body)
-    except ValueError as error:
-        raise NotAnswered("its server reports something that is no JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise NotAnswered("its server returned invalid JSON") from error
     if answer.status >= 400 or not isinstance(found, dict):
-        raise NotAnswered(f"its server answered {answer.status} when asked for its model")
+        raise NotAnswered(f"its server returned HTTP {answer.status} for the model metadata")
     return found
 
 
@@ -47,16 +47,16 @@ def send(
     deployment = revision.deployment
     try:
         pod = _ready_pod(revision)
-        answer = pod_calls.send(
+        answer = pod_proxy.send(
             cluster_id=deployment.cluster_id,
             call=PodCall(deployment.namespace, pod, port, path, body, _SECONDS),
         )
     except ClusterError as error:
         raise NotAnswered(error.message) from error
     if answer.status in _NOT_OF_THE_MODEL:
-        raise NotAnswered(f"pod {pod} answered {answer.status}")
+        raise NotAnswered(f"pod {pod} returned HTTP {answer.status}")
     if body is not None and answer.status < _REFUSED:
-        own_requests.note(revision)
+        synthetic_requests.note(revision)
     return answer
 
 
@@ -67,7 +67,7 @@ def _ready_pod(revision: Revision) -> str:
         api_version="v1",
         kind="Pod",
         namespace=revision.deployment.namespace,
-        labels={parts.WORKLOAD_LABEL: revision.workload_name},
+        labels={metadata.WORKLOAD_LABEL: revision.workload_name},
     )
     ready = sorted(pod["metadata"]["name"] for pod in pods if _is_ready(pod))
     if not ready:

@@ -11,18 +11,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 
-from deployments.domain import calls, signatures
-from deployments.domain.calls import Call
-from deployments.gateways import inference
 from deployments.models import Deployment, Revision
-from deployments.selectors import deployments
-from deployments.services import revision_calls
-from deployments.services.revision_calls import NotAnswered
+from deployments.registry.domain import signatures
+from deployments.serving.domain import inference_call
+from deployments.serving.domain.inference_call import Call
+from deployments.serving.gateways import inference
+from deployments.serving.selectors import deployments
+from deployments.serving.services import pod_inference
+from deployments.serving.services.pod_inference import NotAnswered
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
+from portal.core import documents
+from portal.core.documents import Bounds
 from portal.core.errors import Conflict, Invalid, Unavailable
 
 MAX_REQUEST_BYTES = 2_000_000
+# Texts for a model may hold NUL: what is sent is stored nowhere.
+_BODY = Bounds(may_hold_nul=True)
 _FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
 _NEWLINE = re.compile(r"\n\s*")
 
@@ -58,7 +63,7 @@ class Trial:
 
 def call_of(revision: Revision) -> Call:
     version = revision.version
-    return calls.call_of(
+    return inference_call.call_of(
         engine=revision.spec["engine"],
         model=version.model.name,
         signature=signatures.from_json(version.signature),
@@ -74,14 +79,14 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)
     if deployment.stable_revision is None or deployment.is_retired:
-        raise Conflict(f"{deployment} serves nothing now.", code="not_serving")
+        raise Conflict(f"{deployment} has no serving revision.", code="not_serving")
     content = _checked(body)
     if target == Target.GATEWAY:
         return _through_gateway(deployment, deployment.stable_revision, content)
     revision = deployment.stable_revision
     if target == Target.CANDIDATE:
         if deployment.candidate_revision is None:
-            raise Conflict(f"{deployment} has no candidate now.", code="no_candidate")
+            raise Conflict(f"{deployment} has no candidate.", code="no_candidate")
         revision = deployment.candidate_revision
     return _to_revision(revision, content)
 
@@ -101,7 +106,7 @@ def _post(url: str, content: bytes, version_id: int | None) -> Trial:
         answer = inference.post_json(url, content)
     except inference.GatewayUnreachable as error:
         raise Unavailable(
-            f"The gateway gave no answer: {error}. Look at the timeline for what the pods do."
+            f"The gateway did not respond: {error}. Check the timeline for the state of the pods."
         ) from error
     return Trial(
         version_id=version_id,
@@ -117,10 +122,11 @@ def _to_revision(revision: Revision, content: bytes) -> Trial:
     started = time.perf_counter()
     call = call_of(revision)
     try:
-        answer = revision_calls.send(revision, call.path, content, port=call.port)
+        answer = pod_inference.send(revision, call.path, content, port=call.port)
     except NotAnswered as error:
         raise Unavailable(
-            f"r{revision.number} gave no answer: {error}. Look at the timeline for what its pods do."
+            f"r{revision.number} did not respond: {error}. Check the timeline for the state of "
+            "its pods."
         ) from error
     return Trial(
         version_id=revision.version_id,
@@ -133,20 +139,21 @@ def _to_revision(revision: Revision, content: bytes) -> Trial:
 
 
 def _checked(body: str) -> bytes:
-    content = body.encode()
-    if len(content) > MAX_REQUEST_BYTES:
+    size = len(body.encode(errors="replace"))
+    if size > MAX_REQUEST_BYTES:
         raise Invalid(
-            f"The request has {len(content):,} bytes; from here at most {MAX_REQUEST_BYTES:,} "
-            "are sent. Send it from your own code.",
+            f"The request has {size:,} bytes; the limit here is {MAX_REQUEST_BYTES:,}. Send "
+            "larger requests from your own code.",
             fields={"body": "too large"},
         )
     try:
-        value = json.loads(content)
-    except ValueError as error:
-        raise Invalid(f"This is no JSON: {error}.", fields={"body": "mend the JSON"}) from error
+        value = documents.read_json(body, _BODY)
+    except documents.Unreadable as error:
+        place = f"{error.place}: " if error.place else ""
+        raise Invalid(f"{place}{error.message}", fields={"body": "fix the JSON"}) from error
     if not isinstance(value, dict):
         raise Invalid("Send a JSON object.", fields={"body": "begin with {"})
-    return content
+    return body.encode()
 
 
 def _readable(body: bytes) -> str:
@@ -154,6 +161,6 @@ def _readable(body: bytes) -> str:
     text = body.decode(errors="replace")
     try:
         lines = json.dumps(json.loads(text), indent=2)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return _FLAT_LIST.sub(lambda found: _NEWLINE.sub(" ", found.group(0)), lines)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from deployments.domain.sizing_choices import Offer, ShareKind, Why
-from deployments.domain.sizing_needs import Need
+from deployments.sizing.domain.memory import Need
+from deployments.sizing.domain.ranking import Offer, ShareKind, Why
 
 WHOLE_GPU: Final = "nvidia.com/gpu"
 _COUNTS: Final = (1, 2, 4, 8)
@@ -113,7 +113,9 @@ def _smallest_slice(need: Need, row: Listed, gpu_name: str) -> Iterable[Offer]:
                 kind=ShareKind.MIG,
                 usd_per_hour_amount=(row.price_of(1) * slices / 8).quantize(_MICRO),
                 missing=Why.NOT_OFFERED,
-                missing_words=f"the GPUs of {row.instance_type} are not sliced here",
+                missing_words=(
+                    f"the GPUs of {row.instance_type} are not partitioned on this cluster"
+                ),
             )
             return
 

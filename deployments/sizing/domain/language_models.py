@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from deployments.domain.sizing_needs import LanguageModel, Need, need_of_language_model
-from deployments.domain.spec_parts import Llm
+from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
+from deployments.spec.domain.parts import Llm
 
 # vLLM keeps the cache in the precision of the weights unless it is told otherwise.
 _KV_PRECISION: Final[Mapping[str, str]] = {"auto": "bf16", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}

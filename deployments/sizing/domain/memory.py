@@ -9,7 +9,7 @@ A language model served by vLLM, split over t GPUs:
 
 - weights: parameters x bits of the precision.
 - KV cache: 2 (key and value) x layers x KV heads x head size x bytes x tokens, where tokens =
-  context x requests at once. Without the architecture, a stated number of KiB for each token.
+  context x concurrent requests. Without the architecture, a stated number of KiB for each token.
 - workspace: 5 % of the weights for activations and sampling, at least 512 MiB, on every GPU.
 - runtime: 1,024 MiB on every GPU for CUDA, NCCL and captured graphs.
 
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
 
 MIB: Final = 2**20
 KIB: Final = 2**10
@@ -40,12 +40,16 @@ _KV_BEYOND_KIB: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`parts`: over how many GPUs of a replica it may be divided at most; 1 is not at all."""
+    """`parts`: over how many GPUs of a replica it may be divided at most; 1 is not at all.
+
+    `spread_mib`: how much less it may be than `mib`.
+    """
 
     name: str
     mib: int
     words: str
     parts: int = 1
+    spread_mib: int = 0
 
     def mib_on(self, gpus: int) -> int:
         return -(-self.mib // min(gpus, self.parts))
@@ -66,6 +70,15 @@ class Need:
         whole = sum(term.mib_on(gpus if self.can_split else 1) for term in self.terms)
         return -(-whole // 16) * 16
 
+    def least_mib_on(self, gpus: int) -> int:
+        """Where the range begins that `mib_on` ends."""
+        return self.mib_on(gpus) - sum(term.spread_mib for term in self.terms) // 16 * 16
+
+    def range_on(self, gpus: int) -> str:
+        """1,024 or 600 to 1,024: MiB on each of so many GPUs."""
+        least, most = self.least_mib_on(gpus), self.mib_on(gpus)
+        return f"{least:,} to {most:,}" if least < most else f"{most:,}"
+
     def has_room(self, *, gpus: int, memory_mib: int) -> bool:
         return self.mib_on(gpus) * 100 <= memory_mib * self.usable_percent
 
@@ -77,6 +90,9 @@ class FileModel:
     weights_mib: int
     activations_mib: int
     runtime_mib: int
+    # How much less the activations may be, and the sizes of the inputs that they are at.
+    spread_mib: int = 0
+    sizes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +132,7 @@ class LanguageModel:
         numbers = ("parameters_millions", "context_tokens", "concurrency")
         found |= {name: "Use 1 or more." for name in numbers if getattr(self, name) < 1}
         if not 10 <= self.memory_percent <= 99:
-            found["memory_percent"] = "Use 10 to 99 percent of the GPU."
+            found["memory_percent"] = "Use 10 to 99% of the GPU."
         if found:
             raise Rejected("Check " + ", ".join(sorted(found)) + ".", found)
 
@@ -128,23 +144,28 @@ def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | N
     copies = f", {instances} instances" if instances > 1 else ""
     return Need(
         terms=(
-            Term("Weights", model.weights_mib * instances, f"as in the file{copies}"),
-            Term("Activations", model.activations_mib * instances, f"largest batch{copies}"),
+            Term("Weights", model.weights_mib * instances, f"from the file{copies}"),
+            Term(
+                "Activations",
+                model.activations_mib * instances,
+                f"at {model.sizes or 'the largest batch'}{copies}",
+                spread_mib=model.spread_mib * instances,
+            ),
             Term(RUNTIME, model.runtime_mib, "CUDA, its libraries, Triton"),
         ),
-        words="an estimate from the file; no GPU has measured this model yet",
+        words="estimated from the file; not measured on a GPU yet",
     )
 
 
 def _measured_need(model: FileModel, instances: int, measured: Measured) -> Need:
-    terms = [Term("Measured", measured.mib, f"the most a GPU held while {measured.label} served")]
+    terms = [Term("Measured", measured.mib, f"peak GPU memory while {measured.label} served")]
     if measured.weights_mib is not None and model.weights_mib > measured.weights_mib:
         more = model.weights_mib - measured.weights_mib
-        terms.append(Term("More weights", more, f"than {measured.label}"))
+        terms.append(Term("Larger weights", more, f"compared with {measured.label}"))
     if instances > measured.instances:
         count = instances - measured.instances
         each = model.weights_mib + model.activations_mib
-        terms.append(Term("More instances", count * each, f"{count} more than were measured"))
+        terms.append(Term("Additional instances", count * each, f"{count} more than measured"))
     words = f"measured on a GPU that served {measured.label}; it replaces the estimate"
     return Need(terms=tuple(terms), words=words, is_measured=True)
 
@@ -159,7 +180,8 @@ def together(first: Need, others: Sequence[tuple[str, Need]]) -> Need:
         Term(
             label,
             sum(term.mib for term in need.terms if term.name != RUNTIME),
-            f"packed; {'measured alone' if need.is_measured else 'an estimate from its file'}",
+            f"multi-model; {'measured alone' if need.is_measured else 'estimated from its file'}",
+            spread_mib=sum(term.spread_mib for term in need.terms),
         )
         for label, need in others
     ]
@@ -176,15 +198,15 @@ def need_of_language_model(model: LanguageModel) -> Need:
     cache = -(-kv_bytes * tokens // MIB)
     workspace = max(_LEAST_WORKSPACE_MIB, weights * _WORKSPACE_PERCENT // 100)
     heads = model.attention.kv_heads if model.attention else 8
-    load = f"{model.context_tokens:,} tokens x {model.concurrency:,} requests at once"
+    load = f"{model.context_tokens:,} tokens x {model.concurrency:,} concurrent requests"
     return Need(
         terms=(
             Term("Weights", weights, _weights_words(model, bits), parts=64),
             Term("KV cache", cache, f"{kv_words} x {load}", parts=heads),
-            Term("Workspace", workspace, "5 % of the weights, at least 512 MiB, on every GPU"),
+            Term("Workspace", workspace, "5% of the weights, at least 512 MiB, on every GPU"),
             Term(RUNTIME, LANGUAGE_RUNTIME_MIB, "CUDA, NCCL and graphs, on every GPU"),
         ),
-        words=f"an estimate; vLLM may use {model.memory_percent} % of each GPU",
+        words=f"estimated; vLLM may use {model.memory_percent}% of each GPU",
         can_split=True,
         usable_percent=model.memory_percent,
     )
@@ -198,7 +220,7 @@ def _kv_bytes_per_token(model: LanguageModel) -> tuple[int, str]:
     bits = BITS[model.kv_precision]
     if model.attention is None:
         kib = _kv_kib_by_rule(model.parameters_millions)
-        words = f"about {kib * bits // 16} KiB a token, by the size of the model"
+        words = f"about {kib * bits // 16} KiB per token, based on model size"
         return kib * KIB * bits // 16, words
     shape = model.attention
     count = 2 * shape.layers * shape.kv_heads * shape.head_size

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from deployments.domain.sizing_needs import Need
+from deployments.sizing.domain.memory import Need
 
 HOURS_PER_MONTH: Final = 730
 # A replica that is busy more than this part of the time makes its callers queue.
@@ -181,10 +181,10 @@ def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> lis
 
 def _too_small(choice: Choice, need: Need) -> tuple[Why, str]:
     offer = choice.offer
-    part = f" ({need.usable_percent} % usable)" if need.usable_percent < 100 else ""
-    words = f"has {offer.memory_mib:,} MiB{part}, {choice.needed_mib:,} MiB are needed"
+    part = f" ({need.usable_percent}% usable)" if need.usable_percent < 100 else ""
+    words = f"has {offer.memory_mib:,} MiB{part}, needs {choice.needed_mib:,} MiB"
     if offer.gpus > 1 and not need.can_split:
-        return Why.SPLIT, f"each GPU {words}: this model does not split over GPUs"
+        return Why.SPLIT, f"each GPU {words}: this model can't be split across GPUs"
     each = "each GPU " if offer.gpus > 1 else ""
     return Why.TOO_SMALL, f"{each}{words}"
 
@@ -194,12 +194,16 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
     gpus = choice.offer.gpus * max(choice.replicas, demand.most_replicas)
     left = limits.quota_left_gpus
     if left is not None and gpus > left:
-        words = f"takes {gpus} GPUs, {max(0, left)} are left of the team's quota"
+        words = (
+            f"needs {gpus} GPU{'s' if gpus != 1 else ''}, {max(0, left)} left in the team's quota"
+        )
         found.append(Refusal(Why.QUOTA, words))
     money = limits.budget_left_amount
     if money is not None and choice.month_amount is not None and choice.month_amount > money:
-        words = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), money):,.2f} are left"
-        found.append(Refusal(Why.BUDGET, f"{words} of the team's budget; its approver may agree"))
+        words = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), money):,.2f} left"
+        found.append(
+            Refusal(Why.BUDGET, f"{words} in the team's budget; an approver can accept it")
+        )
     return found
 
 
@@ -224,30 +228,32 @@ def _nearness(choice: Choice) -> tuple[bool, bool, int]:
 
 def _told(choice: Choice, best: Choice) -> Choice:
     if choice is best:
-        words = "recommended: the cheapest with room now"
+        words = "recommended: cheapest with free capacity"
         if _waits(choice):
             room = "a node" if choice.offer.is_started else "room"
-            words = f"the cheapest that fits; it waits for {room}"
+            words = f"cheapest that fits; waits for {room}"
         elif choice.month_amount is None:
-            words = "fits; its price is not known"
+            words = "fits; price unknown"
         return replace(choice, is_recommended=True, words=_with_wall(choice, words))
     return replace(choice, words=_with_wall(choice, _against(choice, best)))
 
 
 def _against(choice: Choice, best: Choice) -> str:
     if choice.month_amount is None or best.month_amount is None:
-        return "fits; its price is not known"
+        return "fits; price unknown"
     more = choice.month_amount - best.month_amount
-    room = "a node to start" if choice.offer.is_started else "room"
+    room = "a new node" if choice.offer.is_started else "room"
     waits = f"waits for {room}; " if _waits(choice) and not _waits(best) else ""
     if more > 0:
         return f"{waits}${more:,.2f} a month more than {best.offer.title}"
-    return f"{waits}costs the same" if more == 0 else f"{waits}${-more:,.2f} a month less"
+    return f"{waits}same cost" if more == 0 else f"{waits}${-more:,.2f} a month less"
 
 
 def _with_wall(choice: Choice, words: str) -> str:
     is_shared = choice.offer.kind in _WITHOUT_WALL
-    return f"{words}; shares its memory with neighbours, no wall between" if is_shared else words
+    return (
+        f"{words}; GPU memory is shared with other pods without isolation" if is_shared else words
+    )
 
 
 def _waits(choice: Choice) -> bool:

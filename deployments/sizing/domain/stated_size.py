@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain.sizing_needs import BITS
+from deployments.sizing.domain.memory import BITS
 
 PARAMETERS: Final = "parameters_millions"
 DTYPE: Final = "dtype"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deployments.domain import sizing
-from deployments.domain.sizing_needs import FileModel, Measured, Need, need_of_file, together
 from deployments.models import ModelVersion, Revision
-from fleet.selectors import measured
+from deployments.sizing.domain import onnx
+from deployments.sizing.domain.memory import FileModel, Measured, Need, need_of_file, together
+from fleet.telemetry.selectors import measured
 
 
 def facts_of(version: ModelVersion) -> FileModel | None:
@@ -18,13 +18,23 @@ def facts_of(version: ModelVersion) -> FileModel | None:
         return FileModel(
             weights_mib=parts["weights"],
             activations_mib=parts["activations"],
+            spread_mib=parts.get("activations_spread", 0),
+            sizes=str(version.signature.get("largest_inputs", "")),
             runtime_mib=parts["runtime"],
         )
     total = version.vram_estimate_mib
     if not total:
         return None
-    runtime = min(sizing.RUNTIME_MIB, total)
+    runtime = min(onnx.RUNTIME_MIB, total)
     return FileModel(weights_mib=total - runtime, activations_mib=0, runtime_mib=runtime)
+
+
+def least_mib_of(version: ModelVersion) -> int | None:
+    """Where the range of the estimate begins; None where nothing was estimated."""
+    parts = version.signature.get("vram_parts_mib")
+    if not parts or version.vram_estimate_mib is None:
+        return version.vram_estimate_mib
+    return version.vram_estimate_mib - int(parts.get("activations_spread", 0))
 
 
 def of_version(version: ModelVersion) -> Measured | None:

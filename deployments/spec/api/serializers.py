@@ -6,13 +6,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from deployments.domain import spec_parts, specs
-from deployments.domain.specs import Packed
+from deployments.spec.domain import parts, serving_spec
+from deployments.spec.domain.serving_spec import Packed
+from portal.api.base_serializer import Serializer
 
-Shape = serializers.Serializer[Any]
 
-
-class BatchingSerializer(Shape):
+class BatchingSerializer(Serializer):
     is_dynamic = serializers.BooleanField(default=True)
     max_queue_delay_us = serializers.IntegerField(
         default=0, help_text="how long a lone request waits for others, in microseconds"
@@ -22,7 +21,7 @@ class BatchingSerializer(Shape):
     )
 
 
-class OfficeHoursSerializer(Shape):
+class OfficeHoursSerializer(Serializer):
     timezone = serializers.CharField(default="UTC", max_length=60)
     start = serializers.CharField(default="07:00", max_length=5)
     end = serializers.CharField(default="20:00", max_length=5)
@@ -30,14 +29,14 @@ class OfficeHoursSerializer(Shape):
     replicas = serializers.IntegerField(default=1)
 
 
-class ScalingSerializer(Shape):
+class ScalingSerializer(Serializer):
     kind = serializers.ChoiceField(
-        choices=spec_parts.SCALING_KINDS,
+        choices=parts.SCALING_KINDS,
         required=False,
         help_text="left out: hpa when max_replicas is above min_replicas, else fixed",
     )
     metric = serializers.ChoiceField(
-        choices=sorted({metric for _, metric in spec_parts.USUAL_TARGETS}),
+        choices=sorted({metric for _, metric in parts.USUAL_TARGETS}),
         required=False,
         allow_blank=True,
         help_text="hpa: cpu, memory; keda: queue, latency, gateway-latency, sqs; "
@@ -50,14 +49,14 @@ class ScalingSerializer(Shape):
     sqs_queue_url = serializers.CharField(required=False, allow_blank=True, max_length=300)
 
 
-class PlacementSerializer(Shape):
-    capacity = serializers.ChoiceField(choices=spec_parts.CAPACITIES, default="on-demand")
+class PlacementSerializer(Serializer):
+    capacity = serializers.ChoiceField(choices=parts.CAPACITIES, default="on-demand")
     priority_class = serializers.CharField(default="", allow_blank=True, max_length=63)
     spread_zones = serializers.BooleanField(default=True)
 
 
-class StorageSerializer(Shape):
-    model_cache = serializers.ChoiceField(choices=spec_parts.MODEL_CACHES, default="none")
+class StorageSerializer(Serializer):
+    model_cache = serializers.ChoiceField(choices=parts.MODEL_CACHES, default="none")
     shm_size = serializers.CharField(
         default="1Gi", allow_blank=True, max_length=10, help_text="of /dev/shm; empty: unbounded"
     )
@@ -75,13 +74,12 @@ class StorageSerializer(Shape):
     )
 
 
-class NetworkSerializer(Shape):
-    network_policy = serializers.BooleanField(default=True)
+class NetworkSerializer(Serializer):
     strict_mtls = serializers.BooleanField(default=False)
     service_monitor = serializers.BooleanField(default=False)
 
 
-class LlmSerializer(Shape):
+class LlmSerializer(Serializer):
     hugging_face_id = serializers.CharField(default="", allow_blank=True, max_length=200)
     artifact = serializers.CharField(
         default="", allow_blank=True, max_length=260, help_text="pvc:// or oci://"
@@ -93,17 +91,17 @@ class LlmSerializer(Shape):
     nodes = serializers.IntegerField(default=1)
     max_model_len = serializers.IntegerField(default=0, help_text="0: the model's own")
     gpu_memory_utilization = serializers.FloatField(default=0.9)
-    kv_cache_dtype = serializers.ChoiceField(choices=spec_parts.KV_CACHE_DTYPES, default="auto")
+    kv_cache_dtype = serializers.ChoiceField(choices=parts.KV_CACHE_DTYPES, default="auto")
     max_num_seqs = serializers.IntegerField(default=0, help_text="0: vLLM's own choice")
     prefix_caching = serializers.BooleanField(default=True)
 
 
-class ComponentsSerializer(Shape):
+class ComponentsSerializer(Serializer):
     transformer_image = serializers.CharField(default="", allow_blank=True, max_length=300)
     explainer_image = serializers.CharField(default="", allow_blank=True, max_length=300)
 
 
-class PackedSerializer(Shape):
+class PackedSerializer(Serializer):
     """A version of another model of the team, with settings of its own."""
 
     model = serializers.CharField(max_length=40)
@@ -111,7 +109,7 @@ class PackedSerializer(Shape):
     batching = BatchingSerializer(required=False)
     instances_per_gpu = serializers.IntegerField(default=1)
     warm_up = serializers.BooleanField(default=False)
-    precision = serializers.ChoiceField(choices=spec_parts.PRECISIONS, default="original")
+    precision = serializers.ChoiceField(choices=parts.PRECISIONS, default="original")
 
 
 def packed_of(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
@@ -126,22 +124,31 @@ def packed_of(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
     )
 
 
-class ServingSpecSerializer(Shape):
-    engine = serializers.ChoiceField(choices=specs.ENGINES)
+class ServingSpecSerializer(Serializer):
+    engine = serializers.ChoiceField(choices=serving_spec.ENGINES)
     instance_type = serializers.CharField(max_length=40)
-    gpu_resource = serializers.CharField(default=specs.WHOLE_GPU, max_length=60)
+    gpu_resource = serializers.CharField(default=serving_spec.WHOLE_GPU, max_length=60)
     gpus = serializers.IntegerField(default=1)
     min_replicas = serializers.IntegerField(default=1)
     max_replicas = serializers.IntegerField(default=1)
     cpu = serializers.CharField(default="2", max_length=10)
     memory = serializers.CharField(default="8Gi", max_length=10)
-    env = serializers.DictField(child=serializers.CharField(), default=dict)
+    env = serializers.DictField(
+        child=serializers.CharField(),
+        default=dict,
+        help_text="names of the team's own begin with APP_; beside them only tuning is taken",
+    )
     image = serializers.CharField(read_only=True, help_text="pinned when the revision is asked for")
     schema = serializers.IntegerField(read_only=True)
     batching = BatchingSerializer(required=False)
     instances_per_gpu = serializers.IntegerField(default=1)
     warm_up = serializers.BooleanField(default=False)
-    precision = serializers.ChoiceField(choices=spec_parts.PRECISIONS, default="original")
+    precision = serializers.ChoiceField(choices=parts.PRECISIONS, default="original")
+    summary_latencies = serializers.BooleanField(
+        default=False,
+        help_text="Triton measures quantiles of its latencies (the p95 of its figures), which "
+        "costs up to a third of the throughput",
+    )
     scaling = ScalingSerializer(required=False)
     placement = PlacementSerializer(required=False)
     storage = StorageSerializer(required=False)

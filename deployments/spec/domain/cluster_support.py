@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.domain import specs
-from deployments.domain.problems import Rejected
-from deployments.domain.spec_parts import FIXED, HPA, KEDA, KNATIVE, SCALING_KINDS
-from deployments.domain.specs import ServingSpec
-from fleet.domain.capabilities import Capabilities
+from deployments.errors import Rejected
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.parts import FIXED, HPA, KEDA, KNATIVE, SCALING_KINDS
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.capabilities import Capabilities
 
 # Setting and value -> the cluster's option that it needs.
 NEEDS: Final[Mapping[tuple[str, Any], str]] = {
@@ -32,6 +32,7 @@ _TRIED: Final[Mapping[str, Any]] = {
     "batching": {"max_queue_delay_us": 1},
     "instances_per_gpu": 2,
     "warm_up": True,
+    "summary_latencies": True,
     "components": {"transformer_image": "registry/name:1"},
     "llm": {"hugging_face_id": "a/b"},
     "packed": [{"model": "a", "version": 1}],
@@ -59,7 +60,7 @@ def missing(spec: ServingSpec, offered: Capabilities) -> list[Missing]:
     for path, option in wanted:
         offer = offered.offers(option)
         if offer.ok is False:
-            fix = f"Change {path}, or ask a platform admin to install it."
+            fix = f"Change {path} or ask a platform admin to install it."
             # Without metrics the HPA is accepted and stays at the fewest: slow, but it serves.
             found.append(Missing(path, offer.why, fix, is_blocking=option != HPA))
     return found
@@ -80,7 +81,7 @@ def reasons(engine: str, scaling: str, offered: Capabilities) -> dict[str, str]:
         _tell(found, _key("scaling.kind", kind), _refusal(base, "scaling.kind", kind))
     key = _key("storage.model_cache", "cluster")
     _tell(found, key, _refusal(base, "storage.model_cache", "cluster"))
-    base["scaling"] = {"kind": scaling} if scaling else {}
+    base["scaling"] = _scaling_tried(scaling)
     for path, value in _TRIED.items():
         if path not in found:
             _tell(found, path, _refusal(base, path, value))
@@ -88,6 +89,13 @@ def reasons(engine: str, scaling: str, offered: Capabilities) -> dict[str, str]:
     for path in ("scaling.office_hours", "scaling.sqs_queue_url"):
         _tell(found, path, no_keda)
     return found
+
+
+def _scaling_tried(kind: str) -> dict[str, Any]:
+    """Of what KEDA may watch, this can start the first replica again; its field says which others."""
+    if kind == KEDA:
+        return {"kind": kind, "metric": "gateway-latency"}
+    return {"kind": kind} if kind else {}
 
 
 def engine_reason(engine: str, offered: Capabilities) -> str:
@@ -113,7 +121,7 @@ def _refusal(base: Mapping[str, Any], path: str, value: Any) -> str:
         data["max_replicas"] = 1 if value == FIXED else 2
         data["scaling"]["office_hours"] = {} if value == KEDA else None
     try:
-        specs.from_json(data)
+        serving_spec.from_json(data)
     except Rejected as error:
         told = error.fields
         return next((told[key] for key in (path, group) if key in told), "")
@@ -121,7 +129,7 @@ def _refusal(base: Mapping[str, Any], path: str, value: Any) -> str:
 
 
 def _base(engine: str) -> dict[str, Any]:
-    is_llm = engine in specs.LLM_ENGINES
+    is_llm = engine in serving_spec.LLM_ENGINES
     return {
         "engine": engine,
         "instance_type": "any",

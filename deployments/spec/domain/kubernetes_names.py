@@ -7,9 +7,10 @@ and the host label `{deployment}-r{n}-{namespace}`, and each must fit a DNS labe
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
 
 LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 30
@@ -33,23 +34,33 @@ def longest_name(namespace: str) -> int:
 def problem_with(name: str, *, namespace: str) -> str:
     """What is wrong with the deployment's name and how to mend it; empty when nothing is."""
     if not name:
-        return "Give the deployment a name, for example 'detector'."
+        return "Enter a deployment name, for example 'detector'."
     longest = longest_name(namespace)
     if len(name) > longest:
         return (
-            f"{name!r} has {len(name)} characters; shorten it to {longest}, because Kubernetes "
-            f"allows 63 for {name}-r1-predictor and for {name}-r1-{namespace}."
+            f"'{name}' has {len(name)} characters. Shorten it to {longest}: Kubernetes allows "
+            f"63 for {name}-r1-predictor and for {name}-r1-{namespace}."
         )
     if _NAME.fullmatch(name) is None:
         mended = _mend(name, longest)
         hint = f" For example {mended!r}." if mended else ""
         return (
-            f"{name!r} is no Kubernetes name: use lower-case letters, digits and '-', begin with a "
-            f"letter and end with a letter or digit.{hint}"
+            f"'{name}' is not a valid name: use lowercase letters, digits and '-', start with "
+            f"a letter and end with a letter or digit.{hint}"
         )
     if re.search(r"-r\d+$", name):
-        return f"{name!r} ends like a revision; leave out '{name[name.rindex('-') :]}'."
+        return f"'{name}' ends like a revision name. Remove '{name[name.rindex('-') :]}'."
     return ""
+
+
+def suggest(text: str, *, namespace: str, taken: Collection[str] = ()) -> str:
+    """A legal and free name made from the text; empty when nothing of it can begin one."""
+    longest = longest_name(namespace)
+    first = _mend(text, longest)
+    if not first or first not in taken:
+        return first
+    numbered = (f"{first[: longest - len(f'-{i}')].rstrip('-')}-{i}" for i in range(2, 1000))
+    return next((name for name in numbered if name not in taken), first)
 
 
 def require_legal(name: str, *, namespace: str) -> None:

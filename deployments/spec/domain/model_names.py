@@ -11,6 +11,8 @@ from typing import Final
 LONGEST_MODEL_NAME: Final = 40
 LONGEST_ALIAS: Final = 40
 LONGEST_FILENAME: Final = 200
+# What production serves by convention: whoever may move it decides what that is.
+_PROTECTED_FROM_THE_START: Final = frozenset({"champion"})
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -24,13 +26,19 @@ def alias_problem(name: str) -> str:
     return _problem(name, what="alias", longest=LONGEST_ALIAS, example="champion")
 
 
+def is_protected_from_the_start(alias: str) -> bool:
+    return alias in _PROTECTED_FROM_THE_START
+
+
 def filename_problem(filename: str) -> str:
     if not filename.strip():
-        return "Say what the file is called, for example 'detector.onnx'."
+        return "Enter a file name, for example 'detector.onnx'."
     if len(filename) > LONGEST_FILENAME:
         return f"The file name has {len(filename)} characters; shorten it to {LONGEST_FILENAME}."
     if re.search(r"[/\\\x00-\x1f\x7f]", filename):
-        return "The file name holds a slash or a control character; send the bare name."
+        return (
+            "The file name contains a slash or a control character. Use the name without its path."
+        )
     return ""
 
 
@@ -38,23 +46,17 @@ def is_sha256(text: str) -> bool:
     return _SHA256.fullmatch(text) is not None
 
 
-def suggest_model_name(filename: str) -> str:
-    """The nearest legal model name to a file's name; may be empty."""
-    stem = filename.rsplit(".", 1)[0] if "." in filename else filename
-    return _mend(stem, LONGEST_MODEL_NAME)
-
-
 def _problem(name: str, *, what: str, longest: int, example: str) -> str:
     if not name:
-        return f"Give the {what} a name, for example {example!r}."
+        return f"Enter a {what} name, for example '{example}'."
     if len(name) > longest:
-        return f"{name[:longest]!r}… has {len(name)} characters; shorten it to {longest}."
+        return f"'{name[:longest]}…' has {len(name)} characters. Shorten it to {longest}."
     if _NAME.fullmatch(name) is None:
         mended = _mend(name, longest)
         hint = f" For example {mended!r}." if mended else ""
         return (
-            f"{name!r} cannot name the {what}: use lower-case letters, digits and '-', begin with "
-            f"a letter and end with a letter or digit.{hint}"
+            f"'{name}' is not a valid {what} name: use lowercase letters, digits and '-', "
+            f"start with a letter and end with a letter or digit.{hint}"
         )
     return ""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+# A range of replicas without an autoscaler: what the cluster can see decides.
+AUTOMATIC: Final = ""
 FIXED: Final = "fixed"
 HPA: Final = "hpa"
 KEDA: Final = "keda"
@@ -111,7 +113,6 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    network_policy: bool = True
     strict_mtls: bool = False
     service_monitor: bool = False
 

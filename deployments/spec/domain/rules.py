@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from deployments.domain import spec_engine_rules
-from deployments.domain.spec_engines import ENGINES
-from deployments.domain.spec_parts import (
+from deployments.spec.domain import engine_rules, environment_variables
+from deployments.spec.domain.engines import ENGINES
+from deployments.spec.domain.parts import (
+    AUTOMATIC,
     CAPACITIES,
     KV_CACHE_DTYPES,
     MODEL_CACHES,
@@ -19,7 +20,7 @@ from deployments.domain.spec_parts import (
 )
 
 if TYPE_CHECKING:
-    from deployments.domain.specs import ServingSpec
+    from deployments.spec.domain.serving_spec import ServingSpec
 
 WHOLE_GPU: Final = "nvidia.com/gpu"
 # What is right, and what to say where it is not.
@@ -28,20 +29,19 @@ Rule = tuple[str, bool, str]
 _MOST_GPUS = 16
 _MOST_REPLICAS = 100
 _MOST_DELAY_US = 1_000_000
-_CPU = re.compile(r"[1-9][0-9]*m?")
-_MEMORY = re.compile(r"[1-9][0-9]*(Mi|Gi)")
+# More than any machine has; what the cluster's largest node has is asked of the cluster.
+_MOST_CORES = 1024
+_MOST_GIB = 32 * 1024
+_CPU = re.compile(r"[1-9][0-9]{0,6}m?")
+_MEMORY = re.compile(r"[1-9][0-9]{0,7}(Mi|Gi)")
 _GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _HUGGING_FACE_ID = re.compile(
     r"[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95}(:[\w][-\w.]{0,63})?"
 )
 _ARTIFACT = re.compile(r"(pvc|oci)://[a-z0-9][-a-zA-Z0-9._/:@]{0,250}")
-# LD_, PYTHON and PATH say whose code the server loads (KServe's webhook refuses PYTHONPATH too);
-# the AWS names belong to the service account.
-_REFUSED_ENV = ("AWS_", "GLIBC_", "LD_", "PATH", "PYTHON", "STORAGE_")
 
 
 def wrong_values(spec: ServingSpec) -> dict[str, str]:
@@ -51,10 +51,16 @@ def wrong_values(spec: ServingSpec) -> dict[str, str]:
         general += _tuning(one, f"packed.{index}.")
     if spec.llm is not None:
         general += _llm(spec.llm)
-    found = _broken(general) | _wrong_env(spec.env)
+    found = _broken(general)
     if "engine" not in found:
-        found = _broken(spec_engine_rules.rules_of(spec)) | found
+        general.append(_env(spec))
+        found = _broken(engine_rules.rules_of(spec)) | _broken(general)
     return found
+
+
+def _env(spec: ServingSpec) -> Rule:
+    problem = environment_variables.problem_with(spec.env, spec.engine)
+    return "env", not problem, problem
 
 
 def _broken(rules: Iterable[Rule]) -> dict[str, str]:
@@ -68,20 +74,27 @@ def _general(spec: ServingSpec) -> list[Rule]:
         (
             "instance_type",
             bool(_INSTANCE_TYPE.fullmatch(spec.instance_type)),
-            "Name an instance type of the cluster, for example g5.xlarge.",
+            "Enter an instance type of the cluster, for example g5.xlarge.",
         ),
         (
             "gpu_resource",
             bool(_GPU_RESOURCE.fullmatch(spec.gpu_resource)),
             "Use nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb.",
         ),
-        ("cpu", bool(_CPU.fullmatch(spec.cpu)), "Use whole cores or millicores: 2 or 1500m."),
-        ("memory", bool(_MEMORY.fullmatch(spec.memory)), "Use Mi or Gi: 8Gi or 512Mi."),
-        ("gpus", 1 <= spec.gpus <= most, f"Use 1 to {most} of {spec.gpu_resource} per replica."),
+        (
+            "cpu",
+            _is_cpu(spec.cpu),
+            f"Use whole cores or millicores, up to {_MOST_CORES} cores: 2 or 1500m.",
+        ),
+        ("memory", _is_memory(spec.memory), f"Use Mi or Gi, up to {_MOST_GIB}Gi: 8Gi or 512Mi."),
+        ("gpus", 1 <= spec.gpus <= most, f"Use 1 to {most} {spec.gpu_resource} per replica."),
         (
             "min_replicas",
             1 <= spec.min_replicas <= _MOST_REPLICAS,
-            f"Use 1 to {_MOST_REPLICAS} replicas; scaling to zero is scaling.can_scale_to_zero.",
+            (
+                f"Use 1 to {_MOST_REPLICAS} replicas. To scale to zero, set "
+                "scaling.can_scale_to_zero."
+            ),
         ),
         (
             "max_replicas",
@@ -91,6 +104,20 @@ def _general(spec: ServingSpec) -> list[Rule]:
     ]
 
 
+def _is_cpu(text: str) -> bool:
+    if _CPU.fullmatch(text) is None:
+        return False
+    millicores = int(text[:-1]) if text.endswith("m") else int(text) * 1000
+    return millicores <= _MOST_CORES * 1000
+
+
+def _is_memory(text: str) -> bool:
+    if _MEMORY.fullmatch(text) is None:
+        return False
+    mib = int(text[:-2]) * (1024 if text.endswith("Gi") else 1)
+    return mib <= _MOST_GIB * 1024
+
+
 def _tuning(spec: ServingSpec | Packed, path: str = "") -> list[Rule]:
     batching = spec.batching
     sizes = batching.preferred_batch_sizes
@@ -98,7 +125,7 @@ def _tuning(spec: ServingSpec | Packed, path: str = "") -> list[Rule]:
         (
             f"{path}batching.max_queue_delay_us",
             0 <= batching.max_queue_delay_us <= _MOST_DELAY_US,
-            f"Use 0 to {_MOST_DELAY_US} microseconds; a lone request waits that long.",
+            f"Use 0 to {_MOST_DELAY_US} microseconds.",
         ),
         (
             f"{path}batching.preferred_batch_sizes",
@@ -108,12 +135,12 @@ def _tuning(spec: ServingSpec | Packed, path: str = "") -> list[Rule]:
         (
             f"{path}batching.is_dynamic",
             batching.is_dynamic or not (batching.max_queue_delay_us or sizes),
-            "A queue delay and preferred sizes need dynamic batching: switch it on.",
+            "Queue delay and preferred sizes need dynamic batching. Turn it on.",
         ),
         (
             f"{path}instances_per_gpu",
             1 <= spec.instances_per_gpu <= 16,
-            "Use 1 to 16 instances; each holds its own copy of the model in GPU memory.",
+            "Use 1 to 16 instances. Each loads its own copy of the model into GPU memory.",
         ),
         (
             f"{path}precision",
@@ -126,7 +153,11 @@ def _tuning(spec: ServingSpec | Packed, path: str = "") -> list[Rule]:
 def _surroundings(spec: ServingSpec) -> list[Rule]:
     placement, storage, kind = spec.placement, spec.storage, spec.scaling.kind
     return [
-        ("scaling.kind", kind in SCALING_KINDS, f"Use one of {', '.join(SCALING_KINDS)}."),
+        (
+            "scaling.kind",
+            kind in (AUTOMATIC, *SCALING_KINDS),
+            f"Use one of {', '.join(SCALING_KINDS)}.",
+        ),
         (
             "placement.capacity",
             placement.capacity in CAPACITIES,
@@ -135,7 +166,7 @@ def _surroundings(spec: ServingSpec) -> list[Rule]:
         (
             "placement.priority_class",
             not placement.priority_class or bool(_LABEL.fullmatch(placement.priority_class)),
-            "Name a PriorityClass of the cluster, or leave it empty.",
+            "Enter a PriorityClass of the cluster, or leave it empty.",
         ),
         (
             "storage.model_cache",
@@ -144,18 +175,18 @@ def _surroundings(spec: ServingSpec) -> list[Rule]:
         ),
         (
             "storage.shm_size",
-            not storage.shm_size or bool(_MEMORY.fullmatch(storage.shm_size)),
+            not storage.shm_size or _is_memory(storage.shm_size),
             "Use Mi or Gi: 1Gi or 512Mi.",
         ),
         (
             "storage.service_account",
             not storage.service_account or bool(_OBJECT.fullmatch(storage.service_account)),
-            "Name a ServiceAccount of the team's namespace, or leave it empty.",
+            "Enter a ServiceAccount of the team's namespace, or leave it empty.",
         ),
         (
             "storage.secret",
             not storage.secret or bool(_OBJECT.fullmatch(storage.secret)),
-            "Name a Secret of the team's namespace, or leave it empty.",
+            "Enter a Secret of the team's namespace, or leave it empty.",
         ),
     ]
 
@@ -175,12 +206,12 @@ def _llm(llm: Llm) -> list[Rule]:
         (
             "llm.parameters_millions",
             0 <= llm.parameters_millions <= 10_000_000,
-            "Use millions: 8030 for 8 billion, or 0 when it is not known.",
+            "Enter millions: 8030 for 8 billion, or 0 if unknown.",
         ),
         (
             "llm.tensor_parallel",
             llm.tensor_parallel in (1, 2, 4, 8, 16),
-            "Use 1, 2, 4, 8 or 16: attention heads must divide by it.",
+            "Use 1, 2, 4, 8 or 16. It must divide the number of attention heads.",
         ),
         ("llm.nodes", 1 <= llm.nodes <= 16, "Use 1 to 16 nodes."),
         (
@@ -201,15 +232,6 @@ def _llm(llm: Llm) -> list[Rule]:
         (
             "llm.max_num_seqs",
             0 <= llm.max_num_seqs <= 4096,
-            "Use up to 4096 requests at a time, or 0 for vLLM's own choice.",
+            "Use up to 4096 requests at a time, or 0 for vLLM's default.",
         ),
     ]
-
-
-def _wrong_env(env: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    for name, _ in env:
-        if _ENV_NAME.fullmatch(name) is None:
-            return {"env": f"{name!r} cannot name a variable; use letters, digits and '_'."}
-        if name.startswith(_REFUSED_ENV):
-            return {"env": f"{name} is set by the platform; leave it out."}
-    return {}

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
-from deployments.domain import spec_reading, spec_rules
-from deployments.domain.problems import Rejected
-from deployments.domain.spec_engines import (
+from deployments.errors import Rejected
+from deployments.spec.domain import rules, typed_json
+from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
     KSERVE_TRITON,
@@ -22,7 +22,7 @@ from deployments.domain.spec_engines import (
     TRITON,
     TRITON_VLLM,
 )
-from deployments.domain.spec_parts import (
+from deployments.spec.domain.parts import (
     FIXED,
     HPA,
     KEDA,
@@ -38,7 +38,7 @@ from deployments.domain.spec_parts import (
     Scaling,
     Storage,
 )
-from deployments.domain.spec_rules import WHOLE_GPU
+from deployments.spec.domain.rules import WHOLE_GPU
 
 __all__ = [
     "ENGINES",
@@ -70,29 +70,15 @@ __all__ = [
     "from_json",
 ]
 
-SCHEMA: Final = 2
-_FIRST_SCHEMA: Final = 1
-# What the first schema had no words for, and what was written for it then.
-_FIRST: Final[Mapping[str, Any]] = {
-    "batching": Batching(),
-    "instances_per_gpu": 1,
-    "warm_up": False,
-    "precision": "original",
-    "placement": Placement(capacity="any", spread_zones=False),
-    "storage": Storage(shm_size=""),
-    "network": Network(network_policy=False),
-    "llm": None,
-    "components": Components(),
-    "packed": (),
-}
-_USUAL_HPA: Final = Scaling(kind=HPA, metric="cpu", target=USUAL_TARGETS[HPA, "cpu"])
+SCHEMA: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSpec:
     """Raises Rejected for what no cluster would run. `env` is sorted by name.
 
-    Scaling without a kind becomes hpa where max_replicas is above min_replicas, and fixed elsewhere.
+    Scaling without a kind is fixed for one number of replicas; for a range it stays empty until the
+    cluster is known (deployments/spec/domain/default_scaling.py).
     """
 
     engine: str
@@ -112,6 +98,8 @@ class ServingSpec:
     instances_per_gpu: int = 1
     warm_up: bool = False
     precision: str = "original"
+    # Triton then measures quantiles of its own latencies, which costs throughput.
+    summary_latencies: bool = False
     scaling: Scaling = field(default_factory=Scaling)
     placement: Placement = field(default_factory=Placement)
     storage: Storage = field(default_factory=Storage)
@@ -122,20 +110,15 @@ class ServingSpec:
     packed: tuple[Packed, ...] = ()
 
     def __post_init__(self) -> None:
-        found = spec_reading.wrong_kinds(self)
+        found = typed_json.wrong_kinds(self)
         if not found:
             object.__setattr__(self, "env", tuple(sorted(self.env)))
             object.__setattr__(self, "scaling", _completed(self))
             if self.llm is None and self.engine in LLM_ENGINES:
                 object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
-            found = spec_rules.wrong_values(self) | _wrong_schema(self)
+            found = rules.wrong_values(self) | _wrong_schema(self)
         if found:
             raise Rejected("Check " + ", ".join(sorted(found)) + ".", found)
-
-    @property
-    def is_first_schema(self) -> bool:
-        """Its manifests stay byte for byte as they were, so that nothing that runs is restarted."""
-        return self.schema == _FIRST_SCHEMA
 
     @property
     def floor_replicas(self) -> int:
@@ -153,13 +136,7 @@ class ServingSpec:
         return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:
-        made = {**asdict(self), "env": dict(self.env), "packed": [asdict(p) for p in self.packed]}
-        if not self.packed:
-            # As it was written before there was packing.
-            del made["packed"]
-        if self.is_first_schema:
-            return {name: made[name] for name in made if name not in _FIRST and name != "scaling"}
-        return made
+        return {**asdict(self), "env": dict(self.env), "packed": [asdict(p) for p in self.packed]}
 
 
 _PARTS: Final = {
@@ -187,7 +164,7 @@ def from_json(data: Mapping[str, Any]) -> ServingSpec:
     """Raises Rejected for unknown or missing fields and for a schema of a later portal."""
     known = {one.name for one in fields(ServingSpec)}
     found = {
-        name: f"There is no field {name!r}; leave it out." for name in data if name not in known
+        name: f'There is no field "{name}". Leave it out.' for name in data if name not in known
     }
     found |= {name: f"State {name}." for name in ("engine", "instance_type") if not data.get(name)}
     values = dict(data)
@@ -198,13 +175,11 @@ def from_json(data: Mapping[str, Any]) -> ServingSpec:
         found["env"] = 'must map names to values, for example {"NAME": "value"}'
     for name, kind in _PARTS.items():
         if name in data and not (name == "llm" and data[name] is None):
-            values[name] = spec_reading.read(kind, data[name], name, found)
+            values[name] = typed_json.read(kind, data[name], name, found)
     if "packed" in data:
-        values["packed"] = spec_reading.read_list(Packed, data["packed"], "packed", found)
+        values["packed"] = typed_json.read_list(Packed, data["packed"], "packed", found)
     if found:
         raise Rejected("Check " + ", ".join(sorted(found)) + " of the spec.", found)
-    if data.get("schema") == _FIRST_SCHEMA:
-        values = {**_FIRST, **values}
     return ServingSpec(**values)
 
 
@@ -212,8 +187,10 @@ def _completed(spec: ServingSpec) -> Scaling:
     """The scaling with what is usual in place of what was left out."""
     scaling = spec.scaling
     if not scaling.kind:
-        kind = FIXED if spec.min_replicas >= spec.max_replicas else HPA
-        scaling = replace(scaling, kind=kind)
+        if spec.min_replicas >= spec.max_replicas:
+            scaling = replace(scaling, kind=FIXED)
+        else:
+            return scaling
     if not scaling.metric:
         metric = {HPA: "cpu", KNATIVE: "concurrency"}.get(scaling.kind, "")
         if scaling.kind == KEDA and not scaling.office_hours:
@@ -226,13 +203,6 @@ def _completed(spec: ServingSpec) -> Scaling:
 
 
 def _wrong_schema(spec: ServingSpec) -> dict[str, str]:
-    if spec.schema not in (_FIRST_SCHEMA, SCHEMA):
-        return {"schema": f"This portal writes spec schema {SCHEMA}."}
-    if not spec.is_first_schema:
+    if spec.schema == SCHEMA:
         return {}
-    if spec.engine not in ONNX_ENGINES:
-        return {"engine": f"Spec schema 1 knows {' and '.join(ONNX_ENGINES)} only."}
-    later = [name for name, value in _FIRST.items() if getattr(spec, name) != value]
-    if spec.scaling != Scaling(kind=FIXED) and spec.scaling != _USUAL_HPA:
-        later.append("scaling")
-    return dict.fromkeys(later, f"Use schema {SCHEMA} for this setting.")
+    return {"schema": f"Use spec schema {SCHEMA}."}

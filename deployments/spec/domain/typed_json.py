@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 _WORDS = {
-    bool: "must be true or false",
-    int: "is not a whole number; Kubernetes takes whole numbers only.",
-    float: "must be a number",
-    str: "must be text",
+    bool: "is not true or false.",
+    int: "is not a whole number.",
+    float: "is not a number.",
+    str: "is not text.",
 }
 
 
@@ -33,7 +34,7 @@ def read(kind: Any, data: Any, path: str, found: dict[str, str]) -> Any:
     hints, before = hints_of(kind), len(found)
     for name in data:
         if name not in hints:
-            found[f"{path}.{name}"] = f"There is no field {name!r}; leave it out."
+            found[f"{path}.{name}"] = f'There is no field "{name}". Leave it out.'
     values = {
         name: _value(hints[name], item, f"{path}.{name}", found)
         for name, item in data.items()
@@ -78,7 +79,7 @@ def _check(hint: Any, item: Any, path: str, found: dict[str, str]) -> None:
         hint = next(part for part in get_args(hint) if part is not type(None))
     if hint in _WORDS:
         if not _is_of(hint, item):
-            found[path] = f"{item!r} {_WORDS[hint]}"
+            found[path] = f"{json.dumps(item, ensure_ascii=False, default=str)} {_WORDS[hint]}"
     elif is_dataclass(hint):
         if type(item) is hint:
             found |= wrong_kinds(item, f"{path}.")

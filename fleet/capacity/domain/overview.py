@@ -7,7 +7,6 @@ from datetime import datetime
 from decimal import Decimal
 
 OTHER_TEAM = "other team"
-UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,21 @@ from decimal import Decimal
 
 from django.db.models import Max, Sum
 
-from fleet.domain.metering import minute_of
-from fleet.domain.overview import (
+from fleet.capacity.domain.overview import (
     OTHER_TEAM,
-    UNATTRIBUTED,
     FleetOverview,
     GpuTile,
     Holder,
     NodeView,
     PendingPod,
 )
-from fleet.domain.shares import GPU_PPM
-from fleet.domain.telemetry import source_label
+from fleet.costs.domain.results import UNATTRIBUTED
+from fleet.gpus.domain.intervals import minute_of
+from fleet.gpus.domain.shares import GPU_PPM
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import GpuLease, Node, Pod, WorkloadMinute
-from fleet.selectors import prices
-from fleet.selectors.prices import PriceBook, PriceKey
+from fleet.telemetry.domain.counters import source_label
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core import clock

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from fleet.domain.overview import FleetOverview, GpuTile, Holder, NodeView
+from fleet.capacity.domain.overview import FleetOverview, GpuTile, Holder, NodeView
 
 # More nodes than this of one pool are behind its own address.
 _NODES_OF_A_POOL = 24
@@ -116,9 +116,7 @@ def _holders(tile: GpuTile) -> Iterable[Part]:
         width = 100 if alone else max(1, round(share / 10_000))
         yield Part(holder.label, _level(holder), width, _title(holder), _url(holder))
     if tile.free_ppm:
-        yield Part(
-            "", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f} % free"
-        )
+        yield Part("", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f}% free")
 
 
 def _level(holder: Holder) -> str:
@@ -130,7 +128,7 @@ def _level(holder: Holder) -> str:
 def _title(holder: Holder) -> str:
     if not holder.is_visible:
         return holder.label
-    use = "use not known"
+    use = "utilisation not known"
     if holder.utilisation is not None:
         use = f"{holder.utilisation:.0%} {holder.utilisation_source}".strip()
     share = f"{holder.share_ppm / _WHOLE_PPM:g} GPU"

@@ -38,16 +38,18 @@ def plain(pem: str) -> str:
 def read(pem: str) -> tuple[Certificate, ...]:
     """In the bundle's order. Raises BadBundle."""
     if "PRIVATE KEY" in pem:
-        raise BadBundle("it holds a private key: paste the certificates alone")
+        raise BadBundle("it contains a private key: paste only the certificates")
     if len(pem) > MOST_BYTES:
-        raise BadBundle(f"at most {MOST_BYTES:,} characters; paste only what signs this server")
+        raise BadBundle(
+            f"at most {MOST_BYTES:,} characters; paste only the authority of this server"
+        )
     blocks = _BLOCK.findall(pem)
     if not 1 <= len(blocks) <= MOST_CERTIFICATES:
         raise BadBundle(
             f"1 to {MOST_CERTIFICATES} certificates, each from BEGIN CERTIFICATE to END CERTIFICATE"
         )
     if _BLOCK.sub("", pem).strip():
-        raise BadBundle("it holds something beside certificates: paste those alone")
+        raise BadBundle("it contains more than certificates: paste only the certificates")
     return tuple(_certificate(block) for block in blocks)
 
 
@@ -63,11 +65,11 @@ def _certificate(block: str) -> Certificate:
         der = ssl.PEM_cert_to_DER_cert(block)
         context.load_verify_locations(cadata=block)
     except (ValueError, ssl.SSLError) as error:
-        raise BadBundle("a certificate in it cannot be read: copy it whole") from error
+        raise BadBundle("a certificate in it could not be read: copy it in full") from error
     found: list[Mapping[str, Any]] = list(context.get_ca_certs())
     if not found:
         raise BadBundle(
-            "a certificate in it is a server's own: paste the authority's that signed it"
+            "it contains a server certificate: paste the certificate of its authority instead"
         )
     digest = hashlib.sha256(der).hexdigest().upper()
     seconds = ssl.cert_time_to_seconds(found[0]["notAfter"])
@@ -80,4 +82,4 @@ def _certificate(block: str) -> Certificate:
 
 def _subject(found: Mapping[str, Any]) -> str:
     parts = {name: value for group in found["subject"] for name, value in group}
-    return str(parts.get("commonName") or parts.get("organizationName") or "without a name")[:200]
+    return str(parts.get("commonName") or parts.get("organizationName") or "unnamed")[:200]

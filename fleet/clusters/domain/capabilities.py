@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fleet.domain.capability_words import ENGINE_NEEDS, OPTION_NEEDS, WORDS
-from fleet.domain.node_pools import NodePool
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, OPTION_NEEDS, WORDS
+from fleet.clusters.domain.node_pools import NodePool
 
 FEATURES: tuple[str, ...] = tuple(WORDS)
-NOT_ASKED = "The cluster has not been asked yet."
+NOT_ASKED = "The capabilities of the cluster have not been checked yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Capabilities:
             return Offer(ok=False, why=self.excluded_engines[engine])
         needs = ENGINE_NEEDS.get(engine)
         if needs is None:
-            return Offer(None, f"Nothing is known of what the engine {engine} needs.")
+            return Offer(None, f"Unknown engine: {engine}.")
         return self._all(("kubernetes", *needs))
 
     def offers(self, option: str) -> Offer:
@@ -95,7 +95,7 @@ class Capabilities:
         if any(offer.resource == resource for offer in self.gpu_offers):
             return Offer(ok=True)
         if self.feature("karpenter").is_there is not False:
-            return Offer(None, f"No node offers {resource} now; a node that starts later might.")
+            return Offer(None, f"No running node offers {resource}. A node that starts later may.")
         return Offer(ok=False, why=f"No node offers {resource}.")
 
     @property
@@ -122,7 +122,7 @@ class Capabilities:
         if self.gpu_offers is None:
             found.append(self.gpus_why or NOT_ASKED)
         elif not self.gpu_offers:
-            found.append("No node offers GPUs now.")
+            found.append("No running node offers GPUs.")
         found += dict.fromkeys(self.excluded_engines.values())
         return found
 
@@ -166,6 +166,7 @@ def sentence(name: str, feature: Feature) -> str:
     if feature.is_there:
         return ""
     if feature.is_there is None:
-        return f"Whether {words.title} works is not known. {feature.why}".strip()
-    reason = feature.why or f"{words.title} is not installed."
-    return f"{reason.rstrip('.')}: no {words.gives}."
+        return f"Could not check {words.title}. {feature.why}".strip()
+    if not feature.why:
+        return f"{words.title} is not installed. It is needed for {words.gives}."
+    return f"{feature.why.rstrip('.')}. {words.title} is needed for {words.gives}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FeatureWords:
-    """`gives` follows "without it there is no …"; `install` is what an admin does about it."""
+    """`gives` follows "needed for"; `install` is what an admin does about it."""
 
     title: str
     gives: str
@@ -19,37 +19,37 @@ class FeatureWords:
 
 WORDS: Mapping[str, FeatureWords] = {
     "kubernetes": FeatureWords(
-        "Kubernetes", "cluster to deploy to", "Use a version that its vendor still supports."
+        "Kubernetes", "all deployments", "Use a version that its vendor still supports."
     ),
     "kserve": FeatureWords(
         "KServe",
-        "kserve engine; only the triton engines work",
+        "the KServe engines; the plain Triton engines work without it",
         "Install KServe 0.16 or newer, or use a triton engine.",
     ),
     "kserve-knative": FeatureWords(
         "KServe in Knative mode",
-        "scaling on requests in flight, nor to zero with requests held back meanwhile",
-        "Install Knative Serving beside KServe.",
+        "scaling on concurrent requests, and scaling to zero without losing requests",
+        "Install Knative Serving in addition to KServe.",
     ),
     "llm-inference-service": FeatureWords(
         "LLMInferenceService",
-        "language model serving by LLMInferenceService",
+        "serving language models with LLMInferenceService",
         "Install KServe 0.17 or newer with its LLM custom resources.",
     ),
     "inference-graph": FeatureWords(
         "InferenceGraph",
-        "pipeline of several deployments",
+        "pipelines of several deployments",
         "Install KServe 0.16 or newer with its InferenceGraph custom resource.",
     ),
     "gateway-api": FeatureWords(
         "Gateway API",
-        "stable URL and no canary",
-        "Install the Gateway API and a gateway of the name that the cluster is registered with.",
+        "stable URLs and canary rollouts",
+        "Install the Gateway API and create the Gateway that the cluster is registered with.",
     ),
     "request-mirror": FeatureWords(
         "Request mirroring",
         "shadow rollouts",
-        "Use a gateway that supports HTTPRouteRequestPercentageMirror of the Gateway API.",
+        "Use a gateway that supports the Gateway API feature HTTPRouteRequestPercentageMirror.",
     ),
     "keda": FeatureWords(
         "KEDA",
@@ -58,30 +58,32 @@ WORDS: Mapping[str, FeatureWords] = {
     ),
     "karpenter": FeatureWords(
         "Karpenter",
-        "starting of nodes by need",
+        "node autoscaling",
         "Install Karpenter, or keep GPU nodes in a node group.",
     ),
     "prometheus": FeatureWords(
         "Prometheus operator",
-        "scraping of model metrics by ServiceMonitor",
+        "scraping model metrics with a ServiceMonitor",
         "Install the Prometheus operator with its custom resources.",
     ),
     "promql": FeatureWords(
         "Prometheus",
-        "PromQL guard and no percentile of latency in rollouts",
+        "PromQL guards and latency percentiles in rollouts",
         "Register the address of the cluster's Prometheus.",
-        "Check its address, its token and the way to it; then test again.",
+        "Check its address, its token and the network path to it. Then test again.",
     ),
     "istio": FeatureWords(
         "Istio", "strict mTLS between pods", "Install Istio, or leave strict mTLS off."
     ),
     "local-model-cache": FeatureWords(
         "LocalModelCache",
-        "cache of models on the nodes by KServe",
+        "caching models on nodes with KServe",
         "Install KServe with its LocalModel controller.",
     ),
     "leader-worker-set": FeatureWords(
-        "LeaderWorkerSet", "model over several nodes", "Install the LeaderWorkerSet controller."
+        "LeaderWorkerSet",
+        "serving one model across several nodes",
+        "Install the LeaderWorkerSet controller.",
     ),
     "hpa-metrics": FeatureWords(
         "Metrics server", "scaling on CPU or memory", "Install metrics-server."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.domain.capabilities import Capabilities, Feature, sentence
-from fleet.domain.capability_words import WORDS
-from fleet.domain.cluster_errors import ClusterError, NotAllowed, Refused, Throttled
+from fleet.clusters.domain.capabilities import Capabilities, Feature, sentence
+from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.kube.domain.errors import ClusterError, NotAllowed, Refused, Throttled
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,22 @@ def explain(error: ClusterError) -> Check:
             "Signed in",
             ok=False,
             detail=error.message,
-            fix="Renew the credentials, or give the portal's account a role that may read nodes and "
-            "pods and write what it deploys.",
+            fix="Renew the credentials, or grant the portal's account the permissions that "
+            "`manage.py cluster_rbac` prints.",
         )
     if isinstance(error, Throttled):
         return Check(
-            "Answers", ok=None, detail=error.message, fix="It is busy: try again in a minute."
+            "Answers",
+            ok=None,
+            detail=error.message,
+            fix="The cluster is busy. Try again in a minute.",
         )
     return Check(
         "Answers",
         ok=False,
         detail=error.message,
-        fix="Check the address in the kubeconfig, the network between here and there, and that the "
-        "certificate authority in it is the cluster's.",
+        fix="Check the address and the certificate authority in the kubeconfig, and the network "
+        "between the portal and the cluster.",
     )
 
 
@@ -49,17 +52,17 @@ PERMISSIONS = "Permissions"
 # The last step.
 GATEWAY = "Gateway"
 _WAY_FIXES = {
-    "Address resolves": "Check the address in the kubeconfig, and that the portal's DNS knows it; "
-    "a private EKS endpoint resolves only inside its VPC.",
-    "Port answers": "Open the way from the portal to that port: security group, firewall, VPN, or "
-    "the list of networks that the API endpoint admits.",
-    "TLS": "Use the cluster's own certificate authority in the kubeconfig, and the name that its "
-    "certificate is for.",
+    "Address resolves": "Check the address in the kubeconfig and the portal's DNS. "
+    "A private EKS endpoint resolves only inside its VPC.",
+    "Port answers": "Allow connections from the portal to that port: check the security group, firewall, "
+    "VPN and the networks that the API endpoint allows.",
+    "TLS": "In the kubeconfig, use the cluster's own certificate authority and the host name in its "
+    "certificate.",
 }
 
 
 def credentials() -> Check:
-    return Check("Credentials", ok=True, detail="the portal can read them")
+    return Check("Credentials", ok=True, detail="found")
 
 
 def way(step: str, detail: str, *, ok: bool | None) -> Check:
@@ -67,7 +70,7 @@ def way(step: str, detail: str, *, ok: bool | None) -> Check:
 
 
 def all_permitted(count: int) -> Check:
-    return Check(PERMISSIONS, ok=True, detail=f"all {count} that the portal needs")
+    return Check(PERMISSIONS, ok=True, detail=f"all {count} granted")
 
 
 def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str) -> Check:
@@ -75,8 +78,8 @@ def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str
     return Check(
         PERMISSIONS,
         ok=False,
-        detail=f"may not {', '.join(verbs)} {what}{where}: needed for {why}",
-        fix="Apply what `manage.py cluster_rbac` prints, for the account that the portal uses.",
+        detail=f"missing: {', '.join(verbs)} {what}{where}. Needed for {why}",
+        fix="Apply the output of `manage.py cluster_rbac` for the account that the portal uses.",
     )
 
 
@@ -92,7 +95,7 @@ def prometheus(found: Feature) -> Check:
     words = WORDS["promql"]
     if found.is_there:
         return Check(
-            words.title, ok=True, detail=f"answers a query; version {found.version or 'not told'}"
+            words.title, ok=True, detail=f"answers queries, version {found.version or 'not known'}"
         )
     return Check(words.title, ok=None, detail=sentence("promql", found), fix=words.mend)
 
@@ -113,4 +116,4 @@ def of_features(found: Capabilities) -> list[Check]:
     return lines
 
 
-GRANT = "Apply what `manage.py cluster_rbac` prints, then test again."
+GRANT = "Apply the output of `manage.py cluster_rbac`, then test again."

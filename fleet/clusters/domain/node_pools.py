@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from fleet.domain.shares import WHOLE
+from fleet.gpus.domain.shares import WHOLE
 
 _TYPE: Final = re.compile(r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z]*)\.(?P<size>.+)")
 _CAPACITY: Final = "karpenter.sh/capacity-type"
@@ -80,7 +80,7 @@ def could_start(
             f"{gpus} more are needed."
         )
         return Start(ok=False, words=words)
-    words = f"Node pool {roomy[0].name} starts a {instance_type}; that takes minutes."
+    words = f"Node pool {roomy[0].name} will start a {instance_type}, which takes a few minutes."
     return Start(ok=True, words=words, pool=roomy[0].name)
 
 

@@ -84,9 +84,11 @@ class Answer:
 def read(status: int, body: bytes) -> Answer:
     """Raises a PrometheusError that says in words what was answered instead."""
     if status in (401, 403):
-        raise PrometheusDenied(f"Prometheus answers {status}: the portal may not ask it")
+        raise PrometheusDenied(
+            f"Prometheus returned {status}: the portal is not allowed to query it"
+        )
     if 300 <= status < 400:
-        raise NotPrometheus(f"it answers {status} and sends elsewhere; register that address")
+        raise NotPrometheus(f"it returned {status} and redirects elsewhere; register that address")
     content = _json(status, body)
     if content.get("status") == "error":
         _raise_refusal(status, content)
@@ -95,13 +97,13 @@ def read(status: int, body: bytes) -> Answer:
     try:
         return _answer(content)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise NotPrometheus("the answer has not the shape of Prometheus' API") from error
+        raise NotPrometheus("the response does not follow the Prometheus API") from error
 
 
 def _json(status: int, body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _unfit(status) from error
     if not isinstance(content, dict):
         raise _unfit(status)
@@ -110,15 +112,15 @@ def _json(status: int, body: bytes) -> dict[str, Any]:
 
 def _unfit(status: int) -> PrometheusError:
     if status >= 500 or status == 429:
-        return PrometheusUnreachable(f"Prometheus answers {status}")
-    return NotPrometheus(f"it answers {status} with something that Prometheus does not say")
+        return PrometheusUnreachable(f"Prometheus returned {status}")
+    return NotPrometheus(f"it returned {status} with a body that is not from Prometheus")
 
 
 def _raise_refusal(status: int, content: Mapping[str, Any]) -> None:
     kind, words = content.get("errorType", ""), str(content.get("error", ""))[:_MOST_WORDS]
     if kind in ("timeout", "canceled", "unavailable", "internal", "too_many_requests"):
-        raise PrometheusUnreachable(f"Prometheus could not answer ({kind}): {words}")
-    raise QueryRefused(words or f"Prometheus refuses the query with {status}")
+        raise PrometheusUnreachable(f"Prometheus could not run the query ({kind}): {words}")
+    raise QueryRefused(words or f"Prometheus rejected the query with {status}")
 
 
 def _answer(content: Mapping[str, Any]) -> Answer:

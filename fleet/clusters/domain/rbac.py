@@ -66,24 +66,24 @@ CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
 _CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
 
 _EVERYWHERE: tuple[Permission, ...] = (
-    _cluster("", "nodes", _LOOK, "GPUs that exist, and what they cost"),
-    _cluster("", "pods", _LOOK, "who holds which GPU since when, and why a pod waits"),
-    _cluster("", "namespaces", ("get", *_APPLY), "a namespace per team"),
-    _cluster(_KSERVE, "inferenceservices", _LOOK, "changes of what is served, at once"),
-    _cluster(_APPS, "deployments", _LOOK, "changes of what is served, at once"),
-    _cluster(_GATEWAY, "httproutes", _LOOK, "changes of routes, at once"),
-    _cluster(_GATEWAY, "gateways", ("get",), "whether the gateway is programmed"),
-    _cluster(_GATEWAY, "gatewayclasses", ("get",), "whether the gateway can mirror requests"),
-    _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "models kept on nodes"),
-    _cluster(_KSERVE, "clusterservingruntimes", ("get",), "the runtime of models over nodes"),
-    _cluster(_KSERVE, "localmodelnodegroups", ("get",), "where models are kept"),
-    _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "priorities that are named"),
-    _cluster("karpenter.sh", "nodepools", ("list",), "which nodes can be started"),
+    _cluster("", "nodes", _LOOK, "finding GPUs and their cost"),
+    _cluster("", "pods", _LOOK, "tracking GPU leases and pending pods"),
+    _cluster("", "namespaces", ("get", *_APPLY), "creating a namespace per team"),
+    _cluster(_KSERVE, "inferenceservices", _LOOK, "following changes of what is served"),
+    _cluster(_APPS, "deployments", _LOOK, "following changes of what is served"),
+    _cluster(_GATEWAY, "httproutes", _LOOK, "following changes of routes"),
+    _cluster(_GATEWAY, "gateways", ("get",), "checking that the gateway is programmed"),
+    _cluster(_GATEWAY, "gatewayclasses", ("get",), "checking that the gateway can mirror requests"),
+    _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "caching models on nodes"),
+    _cluster(_KSERVE, "clusterservingruntimes", ("get",), "serving models across nodes"),
+    _cluster(_KSERVE, "localmodelnodegroups", ("get",), "finding where models are cached"),
+    _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
+    _cluster("karpenter.sh", "nodepools", ("list",), "finding which nodes can start"),
     Permission(
         "",
         "configmaps",
         ("get",),
-        "KServe's default mode",
+        "reading KServe's default mode",
         is_per_team=False,
         names=("inferenceservice-config",),
     ),
@@ -91,7 +91,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
         _APPS,
         "deployments",
         ("get",),
-        "versions of what is installed",
+        "reading installed versions",
         is_per_team=False,
         names=_CONTROLLER_NAMES,
     ),
@@ -118,10 +118,19 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
 )
 _IN_TEAMS: tuple[Permission, ...] = (
     *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),
-    Permission(_KSERVE, "servingruntimes", ("get", *_APPLY), "the team's own Triton runtime"),
-    Permission("", "serviceaccounts", ("get", *_APPLY), "the account that reads models"),
-    Permission("", "pods/log", ("get",), "logs of the team's pods"),
-    Permission("", "pods/proxy", ("get", "create"), "metrics, trials and golden requests"),
+    Permission(_KSERVE, "servingruntimes", ("get", *_APPLY), "creating the team's Triton runtime"),
+    Permission(
+        "", "serviceaccounts", ("get", *_APPLY), "creating the service account that reads models"
+    ),
+    Permission("", "resourcequotas", ("get", *_APPLY), "enforcing the team's GPU quota"),
+    Permission("", "limitranges", ("get", *_APPLY), "setting default container limits"),
+    Permission("", "pods/log", ("get",), "reading pod logs"),
+    Permission(
+        "",
+        "pods/proxy",
+        ("get", "create"),
+        "reading metrics and sending trials and golden requests",
+    ),
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 
@@ -141,6 +150,17 @@ def manifests(
     for namespace in team_namespaces:
         found += [_role(name, namespace, per_team), _binding(name, namespace, account)]
     return found
+
+
+def describe_cluster_wide() -> str:
+    """What the form without namespaces grants, as comments of the manifest."""
+    lines = [
+        "This grants the permissions below in EVERY namespace, kube-system included.",
+        "Whoever has them can run any image under any service account, and so become an",
+        "administrator of the cluster. Leave --cluster-wide out to grant it in teams' namespaces only.",
+        *(f"- {', '.join(one.verbs)} {one}: {one.why}" for one in PERMISSIONS if one.is_per_team),
+    ]
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:

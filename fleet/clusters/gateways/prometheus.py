@@ -6,13 +6,12 @@ import ssl
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 import httpx
 
-from fleet.domain import prometheus
-from fleet.domain.prometheus import (
+from fleet.clusters.domain import prometheus
+from fleet.clusters.domain.prometheus import (
     Answer,
     Endpoint,
     NotPrometheus,
@@ -21,7 +20,8 @@ from fleet.domain.prometheus import (
     PrometheusUnreachable,
     QueryRefused,
 )
-from fleet.gateways.aws_signing import SignedRequests, SigningFailed
+from fleet.kube.gateways import credential_files
+from fleet.kube.gateways.sigv4 import SignedRequests, SigningFailed
 
 TIMEOUT_SECONDS: Final = 5.0
 MAX_ANSWER_BYTES: Final = 2_000_000
@@ -73,7 +73,7 @@ def _trust(endpoint: Endpoint) -> bool | ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=endpoint.ca_pem)
     except (ssl.SSLError, ValueError) as error:
-        raise PrometheusUnreachable("its certificates cannot be read") from error
+        raise PrometheusUnreachable("its certificates could not be read") from error
 
 
 def _signed(endpoint: Endpoint) -> SignedRequests | None:
@@ -101,7 +101,7 @@ def _send(client: httpx.Client, method: str, url: str, form: dict[str, str]) -> 
         with client.stream(method, url, data=form or None) as response:
             return response.status_code, _read(response, until)
     except httpx.InvalidURL as error:
-        raise NotPrometheus(f"{url} is no address: {error}") from error
+        raise NotPrometheus(f"{url} is not a valid address: {error}") from error
     except httpx.HTTPError as error:
         words = str(error) or type(error).__name__
         raise PrometheusUnreachable(f"{url} does not answer: {words}") from error
@@ -113,10 +113,12 @@ def _read(response: httpx.Response, until: float) -> bytes:
     for chunk in response.iter_bytes():
         content += chunk
         if len(content) > MAX_ANSWER_BYTES:
-            words = "the answer is longer than 2 MB; ask for fewer series, as with sum by (…)"
+            words = (
+                "the response is larger than 2 MB; query fewer series, for example with sum by (…)"
+            )
             raise QueryRefused(words)
         if time.perf_counter() > until:
-            raise PrometheusUnreachable(f"the answer took longer than {TIMEOUT_SECONDS:g} s")
+            raise PrometheusUnreachable(f"the response took longer than {TIMEOUT_SECONDS:g} s")
     return content
 
 
@@ -135,13 +137,15 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 def _token(path: str) -> str:
     """Read at every question, because it may have been replaced. It is in no message."""
     try:
-        with Path(path).open("rb") as file:
+        with credential_files.path_of(path).open("rb") as file:
             found = file.read(_MAX_TOKEN_BYTES + 1).strip()
+    except credential_files.OutsideFolder as error:
+        raise PrometheusDenied(f"its token file was rejected: {error}") from error
     except OSError as error:
         words = f"the file of its token, {path}, cannot be read: {error.strerror}"
         raise PrometheusDenied(words) from error
     token = found.decode("ascii", errors="replace")
     is_one_word = token.isascii() and token.isprintable() and " " not in token
     if not token or not is_one_word or len(found) > _MAX_TOKEN_BYTES:
-        raise PrometheusDenied(f"the file of its token, {path}, holds no token")
+        raise PrometheusDenied(f"its token file {path} contains no token")
     return token

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from fleet.domain import certificates
-from fleet.domain.certificates import Certificate
-from fleet.domain.serving_policies import ServingPolicy
+from fleet.clusters.domain import ca_bundle
+from fleet.clusters.domain.ca_bundle import Certificate
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.models import Cluster, Node
 from portal.core.errors import NotFound
 
@@ -20,7 +20,7 @@ from portal.core.errors import NotFound
 class ClusterInfo:
     """`is_reachable` None means never tried; `capabilities` {} means never probed.
 
-    Read `capabilities` by fleet.domain.capabilities.Capabilities.from_json.
+    Read `capabilities` by fleet.clusters.domain.capabilities.Capabilities.from_json.
     """
 
     id: int
@@ -49,7 +49,7 @@ def list_clusters() -> list[ClusterInfo]:
 def get_cluster(cluster_id: int) -> ClusterInfo:
     for cluster in _annotated().filter(pk=cluster_id):
         return _info(cluster)
-    raise NotFound(f"There is no cluster {cluster_id}.")
+    raise NotFound(f"Cluster {cluster_id} does not exist.")
 
 
 def _annotated() -> Any:
@@ -59,7 +59,7 @@ def _annotated() -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _certificates(pem: str) -> tuple[Certificate, ...]:
-    return certificates.read(pem) if pem else ()
+    return ca_bundle.read(pem) if pem else ()
 
 
 def _info(cluster: Any) -> ClusterInfo:

@@ -8,20 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.domain import kinds, node_pools, shares
-from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
-from fleet.domain.capability_words import ENGINE_NEEDS
-from fleet.domain.cluster_errors import ClusterError, NotAllowed, ObjectNotFound
-from fleet.domain.kinds import Manifest, ResourceType
-from fleet.domain.node_pools import NodePool
-from fleet.domain.permissions import CONTROLLERS
-from fleet.gateways.kube import KubeClient
+from fleet.clusters.domain import node_pools
+from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
+from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.rbac import CONTROLLERS
+from fleet.clusters.services import prometheus
+from fleet.gpus.domain import shares
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
+from fleet.kube.domain.resource_types import Manifest, ResourceType
+from fleet.kube.gateways.client import KubeClient
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients, prometheus
 from portal.core import clock
 
 _LOCAL_VERSION = "+slipway.local"
-_LOCAL_WORDS = "The embedded local cluster runs Triton with its Python backend, so no vLLM."
+_LOCAL_WORDS = (
+    "The embedded local cluster does not support vLLM; it runs Triton with its Python backend."
+)
 LOCAL_LIMITS: Mapping[str, str] = {
     engine: _LOCAL_WORDS for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
 }
@@ -112,7 +117,7 @@ def _version(client: KubeClient, name: str) -> str:
     """What its controller's Deployment says of itself; empty where that may not be read."""
     for namespace, deployment in CONTROLLERS.get(name, ()):
         try:
-            found = client.get(kinds.DEPLOYMENT, namespace, deployment)
+            found = client.get(resource_types.DEPLOYMENT, namespace, deployment)
         except (NotAllowed, ObjectNotFound):
             continue
         label = (found["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
@@ -135,7 +140,7 @@ def _in_kserve(client: KubeClient, plural: str, groups: Mapping[str, list[str]])
             is_served = version.partition("/")[2] in groups[_GROUPS["kserve"]]
             if is_served and plural in client.resources(version):
                 return Feature(is_there=True, version=version.partition("/")[2])
-        return Feature(is_there=False, why="This KServe does not serve it")
+        return Feature(is_there=False, why="The installed KServe does not include it")
 
     return _or_unknown(ask, f"get /apis/{_GROUPS['kserve']}")
 
@@ -156,7 +161,7 @@ def _default_mode(client: KubeClient) -> str:
         mode = json.loads(found["data"]["deploy"])["defaultDeploymentMode"]
     except (NotAllowed, ObjectNotFound, KeyError, ValueError, TypeError):
         return ""
-    return f"This KServe serves in {mode} mode unless told otherwise."
+    return f"KServe uses {mode} mode by default."
 
 
 def _gateway(
@@ -176,7 +181,7 @@ def _gateway(
         told = _condition(found, "Programmed")
         if told.get("status") == "True":
             return Feature(is_there=True, version=versions[0], why=f"{where} is programmed.")
-        reason = told.get("message") or "no controller has taken it up"
+        reason = told.get("message") or "no controller has accepted it"
         why = f"{where} is not programmed ({str(reason).rstrip('.')})"
         return Feature(is_there=False, version=versions[0], why=why)
 
@@ -198,8 +203,12 @@ def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Featu
         # Before Gateway API 1.3 the list held bare names.
         supported = {one["name"] if isinstance(one, Mapping) else one for one in listed}
         if not supported:
-            return Feature(None, why=f"GatewayClass {name} does not say what it supports.")
-        why = "" if _PERCENTAGE_MIRROR in supported else f"{name} cannot mirror a share of requests"
+            return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
+        why = (
+            ""
+            if _PERCENTAGE_MIRROR in supported
+            else f"{name} cannot mirror a percentage of requests"
+        )
         return Feature(is_there=not why, why=why)
 
     return _or_unknown(ask, "get gatewayclasses.gateway.networking.k8s.io")
@@ -214,7 +223,7 @@ def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:
     try:
         return ask()
     except NotAllowed:
-        return Feature(None, why=f"The portal's role lacks the permission to {verb}.")
+        return Feature(None, why=f"The portal's role has no permission to {verb}.")
 
 
 def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] | None:
@@ -228,9 +237,9 @@ def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] 
 
 def _gpus(client: KubeClient) -> tuple[tuple[GpuOffer, ...] | None, str]:
     try:
-        nodes = client.list_all(kinds.NODE).items
+        nodes = client.list_all(resource_types.NODE).items
     except NotAllowed:
-        return None, "GPUs are not known: the portal's role lacks the permission to list nodes."
+        return None, "Could not check GPUs: the portal's role has no permission to list nodes."
     return gpu_offers(nodes), ""
 
 

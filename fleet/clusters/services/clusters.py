@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
 
-from fleet.domain import certificates
-from fleet.models import Cluster, ClusterKind
-from fleet.services import clients
+from fleet.clusters.domain import ca_bundle
+from fleet.kube.gateways import credential_files
+from fleet.kube.services import clients
+from fleet.models import Cluster, ClusterKind, UnpricedHour
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
 from portal.core import clock
-from portal.core.errors import Invalid, NotFound
+from portal.core.errors import Conflict, Invalid, NotFound
 
 REGISTERED = register_action("cluster.registered", "registered cluster")
+DELETED = register_action("cluster.deleted", "deleted cluster")
 CHANGED = register_action("cluster.changed", "changed the connection of cluster")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _ROLE = re.compile(r"arn:aws[-a-z]*:iam::\d{12}:role/[\w+=,.@/-]{1,128}")
@@ -56,7 +60,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     now = clock.now()
     wanted = {
         "kind": draft.kind,
-        "kubeconfig_path": draft.kubeconfig_path,
+        "kubeconfig_path": _full_path(draft.kubeconfig_path),
         "eks_name": draft.eks_name,
         "role_arn": draft.role_arn,
         "region": draft.region,
@@ -64,8 +68,8 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
         "gateway_namespace": draft.gateway_namespace,
         "gateway_name": draft.gateway_name,
         "prometheus_url": draft.prometheus_url.rstrip("/"),
-        "prometheus_token_path": draft.prometheus_token_path,
-        "prometheus_ca_pem": certificates.plain(draft.prometheus_ca_pem),
+        "prometheus_token_path": _full_path(draft.prometheus_token_path),
+        "prometheus_ca_pem": ca_bundle.plain(draft.prometheus_ca_pem),
         "has_prometheus_sigv4": draft.has_prometheus_sigv4,
     }
     with transaction.atomic():
@@ -87,20 +91,67 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     return cluster.pk
 
 
+def delete(*, actor: Actor, cluster_id: int) -> None:
+    """Forget a cluster on which nothing hangs; nothing on it is touched.
+
+    What was sealed in the ledger stays. Raises NotFound, and Conflict naming what hangs on it.
+    """
+    policy.require_platform_admin(actor)
+    try:
+        with transaction.atomic():
+            cluster = Cluster.objects.select_for_update().filter(pk=cluster_id).first()
+            if cluster is None:
+                raise NotFound(f"Cluster {cluster_id} does not exist.")
+            before = _told({**asdict(_draft(cluster))})
+            _refuse_unpriced(cluster)
+            trail.record(
+                actor=actor, action=DELETED, obj=cluster, label=cluster.name, before=before
+            )
+            cluster.delete()
+    except ProtectedError as error:
+        kinds = Counter(str(one._meta.verbose_name) for one in error.protected_objects)
+        told = ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
+        verb = "uses" if kinds.total() == 1 else "use"
+        raise Conflict(
+            f"The cluster cannot be deleted: {told} {verb} it. Its history must be kept.",
+            code="cluster_in_use",
+        ) from error
+    except IntegrityError as error:
+        raise Conflict(
+            "The cluster was not deleted: something started to use it at the same time.",
+            code="cluster_in_use",
+        ) from error
+    clients.forget()
+
+
+def _refuse_unpriced(cluster: Cluster) -> None:
+    hours = UnpricedHour.objects.filter(node__cluster=cluster).count()
+    if hours:
+        raise Conflict(
+            f"The cluster cannot be deleted: {hours} of its hours have no price yet. Load the "
+            "prices first to complete its costs.",
+            code="cluster_in_use",
+        )
+
+
 def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
     """How the cluster is registered now."""
     policy.require_platform_admin(actor)
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
-        raise NotFound(f"There is no cluster {cluster_id}.")
+        raise NotFound(f"Cluster {cluster_id} does not exist.")
+    return _draft(cluster)
+
+
+def _draft(cluster: Cluster) -> ClusterDraft:
     names = [field.name for field in fields(ClusterDraft)]
     return ClusterDraft(**{name: getattr(cluster, name) for name in names})
 
 
 def _validate(draft: ClusterDraft) -> None:
-    problems = _prometheus_problems(draft)
+    problems = {**_path_problems(draft), **_prometheus_problems(draft)}
     if not _NAME.fullmatch(draft.name):
-        problems["name"] = "at most 40 lower-case letters, digits and '-', beginning with a letter"
+        problems["name"] = "at most 40 lowercase letters, digits and '-', starting with a letter"
     if draft.kind not in ClusterKind.values:
         problems["kind"] = f"one of {', '.join(ClusterKind.values)}"
     if not _URL.fullmatch(draft.gateway_url):
@@ -116,9 +167,23 @@ def _validate(draft: ClusterDraft) -> None:
         raise Invalid(f"The cluster cannot be registered: {told}.", fields=problems)
 
 
+def _full_path(named: str) -> str:
+    return str(credential_files.path_of(named)) if named else ""
+
+
+def _path_problems(draft: ClusterDraft) -> dict[str, str]:
+    problems = {}
+    for field in ("kubeconfig_path", "prometheus_token_path"):
+        try:
+            _full_path(getattr(draft, field))
+        except credential_files.OutsideFolder as error:
+            problems[field] = str(error)
+    return problems
+
+
 def _told(columns: Mapping[str, Any]) -> dict[str, Any]:
     """What the trail keeps: of certificates their fingerprints."""
-    found = certificates.read(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
+    found = ca_bundle.read(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
     return {**columns, "prometheus_ca_pem": [one.fingerprint for one in found]}
 
 
@@ -127,27 +192,27 @@ def _prometheus_problems(draft: ClusterDraft) -> dict[str, str]:
     if url and not _URL.fullmatch(url):
         return {"prometheus_url": "an address such as https://prometheus.example.com"}
     needs_url = (
-        (bool(draft.prometheus_token_path), "the token is"),
-        (bool(draft.prometheus_ca_pem), "the certificates are"),
-        (draft.has_prometheus_sigv4, "the signature is"),
+        (bool(draft.prometheus_token_path), "the token"),
+        (bool(draft.prometheus_ca_pem), "the certificates"),
+        (draft.has_prometheus_sigv4, "Amazon Managed Prometheus"),
     )
     for is_set, words in needs_url:
         if is_set and not url:
-            return {"prometheus_url": f"the address that {words} for"}
+            return {"prometheus_url": f"enter an address, or remove {words}"}
     if draft.has_prometheus_sigv4 and draft.prometheus_token_path:
-        return {"prometheus_token_path": "leave it out: requests are signed instead"}
+        return {"prometheus_token_path": "leave it empty: requests are signed instead"}
     return _bundle_problems(draft)
 
 
 def _bundle_problems(draft: ClusterDraft) -> dict[str, str]:
-    pem = certificates.plain(draft.prometheus_ca_pem)
+    pem = ca_bundle.plain(draft.prometheus_ca_pem)
     if not pem:
         return {}
     if not draft.prometheus_url.startswith("https://"):
-        return {"prometheus_ca_pem": "leave it out, or register an https:// address"}
+        return {"prometheus_ca_pem": "leave it empty, or use an https:// address"}
     try:
-        found = certificates.read(pem)
-    except certificates.BadBundle as error:
+        found = ca_bundle.read(pem)
+    except ca_bundle.BadBundle as error:
         return {"prometheus_ca_pem": str(error)}
-    gone = certificates.expired(found, now=clock.now())
+    gone = ca_bundle.expired(found, now=clock.now())
     return {"prometheus_ca_pem": gone} if gone else {}

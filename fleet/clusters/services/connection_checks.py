@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from fleet.domain import checks
-from fleet.domain.capabilities import Capabilities
-from fleet.domain.checks import Check
-from fleet.domain.cluster_errors import ClusterError
-from fleet.domain.permissions import PERMISSIONS, Permission
-from fleet.gateways.kube import KubeClient
+from fleet.clusters.domain import connection_checks
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.connection_checks import Check
+from fleet.clusters.domain.rbac import PERMISSIONS, Permission
+from fleet.clusters.services import capabilities
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.gateways.client import KubeClient
+from fleet.kube.services import clients
 from fleet.models import Cluster, Workload
-from fleet.services import capabilities, clients
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 
@@ -23,11 +24,11 @@ _MOST_NAMESPACES = 20
 def run(*, actor: Actor, cluster_id: int) -> list[Check]:
     """The steps, and then a line for each feature: what works there and what does not."""
     passed = steps(actor=actor, cluster_id=cluster_id)
-    if passed[-1].name != checks.GATEWAY:
+    if passed[-1].name != connection_checks.GATEWAY:
         # It stopped on the way: what is remembered of the cluster is not what was found now.
         return passed
     found = Cluster.objects.values_list("capabilities", flat=True).get(pk=cluster_id)
-    return passed + checks.of_features(Capabilities.from_json(found))
+    return passed + connection_checks.of_features(Capabilities.from_json(found))
 
 
 def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
@@ -38,9 +39,9 @@ def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
     passed: list[Check] = []
     try:
         client = clients.client_for(cluster_id)
-        passed.append(checks.credentials())
+        passed.append(connection_checks.credentials())
         for step in client.reach():
-            passed.append(checks.way(step.step, step.detail, ok=step.ok))
+            passed.append(connection_checks.way(step.step, step.detail, ok=step.ok))
             if step.ok is False:
                 capabilities.note_failure(cluster_id, ClusterError(step.detail))
                 return passed
@@ -49,11 +50,11 @@ def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
         found = capabilities.probe(cluster_id=cluster_id)
         asked = found.feature("promql")
         if asked.is_there is not False:
-            passed.append(checks.prometheus(asked))
-        return [*passed, checks.gateway(found.feature("gateway-api"))]
+            passed.append(connection_checks.prometheus(asked))
+        return [*passed, connection_checks.gateway(found.feature("gateway-api"))]
     except ClusterError as error:
         capabilities.note_failure(cluster_id, error)
-        return [*passed, checks.explain(error)]
+        return [*passed, connection_checks.explain(error)]
 
 
 def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
@@ -66,9 +67,10 @@ def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
     namespaces = _namespaces(cluster_id)
     missing = _missing(client, denied, namespaces)
     lines = [
-        checks.missing_permission(str(one), verbs, one.why, where) for one, verbs, where in missing
+        connection_checks.missing_permission(str(one), verbs, one.why, where)
+        for one, verbs, where in missing
     ]
-    return [signed_in, *(lines or [checks.all_permitted(len(asked))])]
+    return [signed_in, *(lines or [connection_checks.all_permitted(len(asked))])]
 
 
 def _namespaces(cluster_id: int) -> list[str]:

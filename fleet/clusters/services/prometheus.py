@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.domain.capabilities import Feature
-from fleet.domain.prometheus import Answer, Endpoint, PrometheusError, signing_for
-from fleet.gateways import prometheus
+from fleet.clusters.domain.capabilities import Feature
+from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusError, signing_for
+from fleet.clusters.gateways import prometheus
 from fleet.models import Cluster
 
 NOT_REGISTERED = "No Prometheus is registered for cluster"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from fleet.domain import serving_policies
-from fleet.domain.serving_policies import ServingPolicy
+from fleet.clusters.domain import serving_policy
+from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.clusters.selectors import clusters
 from fleet.models import Cluster
-from fleet.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
 from portal.core.errors import Invalid, NotFound
 
-CHANGED = register_action("cluster.serving_changed", "changed what is served with on cluster")
+CHANGED = register_action("cluster.serving_changed", "changed the serving settings of cluster")
 
 
 def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
@@ -25,14 +25,14 @@ def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
 def set_policy(*, actor: Actor, cluster_id: int, wanted: ServingPolicy) -> None:
     """The whole policy; the same again changes nothing. Raises Invalid with what is wrong by field."""
     policy.require_platform_admin(actor)
-    wrong = serving_policies.problems(wanted)
+    wrong = serving_policy.problems(wanted)
     if wrong:
         told = "; ".join(f"{name}: {words}" for name, words in wrong.items())
         raise Invalid(f"Nothing was changed. {told}", fields=wrong)
     with transaction.atomic():
         cluster = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster_id).first()
         if cluster is None:
-            raise NotFound(f"There is no cluster {cluster_id}.")
+            raise NotFound(f"Cluster {cluster_id} does not exist.")
         before, after = cluster.serving, wanted.to_json()
         if before == after:
             return

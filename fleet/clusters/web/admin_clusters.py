@@ -11,17 +11,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from fleet.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
-from fleet.domain.capability_words import ENGINE_NEEDS, WORDS
-from fleet.domain.checks import GRANT, Check
-from fleet.selectors import clusters as cluster_list
-from fleet.selectors.clusters import ClusterInfo
-from fleet.services import clusters, connection_test
+from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, WORDS
+from fleet.clusters.domain.connection_checks import GRANT, Check
+from fleet.clusters.selectors import clusters as cluster_list
+from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.clusters.services import clusters, connection_checks
+from fleet.clusters.web.forms import ClusterForm
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.core import clock
-from portal.core.errors import Invalid
-from portal.dashboard.admin_forms import ClusterForm
+from portal.core.errors import Conflict, Invalid
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
@@ -34,7 +34,7 @@ class FeatureRow:
 
     title: str
     feature: Feature
-    without_it: str
+    needed_for: str
     what_to_do: str
 
 
@@ -81,7 +81,7 @@ class ClusterRow:
 def cluster_page(request: HttpRequest, user: User) -> HttpResponse:
     policy.require_platform_admin(user)
     rows = [_row(info) for info in cluster_list.list_clusters()]
-    return render(request, "dashboard/admin_clusters.html", {"clusters": rows})
+    return render(request, "clusters/admin_clusters.html", {"clusters": rows})
 
 
 @require_http_methods(["GET", "POST"])
@@ -92,7 +92,9 @@ def new_cluster(request: HttpRequest, user: User) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         cluster_id = _register(user, form)
         if cluster_id is not None:
-            messages.success(request, f"{form.cleaned_data['name']} is registered. Test it now.")
+            messages.success(
+                request, f"{form.cleaned_data['name']} added. Test the connection now."
+            )
             return redirect("admin-cluster", cluster_id=cluster_id)
     return _render_form(request, form, None)
 
@@ -111,15 +113,28 @@ def edit_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpRespo
     draft = clusters.draft_of(actor=user, cluster_id=cluster_id)
     form = ClusterForm(request.POST or None, draft=draft)
     if request.method == "POST" and form.is_valid() and _register(user, form) is not None:
-        messages.success(request, f"The connection of {draft.name} is changed. Test it now.")
+        messages.success(request, f"Connection of {draft.name} saved. Test it now.")
         return redirect("admin-cluster", cluster_id=cluster_id)
     return _render_form(request, form, cluster_id)
 
 
 @require_POST
 @people_only
+def delete_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    name = cluster_list.get_cluster(cluster_id).name
+    try:
+        clusters.delete(actor=user, cluster_id=cluster_id)
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("admin-cluster", cluster_id=cluster_id)
+    messages.success(request, f"{name} deleted. The cluster itself was not changed.")
+    return redirect("admin-clusters")
+
+
+@require_POST
+@people_only
 def test_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    steps = connection_test.steps(actor=user, cluster_id=cluster_id)
+    steps = connection_checks.steps(actor=user, cluster_id=cluster_id)
     return _render_detail(request, cluster_id, steps)
 
 
@@ -134,14 +149,14 @@ def _register(user: User, form: ClusterForm) -> int | None:
 def _render_form(request: HttpRequest, form: ClusterForm, cluster_id: int | None) -> HttpResponse:
     context = {"form": form, "cluster_id": cluster_id, "name": form.initial.get("name", "")}
     status = 422 if form.errors else 200
-    return render(request, "dashboard/admin_cluster_form.html", context, status=status)
+    return render(request, "clusters/admin_cluster_form.html", context, status=status)
 
 
 def _render_detail(
     request: HttpRequest, cluster_id: int, steps: Sequence[Check] | None
 ) -> HttpResponse:
     context = {"row": _row(cluster_list.get_cluster(cluster_id)), "steps": steps}
-    return render(request, "dashboard/admin_cluster.html", context)
+    return render(request, "clusters/admin_cluster.html", context)
 
 
 def _row(info: ClusterInfo) -> ClusterRow:
@@ -156,6 +171,6 @@ def _feature_row(name: str, feature: Feature) -> FeatureRow:
     return FeatureRow(
         title=words.title,
         feature=feature,
-        without_it=f"no {words.gives}",
+        needed_for=words.gives,
         what_to_do=fix,
     )

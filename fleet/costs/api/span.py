@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from rest_framework.request import Request
 
-from fleet.api.serializers import SpanSerializer
-from fleet.domain.metering import HOUR, hour_of
-from fleet.domain.spending import GroupBy, Step
+from fleet.costs.api.serializers import SpanSerializer
+from fleet.costs.domain.results import GroupBy, Step
+from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.core import clock
@@ -40,7 +40,7 @@ def read(request: Request, actor: User) -> Span:
     start, end = values.get("start", month), values.get("end", hour_of(now) + HOUR)
     if not timedelta(0) < end - start <= _LONGEST:
         raise Invalid(
-            "The period must begin before it ends and span at most 400 days.",
+            "The period must start before it ends and last at most 400 days.",
             fields={"end": "after start, at most 400 days later"},
         )
     return Span(

@@ -14,12 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from fleet.api import serializers as shapes
-from fleet.api import span
-from fleet.api.fleet_views import actor_of
-from fleet.domain import focus
-from fleet.domain.spending import CostRow, CostTable
-from fleet.selectors import costs, usage
+from fleet.costs.api import serializers, span
+from fleet.costs.domain import focus
+from fleet.costs.domain.results import CostRow, CostTable
+from fleet.costs.selectors import costs, usage
+from portal.api.views import actor_of
 
 _TABLE_COLUMNS = (
     "group",
@@ -44,8 +43,8 @@ class UsageView(APIView):
     @extend_schema(
         operation_id="usage",
         tags=["costs"],
-        parameters=[shapes.SpanSerializer],
-        responses=shapes.UsageSerializer(many=True),
+        parameters=[serializers.SpanSerializer],
+        responses=serializers.UsageSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         asked = span.read(request, actor_of(request))
@@ -59,27 +58,27 @@ class UsageView(APIView):
             {"key": key, **asdict(used)}
             for key, used in sorted(found.items(), key=lambda pair: pair[0].label)
         ]
-        return Response(shapes.UsageSerializer(rows, many=True).data)
+        return Response(serializers.UsageSerializer(rows, many=True).data)
 
 
 class CostsView(APIView):
     @extend_schema(
         operation_id="costs",
         tags=["costs"],
-        description="Dollars by group. Platform admins see idle and unattributed too.",
-        parameters=[shapes.SpanSerializer],
-        responses=shapes.CostsSerializer,
+        description="Costs by group. Platform admins also see idle and unattributed costs.",
+        parameters=[serializers.SpanSerializer],
+        responses=serializers.CostsSerializer,
     )
     def get(self, request: Request) -> Response:
-        return Response(shapes.CostsSerializer(_table(request)).data)
+        return Response(serializers.CostsSerializer(_table(request)).data)
 
 
 class CostSeriesView(APIView):
     @extend_schema(
         operation_id="cost_series",
         tags=["costs"],
-        parameters=[shapes.SpanSerializer],
-        responses=shapes.CostPointSerializer(many=True),
+        parameters=[serializers.SpanSerializer],
+        responses=serializers.CostPointSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         asked = span.read(request, actor_of(request))
@@ -90,7 +89,7 @@ class CostSeriesView(APIView):
             group_by=asked.group_by,
             step=asked.step,
         )
-        return Response(shapes.CostPointSerializer(found, many=True).data)
+        return Response(serializers.CostPointSerializer(found, many=True).data)
 
 
 class CsvRenderer(JSONRenderer):
@@ -106,7 +105,7 @@ class CostsCsvView(APIView):
     @extend_schema(
         operation_id="costs_csv",
         tags=["costs"],
-        parameters=[shapes.SpanSerializer],
+        parameters=[serializers.SpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -121,8 +120,8 @@ class LedgerCsvView(APIView):
     @extend_schema(
         operation_id="ledger_csv",
         tags=["costs"],
-        description="Every ledger row in FOCUS 1.2 columns; rows not sealed yet are marked.",
-        parameters=[shapes.SpanSerializer],
+        description="All ledger rows in FOCUS 1.2 columns. Rows that are not sealed yet are marked.",
+        parameters=[serializers.SpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:

@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from fleet.domain.metering import HOUR, HOUR_MS
-from fleet.domain.spending import LedgerEntry
+from fleet.costs.domain.results import LedgerEntry
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 
 COLUMNS = (
     "BillingAccountId",
@@ -24,6 +24,7 @@ COLUMNS = (
     "ListCost",
     "ContractedCost",
     "ListUnitPrice",
+    "PricingCategory",
     "PricingQuantity",
     "PricingUnit",
     "ConsumedQuantity",
@@ -45,16 +46,21 @@ COLUMNS = (
     "x_GpuMilliseconds",
     "x_Kind",
     "x_PriceSource",
+    "x_IsPriced",
     "x_IsSealed",
     "x_IsDemo",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GPU_HOURS = Decimal("0.000001")
+# FOCUS calls prices that move with the market dynamic.
+_DYNAMIC = frozenset({"spot"})
 
 
 def row(entry: LedgerEntry) -> list[str]:
-    """In the order of COLUMNS. Costs are computed from list prices: all four are the same."""
-    cost = str(entry.cost_amount)
+    """In the order of COLUMNS. Costs are computed from list prices: all four are the same.
+
+    FOCUS allows no empty cost: a row without a price costs 0, has no unit price, and says so.
+    """
     hours = str((Decimal(entry.gpu_milliseconds) / HOUR_MS).quantize(_GPU_HOURS))
     month, next_month = _month(entry.hour)
     is_adjustment = entry.kind == "adjustment"
@@ -69,18 +75,10 @@ def row(entry: LedgerEntry) -> list[str]:
         "Adjustment" if is_adjustment else "Usage",
         "Correction" if is_adjustment else "",
         safe(f"{holder} on {entry.node_name} ({entry.instance_type})"),
-        cost,
-        cost,
-        cost,
-        cost,
-        str(entry.usd_per_hour_amount),
-        hours,
-        "GPU-hours",
-        hours,
-        "GPU-hours",
-        "AWS",
-        "AWS",
-        "AWS",
+        *[str(entry.cost_amount)] * 4,
+        *_unit_price(entry),
+        *[hours, "GPU-hours"] * 2,
+        *["AWS"] * 3,
         "Compute",
         "Amazon EC2",
         safe(entry.node_name),
@@ -95,9 +93,16 @@ def row(entry: LedgerEntry) -> list[str]:
         str(entry.gpu_milliseconds),
         entry.kind,
         safe(entry.price_source),
+        str(entry.is_priced).lower(),
         str(entry.is_sealed).lower(),
         str(entry.is_demo).lower(),
     ]
+
+
+def _unit_price(entry: LedgerEntry) -> tuple[str, str]:
+    price = entry.usd_per_hour_amount
+    category = "Dynamic" if entry.capacity_type in _DYNAMIC else "Standard"
+    return "" if price is None else str(price), category
 
 
 def safe(text: str) -> str:

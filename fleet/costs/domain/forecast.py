@@ -21,6 +21,11 @@ def month_end_amount(
     return (spent_amount + usd_per_hour_amount * _hours_left(at)).quantize(_CENT)
 
 
+def hours_in_month_of(at: datetime, *, seconds: int) -> Decimal:
+    """So many seconds from `at` on in hours, cut at the end of the month."""
+    return min(Decimal(seconds) / 3600, _hours_left(at))
+
+
 def _hours_left(at: datetime) -> Decimal:
     first = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     next_month = first.replace(year=at.year + at.month // 12, month=at.month % 12 + 1)

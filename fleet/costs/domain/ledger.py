@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from fleet.domain.metering import HOUR, HOUR_MS, Interval
-from fleet.domain.shares import GPU_PPM
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval
+from fleet.gpus.domain.shares import GPU_PPM
 
 MICRO = Decimal("0.000001")
 # portal.core.money.split_exactly; handed in because the domain imports nothing.
@@ -38,9 +38,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class NodeLife:
+    """`usd_per_hour_amount` None is not known: the time is split all the same, and costs 0."""
+
     gpu_count: int
     interval: Interval
-    usd_per_hour_amount: Decimal
+    usd_per_hour_amount: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Part:
 
 def node_cost(life: NodeLife, start: datetime, end: datetime) -> Decimal:
     """Price x time the node existed in [start, end), to the micro-dollar."""
+    if life.usd_per_hour_amount is None:
+        return Decimal(0).quantize(MICRO)
     existed_ms = life.interval.overlap_ms(start, end)
     return (life.usd_per_hour_amount * existed_ms / HOUR_MS).quantize(MICRO)
 

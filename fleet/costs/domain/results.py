@@ -25,12 +25,14 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnpricedNode:
-    """Its hours stay unsealed, and out of every sum, until an admin loads a price."""
+    """Its hours cost 0 in every sum until an admin loads a price; then they are adjusted."""
 
     cluster_name: str
     node_name: str
     instance_type: str
     capacity_type: str
+    region: str = ""
+    hours: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class CostRow:
     allocated_amount: Decimal
     estimated_amount: Decimal
     gpu_hours: Decimal
+    # Of them in hours without a price, which count $0 in the amounts.
+    unpriced_gpu_hours: Decimal = ZERO
     # Share of the observed GPU time in which a model executed or, where measured, GPU utilisation.
     utilisation: float | None = None
     utilisation_source: str = ""
@@ -99,9 +103,16 @@ class CostRow:
         return self.allocated_amount + self.estimated_amount
 
     @property
+    def is_unpriced(self) -> bool:
+        """None of its time has a price: what it costs is not known, which is not $0."""
+        return self.amount == 0 and 0 < self.gpu_hours <= self.unpriced_gpu_hours
+
+    @property
     def change_ratio(self) -> float | None:
-        """0.12 is 12 % more than in the period before; None when there was nothing before."""
-        if not self.previous_amount:
+        """0.12 is 12 % more than in the period before; None when there was nothing before, and
+        when what it costs now is not known.
+        """
+        if not self.previous_amount or self.is_unpriced:
             return None
         return float(self.amount / self.previous_amount) - 1
 
@@ -120,6 +131,12 @@ class CostTable:
     total_amount: Decimal
     previous_total_amount: Decimal | None
     spend: Spend
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Nothing in it has a price, so that its total is not known."""
+        rows = [*self.rows, *([self.idle] if self.idle else [])]
+        return bool(rows) and all(row.is_unpriced for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +164,16 @@ class LedgerEntry:
     labels: dict[str, str] = field(default_factory=dict)
     gpu_milliseconds: int = 0
     cost_amount: Decimal = ZERO
-    usd_per_hour_amount: Decimal = ZERO
+    # None: no price was known, so the cost is 0 for now.
+    usd_per_hour_amount: Decimal | None = ZERO
     price_source: str = ""
+    capacity_type: str = "on-demand"
     is_sealed: bool = True
     is_demo: bool = False
+
+    @property
+    def is_priced(self) -> bool:
+        return self.usd_per_hour_amount is not None
+
+
+UNATTRIBUTED = "unattributed"

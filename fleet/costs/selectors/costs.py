@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,9 +16,7 @@ from django.db.models import Max, Q, QuerySet, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, TruncDay, TruncHour
 
-from fleet.domain.metering import HOUR, HOUR_MS
-from fleet.domain.shares import GPU_PPM
-from fleet.domain.spending import (
+from fleet.costs.domain.results import (
     ZERO,
     CostPoint,
     CostRow,
@@ -29,9 +27,11 @@ from fleet.domain.spending import (
     Spend,
     Step,
 )
+from fleet.costs.selectors import metering, unpriced, usage
+from fleet.costs.selectors.metering import Estimate
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS
+from fleet.gpus.domain.shares import GPU_PPM
 from fleet.models import GpuLease, LedgerKind, LedgerRow, SealedHour
-from fleet.selectors import metering, usage
-from fleet.selectors.metering import Estimate
 from portal.core import clock
 from portal.core.money import MICRO
 
@@ -65,6 +65,7 @@ def table(
     estimate = _estimate(team_slugs, start, end)
     sums = _sums(team_slugs, start, end, group_by)
     _add_estimate(sums, estimate.entries, group_by)
+    _add_unpriced(sums, unpriced.rows_of(_rows(team_slugs, start, end)), group_by)
     before = _sums(team_slugs, start - (end - start), start, group_by)
     used = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
     rows = [_row(key, total, before, used) for key, total in sums.items()]
@@ -125,6 +126,7 @@ def entries(*, team_slugs: Teams, start: datetime, end: datetime) -> Iterable[Le
             cost_amount=row.cost_amount,
             usd_per_hour_amount=row.usd_per_hour_amount,
             price_source=row.price_source,
+            capacity_type=row.capacity_type,
             is_demo=row.is_demo,
         )
     yield from _estimate(team_slugs, start, end).entries
@@ -135,6 +137,7 @@ class _Sum:
     allocated: Decimal = ZERO
     estimated: Decimal = ZERO
     gpu_ms: int = 0
+    unpriced_gpu_ms: int = 0
 
     @property
     def amount(self) -> Decimal:
@@ -170,7 +173,9 @@ def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate
         gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in held)),
         sealed_to=_sealed_to(),
         has_demo_data=sealed["demo"] is not None,
-        unpriced=estimate.unpriced,
+        unpriced=unpriced.list_nodes(
+            team_slugs=team_slugs, start=start, end=end, running=estimate.unpriced
+        ),
     )
 
 
@@ -183,18 +188,19 @@ def _sealed_to() -> datetime | None:
 def _sums(
     team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy
 ) -> dict[GroupKey, _Sum]:
-    rows = (
-        _rows(team_slugs, start, end)
-        .annotate(**_labels(group_by))
-        .values("kind", "namespace", *_fields(group_by))
-        .annotate(amount=Sum("cost_amount"), gpu_ms=Sum("gpu_milliseconds"))
-        .order_by()
-    )
     sums: dict[GroupKey, _Sum] = defaultdict(_Sum)
-    for row in rows:
+    for row in _grouped(_rows(team_slugs, start, end), group_by):
         total = sums[_key_of_row(row, group_by)]
         total.allocated += _exact(row["amount"])
         total.gpu_ms += row["gpu_ms"]
+    return sums
+
+
+def _grouped(rows: QuerySet[LedgerRow], group_by: GroupBy) -> Iterable[dict[str, Any]]:
+    found = rows.annotate(**_labels(group_by)).values("kind", "namespace", *_fields(group_by))
+    sums: Iterable[dict[str, Any]] = found.annotate(
+        amount=Sum("cost_amount"), gpu_ms=Sum("gpu_milliseconds")
+    ).order_by()
     return sums
 
 
@@ -205,6 +211,13 @@ def _add_estimate(
         total = sums[_key_of(entry, group_by)]
         total.estimated += entry.cost_amount
         total.gpu_ms += entry.gpu_milliseconds
+        if not entry.is_priced:
+            total.unpriced_gpu_ms += entry.gpu_milliseconds
+
+
+def _add_unpriced(sums: dict[GroupKey, _Sum], rows: QuerySet[LedgerRow], group_by: GroupBy) -> None:
+    for row in _grouped(rows, group_by):
+        sums[_key_of_row(row, group_by)].unpriced_gpu_ms += row["gpu_ms"]
 
 
 def _row(
@@ -215,18 +228,21 @@ def _row(
 ) -> CostRow:
     use = None if key.is_idle else used.get(key)
     inferences = use.inferences if use else None
-    per_1k = (total.amount * 1000 / inferences).quantize(MICRO) if inferences else None
-    return CostRow(
+    row = CostRow(
         key=key,
         allocated_amount=total.allocated,
         estimated_amount=total.estimated,
         gpu_hours=_hours(total.gpu_ms),
+        unpriced_gpu_hours=_hours(total.unpriced_gpu_ms),
         utilisation=use.utilisation if use else None,
         utilisation_source=use.source if use else "",
         inferences=inferences,
-        usd_per_1k_inferences_amount=per_1k,
         previous_amount=before[key].amount if key in before else None,
     )
+    if not inferences or row.is_unpriced:
+        return row
+    per_1k = (total.amount * 1000 / inferences).quantize(MICRO)
+    return replace(row, usd_per_1k_inferences_amount=per_1k)
 
 
 def _merged(idle: list[CostRow]) -> CostRow:
@@ -236,6 +252,7 @@ def _merged(idle: list[CostRow]) -> CostRow:
         allocated_amount=sum((row.allocated_amount for row in idle), ZERO),
         estimated_amount=sum((row.estimated_amount for row in idle), ZERO),
         gpu_hours=sum((row.gpu_hours for row in idle), ZERO),
+        unpriced_gpu_hours=sum((row.unpriced_gpu_hours for row in idle), ZERO),
         previous_amount=sum(previous, ZERO) if previous else None,
     )
 

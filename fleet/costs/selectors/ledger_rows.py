@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from django.db.models import Q, QuerySet, Sum
 
-from fleet.domain.spending import ZERO, LedgerEntry
+from fleet.costs.domain.results import ZERO, LedgerEntry
+from fleet.costs.selectors import metering
 from fleet.models import LedgerKind, LedgerRow
-from fleet.selectors import metering
 from portal.core import clock
 
 PAGE_SIZE = 50

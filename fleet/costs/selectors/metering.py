@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
 
-from fleet.domain import ledger
-from fleet.domain.ledger import Held, Holder, NodeLife, Part
-from fleet.domain.metering import HOUR, Interval, hours_between
-from fleet.domain.spending import LedgerEntry, UnpricedNode
+from fleet.costs.domain import ledger
+from fleet.costs.domain.ledger import Held, Holder, NodeLife, Part
+from fleet.costs.domain.results import LedgerEntry
+from fleet.gpus.domain.intervals import HOUR, Interval, hours_between
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import Price, PriceBook, PriceKey
 from fleet.models import Cluster, GpuLease, LedgerKind, Node, SealedHour
-from fleet.selectors import prices
-from fleet.selectors.prices import Price, PriceBook, PriceKey
 from portal.core.money import split_exactly
 
 
@@ -27,9 +27,12 @@ class NodeFacts:
     labels: Mapping[Holder, dict[str, str]]
     book: PriceBook
 
+    @property
+    def region(self) -> str:
+        return self.node.region or self.cluster.region
+
     def price_at(self, hour: datetime) -> Price | None:
-        region = self.node.region or self.cluster.region
-        key = PriceKey(self.node.instance_type, region, self.node.capacity_type)
+        key = PriceKey(self.node.instance_type, self.region, self.node.capacity_type)
         return self.book.on(key, hour.date())
 
     def exists_in(self, hour: datetime) -> bool:
@@ -37,25 +40,15 @@ class NodeFacts:
             Interval(self.node.first_seen_at, self.node.gone_at).overlap_ms(hour, hour + HOUR) > 0
         )
 
-    def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part] | None:
-        """None when the price is not known."""
+    def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part]:
+        """Without cost when the price is not known."""
         price = self.price_at(hour)
-        if price is None:
-            return None
         life = NodeLife(
             gpu_count=self.node.gpu_count,
             interval=Interval(self.node.first_seen_at, self.node.gone_at),
-            usd_per_hour_amount=price.usd_per_hour_amount,
+            usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         )
         return ledger.split_hour(life, self.held, hour, split=split_exactly, until=until)
-
-    def unpriced(self) -> UnpricedNode:
-        return UnpricedNode(
-            cluster_name=self.cluster.name,
-            node_name=self.node.name,
-            instance_type=self.node.instance_type,
-            capacity_type=self.node.capacity_type,
-        )
 
 
 def facts(
@@ -93,8 +86,10 @@ def _held(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
+    """`unpriced` counts the hours, by node, whose entries have no price."""
+
     entries: tuple[LedgerEntry, ...]
-    unpriced: tuple[UnpricedNode, ...]
+    unpriced: Mapping[int, int]
 
 
 def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
@@ -104,22 +99,20 @@ def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
     """
     open_hours = dict(_unsealed_hours(start, min(end, now)))
     if not open_hours:
-        return Estimate((), ())
+        return Estimate((), {})
     first = min(min(hours) for hours in open_hours.values())
     found = facts(start=first, end=min(end, now), cluster_ids=open_hours.keys())
     entries: list[LedgerEntry] = []
-    unpriced: dict[UnpricedNode, None] = {}
+    unpriced: Counter[int] = Counter()
     for one in found:
         until = min(now, _known_to(one.cluster))
         for hour in open_hours[one.cluster.pk]:
             if not one.exists_in(hour):
                 continue
-            parts = one.parts(hour, until=until)
-            if parts is None:
-                unpriced[one.unpriced()] = None
-            else:
-                entries += _entries(one, hour, parts)
-    return Estimate(tuple(entries), tuple(unpriced))
+            entries += _entries(one, hour, one.parts(hour, until=until))
+            if one.price_at(hour) is None:
+                unpriced[one.node.pk] += 1
+    return Estimate(tuple(entries), unpriced)
 
 
 def _known_to(cluster: Cluster) -> datetime:
@@ -147,8 +140,6 @@ def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[
 
 def _entries(one: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
     price = one.price_at(hour)
-    if price is None:
-        return []
     return [
         LedgerEntry(
             hour=hour,
@@ -162,8 +153,9 @@ def _entries(one: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEn
             labels=one.labels.get(part.holder, {}) if part.holder else {},
             gpu_milliseconds=part.gpu_milliseconds,
             cost_amount=part.cost_amount,
-            usd_per_hour_amount=price.usd_per_hour_amount,
-            price_source=price.source,
+            usd_per_hour_amount=price.usd_per_hour_amount if price else None,
+            price_source=price.source if price else "",
+            capacity_type=one.node.capacity_type,
             is_sealed=False,
         )
         for part in parts

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.db.models import F, Max, Sum
 
-from fleet.domain.spending import GroupBy, GroupKey
-from fleet.domain.telemetry import source_label
+from fleet.costs.domain.results import GroupBy, GroupKey
 from fleet.models import WorkloadHour
+from fleet.telemetry.domain.counters import source_label
 
 
 @dataclass(frozen=True, slots=True)

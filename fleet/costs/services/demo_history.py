@@ -14,8 +14,8 @@ from typing import Final
 
 from django.db import transaction
 
+from fleet.gpus.selectors import prices
 from fleet.models import Cluster, LedgerKind, LedgerRow, Workload, WorkloadHour
-from fleet.selectors import prices
 from portal.accounts.models import Team
 
 _DAYS: Final = 20
@@ -142,7 +142,7 @@ def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datet
         defaults={
             "team": Team.objects.get(slug=past.team),
             "labels": _labels(past),
-            "triton_model": past.deployment,
+            "triton_models": [past.deployment],
             "created_at": ran[0],
             "retired_at": ran[-1] + _HOUR,
         },

@@ -1,22 +1,26 @@
-"""Sealing hours into the ledger, and correcting sealed ones by adjustment rows."""
+"""Sealing hours into the ledger, and correcting sealed ones by adjustment rows.
+
+A node without a known price holds up no other: its rows are sealed without cost, and adjustment rows
+price them once a price is loaded.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
-from fleet.domain import ledger
-from fleet.domain.ledger import Holder, Part
-from fleet.domain.metering import HOUR, hour_of, hours_between
-from fleet.models import Cluster, GpuLease, LedgerKind, LedgerRow, SealedHour
-from fleet.selectors import metering
-from fleet.selectors.metering import NodeFacts
+from fleet.costs.domain import ledger
+from fleet.costs.domain.ledger import Holder, Part
+from fleet.costs.selectors import metering, unpriced
+from fleet.costs.selectors.metering import NodeFacts
+from fleet.gpus.domain.intervals import HOUR, hour_of, hours_between
+from fleet.models import Cluster, GpuLease, LedgerKind, LedgerRow, SealedHour, UnpricedHour
 from portal.core import clock
 from portal.core.money import MICRO
 
@@ -32,7 +36,7 @@ _WRITTEN_WITHIN = timedelta(minutes=2)
 
 
 def seal_due() -> list[datetime]:
-    """Seal what has ended, was observed to its end, and has a price. Returns the hours sealed.
+    """Seal what has ended and was observed to its end. Returns the hours sealed.
 
     Running it again, or twice at once, adds nothing.
     """
@@ -65,23 +69,39 @@ def correct_late() -> int:
     )
 
 
-def adjust(*, cluster: Cluster, hour: datetime) -> int:
-    """Add the difference between what is known now and what was sealed; returns rows added."""
+def price_late() -> int:
+    """Adjust hours that were sealed without a price where one is known now; returns rows added."""
+    added = 0
+    for cluster in Cluster.objects.filter(nodes__unpriced_hours__isnull=False).distinct():
+        for hour, nodes in unpriced.hours_with_a_price(cluster, most=_HOURS_PER_RUN).items():
+            added += adjust(cluster=cluster, hour=hour, node_ids=nodes)
+    return added
+
+
+def adjust(*, cluster: Cluster, hour: datetime, node_ids: Collection[int] | None = None) -> int:
+    """Add the difference between what is known now and what was sealed; returns rows added.
+
+    `node_ids` None: of every node of the cluster.
+    """
     now = clock.now()
     added = 0
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         for one in metering.facts(start=hour, end=hour + HOUR, cluster_ids=[cluster.pk]):
-            parts = one.parts(hour)
-            if parts is None:
-                continue
-            changes = ledger.difference(_sums_of(one, hour), parts)
-            rows = _rows(one, hour, changes, now, is_adjustment=True)
-            LedgerRow.objects.bulk_create(rows)
-            added += len(rows)
+            if node_ids is None or one.node.pk in node_ids:
+                added += _adjust_node(one, hour, now)
     if added:
         logger.info("ledger: %s adjusted at %s by %s rows", cluster.name, hour, added)
     return added
+
+
+def _adjust_node(one: NodeFacts, hour: datetime, now: datetime) -> int:
+    changes = ledger.difference(_sums_of(one, hour), one.parts(hour))
+    rows = _rows(one, hour, changes, now, is_adjustment=True)
+    LedgerRow.objects.bulk_create(rows)
+    if one.price_at(hour) is not None:
+        UnpricedHour.objects.filter(node=one.node, hour=hour).delete()
+    return len(rows)
 
 
 def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
@@ -102,18 +122,17 @@ def _facts_by_hour(cluster: Cluster, hours: list[datetime]) -> list[NodeFacts]:
 
 
 def _seal(cluster: Cluster, hour: datetime, found: list[NodeFacts], now: datetime) -> bool:
-    """False when a price is missing or another worker was first."""
+    """False when another worker was first."""
     existed = [one for one in found if one.exists_in(hour)]
-    rows: list[LedgerRow] = []
-    for one in existed:
-        parts = one.parts(hour)
-        if parts is None:
-            return False
-        rows += _rows(one, hour, parts, now)
+    rows = [row for one in existed for row in _rows(one, hour, one.parts(hour), now)]
+    without_price = [
+        UnpricedHour(node=one.node, hour=hour) for one in existed if one.price_at(hour) is None
+    ]
     try:
         with transaction.atomic():
             SealedHour.objects.create(cluster=cluster, hour=hour, sealed_at=now)
             LedgerRow.objects.bulk_create(rows)
+            UnpricedHour.objects.bulk_create(without_price)
     except IntegrityError:
         return False
     logger.info("ledger: %s sealed %s with %s rows", cluster.name, hour, len(rows))
@@ -135,8 +154,6 @@ def _each_row(
     one: NodeFacts, hour: datetime, parts: list[Part], now: datetime, *, is_adjustment: bool
 ) -> Iterator[LedgerRow]:
     price = one.price_at(hour)
-    if price is None:
-        return
     for part in parts:
         kind = LedgerKind.ALLOCATED if part.holder else LedgerKind.IDLE
         yield LedgerRow(
@@ -145,6 +162,7 @@ def _each_row(
             node_uid=one.node.uid,
             node_name=one.node.name,
             instance_type=one.node.instance_type,
+            capacity_type=one.node.capacity_type,
             kind=LedgerKind.ADJUSTMENT if is_adjustment else kind,
             team_slug=part.holder.team_slug if part.holder else "",
             namespace=part.holder.namespace if part.holder else "",
@@ -152,8 +170,8 @@ def _each_row(
             workload_labels=one.labels.get(part.holder, {}) if part.holder else {},
             gpu_milliseconds=part.gpu_milliseconds,
             cost_amount=part.cost_amount,
-            usd_per_hour_amount=price.usd_per_hour_amount,
-            price_source=f"{price.source}, {price.valid_from}",
+            usd_per_hour_amount=price.usd_per_hour_amount if price else None,
+            price_source=f"{price.source}, {price.valid_from}" if price else "",
             sealed_at=now,
         )
 

@@ -10,11 +10,10 @@ from datetime import datetime
 from decimal import Decimal
 from urllib.parse import urlencode
 
-from fleet.domain.forecast import month_end_amount
-from fleet.domain.overview import UNATTRIBUTED
-from fleet.domain.spending import CostPoint, CostRow, CostTable, GroupKey, Step
-from fleet.selectors.serving_now import Held
-from fleet.web.cost_query import CostQuery
+from fleet.costs.domain.forecast import month_end_amount
+from fleet.costs.domain.results import UNATTRIBUTED, CostPoint, CostRow, CostTable, GroupKey, Step
+from fleet.costs.web.query import CostQuery
+from fleet.telemetry.selectors.current import Held
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
 _SERIES = 6
@@ -135,7 +134,7 @@ def _elapsed(now: datetime) -> Decimal:
 
 
 def _per_1k(table: CostTable) -> Decimal | None:
-    counted = [row for row in table.rows if row.inferences]
+    counted = [row for row in table.rows if row.inferences and not row.is_unpriced]
     inferences = sum(row.inferences or 0 for row in counted)
     amount = sum((row.amount for row in counted), Decimal(0))
     return amount * 1000 / inferences if inferences else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from django.http import StreamingHttpResponse
 
-from fleet.domain.spending import CostTable, LedgerEntry
+from fleet.costs.domain.results import CostTable, LedgerEntry
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TABLE_HEADER = [
@@ -16,6 +16,7 @@ _TABLE_HEADER = [
     "estimated_usd",
     "total_usd",
     "gpu_hours",
+    "unpriced_gpu_hours",
     "utilisation",
     "utilisation_source",
     "inferences",
@@ -27,6 +28,7 @@ _LEDGER_HEADER = [
     "cluster",
     "node",
     "instance_type",
+    "capacity_type",
     "kind",
     "team",
     "namespace",
@@ -35,6 +37,7 @@ _LEDGER_HEADER = [
     "cost_usd",
     "usd_per_hour",
     "price_source",
+    "is_priced",
     "is_sealed",
     "is_demo",
 ]
@@ -56,6 +59,7 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
             row.estimated_amount,
             row.amount,
             row.gpu_hours,
+            row.unpriced_gpu_hours,
             "" if row.utilisation is None else f"{row.utilisation:.4f}",
             row.utilisation_source,
             "" if row.inferences is None else row.inferences,
@@ -75,14 +79,16 @@ def ledger_csv(entries: Iterable[LedgerEntry], name: str) -> StreamingHttpRespon
             _safe(entry.cluster_name),
             _safe(entry.node_name),
             entry.instance_type,
+            entry.capacity_type,
             entry.kind,
             entry.team_slug,
             _safe(entry.namespace),
             _safe(entry.workload_name),
             entry.gpu_milliseconds,
             entry.cost_amount,
-            entry.usd_per_hour_amount,
+            "" if entry.usd_per_hour_amount is None else entry.usd_per_hour_amount,
             _safe(entry.price_source),
+            entry.is_priced,
             entry.is_sealed,
             entry.is_demo,
         ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from fleet.domain.overview import UNATTRIBUTED
-from fleet.selectors.ledger_rows import LedgerFilter
-from fleet.web import cost_query
+from fleet.costs.domain.results import UNATTRIBUTED
+from fleet.costs.selectors.ledger_rows import LedgerFilter
+from fleet.costs.web import query
 
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
     """Without times of its own it is this month's."""
-    month = cost_query.read({}, now=now, team_slugs=())
+    month = query.read({}, now=now, team_slugs=())
     start, end = _time(params.get("from", "")), _time(params.get("to", ""))
     holder = params.get("holder")
     kind = params.get("kind", "")

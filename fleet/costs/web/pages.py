@@ -1,4 +1,4 @@
-"""The Fleet and Costs pages."""
+"""The Costs page, the ledger, and their downloads."""
 
 from __future__ import annotations
 
@@ -9,35 +9,19 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from fleet.domain.spending import CostTable
-from fleet.selectors import clusters, costs, ledger_rows, overview, serving_now
-from fleet.selectors.serving_now import Held
-from fleet.web import board, cost_board, cost_export, cost_query, ledger_query
-from fleet.web.cost_query import CostQuery
+from fleet.costs.domain.results import CostTable
+from fleet.costs.selectors import costs, ledger_rows
+from fleet.costs.web import board as cost_board
+from fleet.costs.web import csv, ledger_query
+from fleet.costs.web import query as cost_query
+from fleet.costs.web.query import CostQuery
+from fleet.telemetry.selectors import current
+from fleet.telemetry.selectors.current import Held
 from portal.accounts.models import User
 from portal.core import clock
-from portal.ui import htmx, teams
+from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.addresses import with_query
-
-
-@require_GET
-@people_only
-def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
-    known = clusters.list_clusters()
-    wanted = next((one for one in known if one.name == request.GET.get("cluster")), None)
-    found = overview.fleet_overview(actor=user, cluster_id=wanted.id if wanted else None)
-    only_idle = request.GET.get("show") == "idle"
-    pool = request.GET.get("pool", "")
-    context = {
-        "board": board.of(found, pool=pool, only_idle=only_idle),
-        "clusters": known,
-        "wanted": wanted,
-        "only_idle": only_idle,
-        "pool": pool,
-    }
-    name = htmx.template_for(request, page="fleet/fleet.html", fragment="fleet/_board.html")
-    return render(request, name, context)
 
 
 @require_GET
@@ -61,14 +45,14 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         held=_held(slugs),
         now=now,
     )
-    return render(request, "fleet/costs.html", _cost_context(request, query, built))
+    return render(request, "costs/costs.html", _cost_context(request, query, built))
 
 
 @require_GET
 @people_only
 def costs_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     query = _query(request)
-    return cost_export.table_csv(_table(query, _slugs(request, user, query)))
+    return csv.table_csv(_table(query, _slugs(request, user, query)))
 
 
 @require_GET
@@ -85,7 +69,7 @@ def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
         "newer_url": with_query(request, page=page.number - 1) if page.number > 1 else "",
         "older_url": with_query(request, page=page.number + 1) if page.has_next else "",
     }
-    return render(request, "fleet/ledger.html", context)
+    return render(request, "costs/ledger.html", context)
 
 
 @require_GET
@@ -95,7 +79,7 @@ def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     slugs = _slugs(request, user, _query(request))
     rows = costs.entries(team_slugs=slugs, start=wanted.start, end=wanted.end)
     name = f"ledger-{wanted.start:%Y%m%d}-{wanted.end:%Y%m%d}.csv"
-    return cost_export.ledger_csv(rows, name)
+    return csv.ledger_csv(rows, name)
 
 
 def _query(request: HttpRequest) -> CostQuery:
@@ -116,8 +100,8 @@ def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
 
 def _held(slugs: Sequence[str] | None) -> Held:
     if slugs is None:
-        return serving_now.whole_fleet()
-    return serving_now.held_by_teams(team_slugs=slugs)
+        return current.whole_fleet()
+    return current.held_by_teams(team_slugs=slugs)
 
 
 def _budget(request: HttpRequest, query: CostQuery) -> Decimal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from fleet.domain.spending import GroupBy, Step
+from fleet.costs.domain.results import GroupBy, Step
 
 RANGES = (
     ("month", "This month"),

@@ -44,6 +44,9 @@ class PriceBook:
             key = PriceKey(price.instance_type, price.region, price.capacity_type)
             self._by_key.setdefault(key, []).append(price)
 
+    def has(self, key: PriceKey) -> bool:
+        return key in self._by_key
+
     def on(self, key: PriceKey, day: date) -> Price | None:
         """The last price that was valid on that day. The first known one holds for days before it:
         a catalogue's date is when it was read, not when the price began.
@@ -56,6 +59,12 @@ class PriceBook:
 
 def price_of(*, instance_type: str, region: str, capacity_type: str, on: date) -> Price | None:
     return book([instance_type]).on(PriceKey(instance_type, region, capacity_type), on)
+
+
+def facts_of(instance_type: str) -> Price | None:
+    """What the newest row says that the type has, in any region; None for an unknown type."""
+    row = InstancePrice.objects.filter(instance_type=instance_type).order_by("-valid_from").first()
+    return _price(row) if row else None
 
 
 def book(instance_types: Collection[str]) -> PriceBook:

@@ -53,12 +53,12 @@ def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> Loaded:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
     except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
+        raise Invalid(f"{path} could not be read: {error.strerror}.") from error
     return load_rows(actor=actor, rows=rows)
 
 
 def load_rows(*, actor: Actor, rows: Iterable[Mapping[str, str]]) -> Loaded:
-    """Columns as in fleet/data/gpu_instances.csv. An empty price means not known: left out."""
+    """Columns as in fleet/gpus/data/gpu_instances.csv. An empty price means not known: left out."""
     policy.require_platform_admin(actor)
     priced: list[InstancePrice] = []
     unpriced: list[str] = []
@@ -88,7 +88,9 @@ def _parse(line: int, row: Mapping[str, str]) -> InstancePrice:
     try:
         amount = Decimal(row["usd_per_hour"])
         if not amount.is_finite() or amount <= 0:
-            raise Invalid(f"Line {line}: a price must be more than 0, not {row['usd_per_hour']}.")
+            raise Invalid(
+                f"Line {line}: the price must be greater than 0, not {row['usd_per_hour']}."
+            )
         return InstancePrice(
             instance_type=row["instance_type"],
             region=row["region"],
@@ -106,4 +108,6 @@ def _parse(line: int, row: Mapping[str, str]) -> InstancePrice:
             valid_from=date.fromisoformat(row["valid_from"]),
         )
     except (KeyError, ValueError, InvalidOperation) as error:
-        raise Invalid(f"Line {line} of the price list cannot be read: {error!r}.") from error
+        raise Invalid(
+            f"Line {line} of the price list is not valid: check its columns and numbers."
+        ) from error

@@ -49,6 +49,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ResourceType("v1", "Event", "events"),
     ResourceType("v1", "ResourceQuota", "resourcequotas"),
+    ResourceType("v1", "LimitRange", "limitranges"),
     ResourceType("apps/v1", "ReplicaSet", "replicasets"),
     ResourceType("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ResourceType("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),

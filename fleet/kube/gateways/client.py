@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from fleet.domain.cluster_errors import ObjectInvalid, ObjectNotFound, WatchExpired
-from fleet.domain.connections import Connection
-from fleet.domain.kinds import Manifest, ResourceType, find
-from fleet.domain.pod_calls import PodAnswer, PodCall
-from fleet.gateways.kube_reach import Reached
-from fleet.gateways.kube_transport import Transport, error_of
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, WatchExpired
+from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.resource_types import Manifest, ResourceType, find
+from fleet.kube.gateways.connection_probe import Reached
+from fleet.kube.gateways.transport import Transport, error_of
 
 FIELD_MANAGER = "slipway"
 _PAGE = 500

@@ -27,22 +27,24 @@ class Reached:
 def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> list[Reached]:
     """Stops at the first step that fails."""
     if proxy:
-        return [Reached(ADDRESS, None, "The proxy of the kubeconfig resolves it, not the portal.")]
+        return [
+            Reached(ADDRESS, None, "Resolved by the proxy in the kubeconfig, not by the portal.")
+        ]
     parts = urlsplit(host)
     name, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 443)
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Reached(ADDRESS, ok=False, detail=f"{name} has no address: {error}")]
+        return [Reached(ADDRESS, ok=False, detail=f"could not resolve {name}: {error}")]
     addresses = sorted({str(one[4][0]) for one in found})
-    reached = [Reached(ADDRESS, ok=True, detail=f"{name} is {', '.join(addresses)}")]
+    reached = [Reached(ADDRESS, ok=True, detail=f"{name} resolves to {', '.join(addresses)}")]
     try:
         opened = socket.create_connection((name, port), timeout=_SECONDS)
     except OSError as error:
-        words = f"{name} port {port} does not take connections: {error}"
+        words = f"{name} does not accept connections on port {port}: {error}"
         return [*reached, Reached(TCP, ok=False, detail=words)]
     with opened:
-        reached.append(Reached(TCP, ok=True, detail=f"port {port} takes connections"))
+        reached.append(Reached(TCP, ok=True, detail=f"port {port} accepts connections"))
         if parts.scheme == "https":
             reached.append(_shake_hands(opened, name, ca_file, is_verified=is_verified))
     return reached
@@ -62,7 +64,7 @@ def _shake_hands(
         words = f"the certificate of {name} is not trusted: {error.verify_message}"
         return Reached(TLS, ok=False, detail=words)
     except OSError as error:
-        return Reached(TLS, ok=False, detail=f"no TLS with {name}: {error}")
+        return Reached(TLS, ok=False, detail=f"TLS handshake with {name} failed: {error}")
     if is_verified:
         return Reached(TLS, ok=True, detail=f"{version}, certificate trusted")
-    return Reached(TLS, ok=None, detail=f"{version}, but the certificate is not checked")
+    return Reached(TLS, ok=None, detail=f"{version}, certificate not verified")

@@ -10,9 +10,9 @@ import yaml
 from kubernetes import config
 from kubernetes.client import Configuration
 
-from fleet.domain.cluster_errors import Refused, Unreachable
-from fleet.domain.connections import Connection
-from fleet.gateways import eks
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import Refused, Unreachable
+from fleet.kube.gateways import credential_files, eks
 
 _POOL_SIZE = 32
 _BEARER = "Bearer "
@@ -47,14 +47,14 @@ def _from_file(connection: Connection) -> Any:
             config.load_incluster_config(client_configuration=loaded)
         else:
             config.load_kube_config(
-                config_file=connection.kubeconfig_path,
+                config_file=str(credential_files.path_of(connection.kubeconfig_path)),
                 client_configuration=loaded,
                 persist_config=False,
             )
     except (config.ConfigException, OSError, yaml.YAMLError) as error:
         where = connection.kubeconfig_path or "the pod's service account"
         raise Refused(
-            f"Cluster {connection.name}: {where} cannot be used as credentials: {error}"
+            f"Cluster {connection.name}: could not use {where} as credentials: {error}"
         ) from error
     return loaded
 

@@ -12,7 +12,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from fleet.gateways import eks
+from fleet.kube.gateways import eks
 from portal.core import clock
 
 # A role is assumed for an hour; long before its end it is assumed anew.

@@ -12,11 +12,11 @@ from kubernetes.client import ApiClient
 from kubernetes.config import ConfigException
 from urllib3.exceptions import ClosedPoolError, ProtocolError, ReadTimeoutError
 
-from fleet.domain import cluster_errors as errors
-from fleet.domain.connections import Connection
-from fleet.domain.pod_calls import MOST_ANSWER_BYTES, PodAnswer, PodCall
-from fleet.gateways.kube_credentials import access_of
-from fleet.gateways.kube_reach import Reached, reach
+from fleet.kube.domain import errors
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodAnswer, PodCall
+from fleet.kube.gateways.connection_probe import Reached, reach
+from fleet.kube.gateways.credentials import access_of
 
 Query = Sequence[tuple[str, str]]
 
@@ -197,7 +197,7 @@ class Transport:
             settings = self._configuration.auth_settings()
         except ConfigException as error:
             raise errors.Refused(
-                f"Cluster {self.name}: no credentials could be had: {error}"
+                f"Cluster {self.name}: could not get credentials: {error}"
             ) from error
         return {
             setting["key"]: setting["value"]

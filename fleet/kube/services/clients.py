@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from fleet.domain.connections import Connection
-from fleet.gateways.kube import HttpKubeClient, KubeClient
+from fleet.kube.domain.connection import Connection
+from fleet.kube.gateways.client import HttpKubeClient, KubeClient
 from fleet.models import Cluster
 from portal.core.errors import NotFound
 
@@ -53,7 +53,7 @@ def _written_at(path: str) -> float:
 def client_for(cluster_id: int) -> KubeClient:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
-        raise NotFound(f"There is no cluster {cluster_id}.")
+        raise NotFound(f"Cluster {cluster_id} does not exist.")
     return connect(connection_of(cluster))
 
 

@@ -1,4 +1,4 @@
-"""Objects on a cluster, by cluster id. Raises the ClusterErrors of fleet.domain."""
+"""Objects on a cluster, by cluster id. Raises the errors of fleet.kube.domain.errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.domain.cluster_errors import (
+from fleet.kube.domain.errors import (
     ClusterError,
     NotTried,
     ObjectNotFound,
@@ -15,9 +15,9 @@ from fleet.domain.cluster_errors import (
     Throttled,
     Unreachable,
 )
-from fleet.domain.kinds import Manifest
-from fleet.gateways.kube import KubeClient, Labels
-from fleet.services import clients
+from fleet.kube.domain.resource_types import Manifest
+from fleet.kube.gateways.client import KubeClient, Labels
+from fleet.kube.services import clients
 
 # What later objects of one push may need to exist.
 _FIRST = frozenset({"Namespace", "ServiceAccount", "Secret", "ConfigMap", "ServingRuntime"})
@@ -108,7 +108,9 @@ class _Push:
             if index in self._errors:
                 return
             if self._silences >= _MOST_SILENCES:
-                self._errors[index] = NotTried("The cluster gave no answer to others just now.")
+                self._errors[index] = NotTried(
+                    "The cluster did not respond to earlier requests just now."
+                )
                 return
             try:
                 self._apply(index, place)

@@ -1,9 +1,9 @@
-"""A request to one pod, past every gateway. Raises the ClusterErrors of fleet.domain."""
+"""A request to one pod, past every gateway. Raises the errors of fleet.kube.domain.errors."""
 
 from __future__ import annotations
 
-from fleet.domain.pod_calls import PodAnswer, PodCall
-from fleet.services import clients
+from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.services import clients
 
 
 def send(*, cluster_id: int, call: PodCall) -> PodAnswer:

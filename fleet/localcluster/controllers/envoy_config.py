@@ -30,7 +30,7 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One match of an HTTPRoute rule; `rewrite` replaces the matched prefix."""
+    """One match of an HTTPRoute rule; `rewrite` replaces the matched prefix, or the whole path."""
 
     path: str
     is_exact: bool
@@ -39,6 +39,7 @@ class Route:
     timeout: str
     backends: tuple[Backend, ...]
     mirrors: tuple[Mirror, ...] = ()
+    replaces_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,9 @@ def _action(route: Route) -> JsonObject:
         },
     }
     if route.rewrite is not None:
-        action["regex_rewrite"] = _rewrite(route.path, route.rewrite)
+        whole = {"pattern": {"regex": "^.*$"}, "substitution": route.rewrite}
+        part = _rewrite(route.path, route.rewrite)
+        action["regex_rewrite"] = whole if route.replaces_path else part
     if route.mirrors:
         action["request_mirror_policies"] = [_mirror(item) for item in route.mirrors]
     return action

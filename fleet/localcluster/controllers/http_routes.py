@@ -15,6 +15,10 @@ _DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
 _MIRROR = "RequestMirror"
+_REPLACEMENTS = {
+    "ReplacePrefixMatch": "replacePrefixMatch",
+    "ReplaceFullPath": "replaceFullPath",
+}
 # What this gateway does beyond the core of the Gateway API, by the names of its conformance tests.
 FEATURES = (
     "Gateway",
@@ -77,7 +81,7 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
         for item in rule.get("backendRefs") or ()
     )
     filters = rule.get("filters") or ()
-    rewrite = _rewrite([item for item in filters if item.get("type") != _MIRROR])
+    rewrite, replaces_path = _rewrite([item for item in filters if item.get("type") != _MIRROR])
     mirrors = _mirrors(namespace, [item for item in filters if item.get("type") == _MIRROR])
     timeout = _timeout((rule.get("timeouts") or {}).get("request"))
     found = []
@@ -92,6 +96,7 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
                 is_exact=kind == "Exact",
                 headers=_headers(match.get("headers") or ()),
                 rewrite=rewrite,
+                replaces_path=replaces_path,
                 timeout=timeout,
                 backends=backends,
                 mirrors=mirrors,
@@ -106,16 +111,18 @@ def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
     return tuple((str(item["name"]), str(item["value"])) for item in matches)
 
 
-def _rewrite(filters: Sequence[JsonObject]) -> str | None:
-    replacement = None
+def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
+    """What replaces the path, and whether all of it instead of the matched prefix."""
+    replacement, replaces_path = None, False
     for item in filters:
         path = (item.get("urlRewrite") or {}).get("path") or {}
-        if item.get("type") != "URLRewrite" or path.get("type") != "ReplacePrefixMatch":
+        kind = path.get("type")
+        if item.get("type") != "URLRewrite" or kind not in _REPLACEMENTS:
             raise UnsupportedRoute(
-                "the only filters supported are URLRewrite ReplacePrefixMatch and RequestMirror"
+                "the only filters supported are URLRewrite of a path and RequestMirror"
             )
-        replacement = str(path["replacePrefixMatch"])
-    return replacement
+        replacement, replaces_path = str(path[_REPLACEMENTS[kind]]), kind == "ReplaceFullPath"
+    return replacement, replaces_path
 
 
 def _mirrors(namespace: str, filters: Sequence[JsonObject]) -> tuple[Mirror, ...]:

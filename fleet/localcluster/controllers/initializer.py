@@ -1,11 +1,13 @@
-"""The `storage-initializer` init container: fetches the models, then makes them servable here."""
+"""The init containers that run here: `storage-initializer` fetches the models, `digest-check` compares
+them with their record. The last one then makes them servable here, which changes the files.
+"""
 
 import os
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import model_repository, storage
+from fleet.localcluster.controllers import digest_check, model_repository, storage
 from fleet.localcluster.controllers.container_states import ContainerState, backoff_seconds
 from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
@@ -17,15 +19,24 @@ class Initializer:
     """Runs in a worker thread; fails and tries again as a container would."""
 
     def __init__(
-        self, container: JsonObject, volumes: Volumes, directory: Path, workers: Executor
+        self,
+        container: JsonObject,
+        volumes: Volumes,
+        directory: Path,
+        workers: Executor,
+        *,
+        is_last: bool,
     ) -> None:
         self.state = ContainerState(container["name"], container.get("image", ""))
         self._container = container
         self._volumes = volumes
         self._log = directory / f"{container['name']}.log"
         self._done = directory / f"{container['name']}.done"
+        # Its files are compared once: what makes them servable here changes them.
+        self._compared = directory / f"{container['name']}.compared"
+        self._is_last = is_last
         self._workers = workers
-        self._running: Future[int] | None = None
+        self._running: Future[str] | None = None
         self._starts_at = 0.0
         self.state.wait("PodInitializing")
 
@@ -50,10 +61,12 @@ class Initializer:
             self._running.exception()
 
     def _start_when_due(self, settings: storage.S3Settings) -> None:
-        if not _is_storage_initializer(self._container):
+        is_check = self._container["name"] == digest_check.NAME
+        if not is_check and not _is_storage_initializer(self._container):
             self.state.wait(
                 "ErrImagePull",
-                "the local cluster runs no init containers other than storage-initializer",
+                "the local cluster runs no init containers other than storage-initializer and "
+                "digest-check",
             )
             return
         if monotonic() < self._starts_at:
@@ -61,9 +74,27 @@ class Initializer:
         if "terminated" in self.state.state or self.state.last_state:
             self.state.restarts += 1
         self.state.run()
-        self._running = self._workers.submit(self._fetch, settings)
+        if is_check:
+            self._running = self._workers.submit(self._compare)
+        else:
+            self._running = self._workers.submit(self._fetch, settings)
 
-    def _fetch(self, settings: storage.S3Settings) -> int:
+    def _compare(self) -> str:
+        self._log.write_text("")
+        environment = {
+            item["name"]: str(item.get("value") or "") for item in self._container.get("env") or ()
+        }
+        path = environment.get(digest_check.DIRECTORY, "")
+        target = self._volumes.resolve(self._container, path)
+        if target is None:
+            raise digest_check.FilesDiffer(f"{path} is not inside a volume of the init container")
+        if not self._compared.exists():
+            digest_check.compare(target, environment.get(digest_check.RECORD, ""))
+            self._compared.touch()
+        self._conclude(target)
+        return "All files are as recorded"
+
+    def _fetch(self, settings: storage.S3Settings) -> str:
         """The repository is what all targets have in common: one alone, or their parent."""
         arguments = [str(item) for item in self._container.get("args") or ()]
         if not arguments or len(arguments) % 2:
@@ -77,24 +108,29 @@ class Initializer:
             self._write(f"Downloading {uri} to {path}")
             count += storage.download(uri, target, settings)
             targets.append(target)
-        model_repository.prepare(Path(os.path.commonpath(targets)))
-        self._done.touch()
-        return count
+        self._conclude(Path(os.path.commonpath(targets)))
+        return f"Successfully copied {count} objects"
 
-    def _finish(self, running: Future[int]) -> None:
+    def _conclude(self, repository: Path) -> None:
+        if self._is_last:
+            model_repository.prepare(repository)
+        self._done.touch()
+
+    def _finish(self, running: Future[str]) -> None:
         try:
-            count = running.result()
-        except (storage.StorageFailed, OSError) as error:
+            words = running.result()
+        except (storage.StorageFailed, digest_check.FilesDiffer, OSError) as error:
             self._write(str(error))
             self.state.end(1, str(error))
             delay = backoff_seconds(self.state.restarts)
             self._starts_at = monotonic() + delay
             if delay:
                 self.state.wait(
-                    "CrashLoopBackOff", f"back-off {delay}s restarting failed container={NAME}"
+                    "CrashLoopBackOff",
+                    f"back-off {delay}s restarting failed container={self.state.name}",
                 )
             return
-        self._write(f"Successfully copied {count} objects")
+        self._write(words)
         self.state.end(0)
 
     def _write(self, line: str) -> None:

@@ -18,6 +18,9 @@ from tritonclient.grpc import model_config_pb2
 
 logger = logging.getLogger(__name__)
 
+# The id of the request that answer_check.py sends before a container becomes ready.
+READINESS_CHECK = "slipway-readiness-check"
+READINESS_CHECK_PARAMETER = "readiness_check"
 CONFIG_FILE = "config.pbtxt"
 _DEFAULT_MODEL_FILE = "model.onnx"
 _ONNX_PLATFORM = "onnxruntime_onnx"
@@ -57,7 +60,7 @@ def _prepare_model(model: Path) -> None:
 
 def _prepare_config(model: Path, config_path: Path) -> None:
     try:
-        config = _read_config(config_path)
+        config = read_config(config_path)
     except text_format.ParseError as error:
         # Triton refuses the file as well, in its own words, which belong into the pod's log.
         logger.warning("%s of %s was left as it is: %s", config_path.name, model.name, error)
@@ -81,7 +84,8 @@ def onnx_backend_source() -> Path:
     return Path(__file__).with_name("onnx_backend.py")
 
 
-def _read_config(path: Path) -> Any:
+def read_config(path: Path) -> Any:
+    """An empty configuration where the file is absent; raises text_format.ParseError."""
     config = model_config_pb2.ModelConfig()
     if path.is_file():
         text_format.Parse(path.read_text(), config)
@@ -113,6 +117,7 @@ def _use_python_backend(config: Any, onnx_file: str) -> None:
     if config.HasField("optimization"):
         config.optimization.ClearField("execution_accelerators")
     config.parameters["onnx_file"].string_value = onnx_file
+    config.parameters[READINESS_CHECK_PARAMETER].string_value = READINESS_CHECK
     groups = list(config.instance_group) or [config.instance_group.add()]
     for group in groups:
         group.kind = model_config_pb2.ModelInstanceGroup.KIND_CPU
@@ -151,7 +156,11 @@ def _describe(target: Any, tensors: Any, skipped_dimensions: int) -> None:
         entry.name = tensor.name
         kind = _DATA_TYPES.get(tensor.type.tensor_type.elem_type, "TYPE_INVALID")
         entry.data_type = model_config_pb2.DataType.Value(kind)
-        entry.dims.extend(list(_dimensions(tensor))[skipped_dimensions:])
+        dims = list(_dimensions(tensor))[skipped_dimensions:]
+        # Triton refuses empty dims: a lone number is [ 1 ], of each item of a batch by a reshape.
+        entry.dims.extend(dims or [1])
+        if not dims and skipped_dimensions:
+            entry.reshape.SetInParent()
 
 
 def _dimensions(tensor: Any) -> Iterator[int]:

@@ -2,9 +2,14 @@
 
 Runs inside Triton's Python backend, so it imports nothing of this repository. The embedded
 cluster needs it because its Triton has only the Python backend.
+
+The backend was compiled for NumPy 1, and Python 3.13 has NumPy 2 only, whose arrays it misreads.
+There tensors pass through DLPack, which does not depend on NumPy's memory layout.
 """
 
+import ctypes
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +17,17 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import triton_python_backend_utils as pb_utils
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 Arrays = dict[str, Any]
+_IS_NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0b1"
+_REFUSALS = (
+    runtime.Fail,
+    runtime.InvalidArgument,
+    runtime.RuntimeException,
+)
+_BFLOAT16 = 16
+_FLOATS = {"TYPE_FP16", "TYPE_FP32", "TYPE_FP64"}
 
 
 class TritonPythonModel:
@@ -29,11 +43,20 @@ class TritonPythonModel:
         self._session = onnxruntime.InferenceSession(
             str(version / file_name), options, providers=["CPUExecutionProvider"]
         )
+        _refuse_strings(config)
+        self._config = config
+        self._check_id = config["parameters"]["readiness_check"]["string_value"]
         self._inputs = [item["name"] for item in config["input"]]
         self._outputs = [item["name"] for item in config["output"]]
+        # Triton has no tensors of rank 0: it sends and takes one number in [ 1 ].
+        self._scalars = {item.name for item in self._session.get_inputs() if not item.shape}
+        tensors = (*config["input"], *config["output"])
+        self._bfloat16 = {item["name"] for item in tensors if item["data_type"] == "TYPE_BF16"}
         self._has_batches = int(config.get("max_batch_size", 0)) > 0
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
+        if any(request.request_id() == self._check_id for request in requests):
+            return [self._respond(self._answer_check(self._read(item))) for item in requests]
         inputs = [self._read(request) for request in requests]
         if len(inputs) > 1 and self._has_batches and _can_be_joined(inputs):
             results = self._run_together(inputs)
@@ -45,10 +68,44 @@ class TritonPythonModel:
         tensors = (
             (name, pb_utils.get_input_tensor_by_name(request, name)) for name in self._inputs
         )
-        return {name: _from_wire(item.as_numpy()) for name, item in tensors if item is not None}
+        arrays = {
+            name: _bits_of(item) if name in self._bfloat16 else _from_wire(item)
+            for name, item in tensors
+            if item is not None
+        }
+        lone = {name: arrays[name].reshape(()) for name in self._scalars & arrays.keys()}
+        return arrays | lone
+
+    def _answer_check(self, inputs: Arrays) -> Arrays:
+        """The answer to zeros. A model may refuse values and sizes that were only guessed: that
+        does not make it a broken one, so it answers with zeros then.
+        """
+        try:
+            return self._run(inputs)
+        except _REFUSALS as error:
+            if not _is_guessed(self._config):
+                raise
+            sys.stderr.write(f"The readiness check's guess was refused: {error}\n")
+            return dict(_zeros_of_outputs(self._config))
 
     def _run(self, inputs: Arrays) -> Arrays:
+        if self._bfloat16:
+            return self._run_with_bits(inputs)
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
+
+    def _run_with_bits(self, inputs: Arrays) -> Arrays:
+        """NumPy has no bfloat16: such arrays hold its bits, as whole numbers of 16 bits."""
+        values = {
+            name: _of_bits(array)
+            if name in self._bfloat16
+            else onnxruntime.OrtValue.ortvalue_from_numpy(array)
+            for name, array in inputs.items()
+        }
+        found = self._session.run_with_ort_values(self._outputs, values)
+        return {
+            name: _bits_in(value) if name in self._bfloat16 else value.numpy()
+            for name, value in zip(self._outputs, found, strict=True)
+        }
 
     def _run_together(self, inputs: Sequence[Arrays]) -> Iterator[Arrays]:
         joined = {name: np.concatenate([item[name] for item in inputs]) for name in inputs[0]}
@@ -61,8 +118,49 @@ class TritonPythonModel:
 
     def _respond(self, outputs: Arrays) -> Any:
         return pb_utils.InferenceResponse(
-            [pb_utils.Tensor(name, _to_wire(array)) for name, array in outputs.items()]
+            [
+                _bits_to_wire(name, array) if name in self._bfloat16 else _to_wire(name, array)
+                for name, array in outputs.items()
+            ]
         )
+
+
+def _of_bits(array: Any) -> Any:
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
+        np.ascontiguousarray(array), _BFLOAT16
+    )
+
+
+def _bits_of(tensor: Any) -> Any:
+    return _bits_in(onnxruntime.OrtValue.from_dlpack(tensor.to_dlpack()))
+
+
+def _bits_in(value: Any) -> Any:
+    shape = value.shape()
+    count = int(np.prod(shape))
+    if not count:
+        return np.zeros(shape, dtype=np.uint16)
+    pointer = ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint16))
+    return np.ctypeslib.as_array(pointer, (count,)).copy().reshape(shape)
+
+
+def _bits_to_wire(name: str, array: Any) -> Any:
+    """By way of ONNX Runtime, which tells DLPack what the bits are."""
+    return pb_utils.Tensor.from_dlpack(name, _Bits(np.atleast_1d(array)))
+
+
+class _Bits:
+    """Keeps the array as long as what was made of it."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = np.ascontiguousarray(array)
+        self._value = _of_bits(self._array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value._get_c_value().to_dlpack()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
 
 
 def _can_be_joined(inputs: Sequence[Arrays]) -> bool:
@@ -70,16 +168,73 @@ def _can_be_joined(inputs: Sequence[Arrays]) -> bool:
     return len(shapes) == 1
 
 
-def _from_wire(array: Any) -> Any:
+def _refuse_strings(config: dict[str, Any]) -> None:
+    """Raises where strings cannot be passed: DLPack has none."""
+    names = [
+        item["name"]
+        for item in (*config["input"], *config["output"])
+        if item["data_type"] == "TYPE_STRING"
+    ]
+    if names and not _IS_NUMPY_1:
+        raise pb_utils.TritonModelException(
+            f"{names[0]} is a string tensor, which the embedded Triton reads under Python 3.11 and "
+            "3.12 only. Start the demo with one of them: make demo PYTHON=python3.12"
+        )
+
+
+def _from_wire(tensor: Any) -> Any:
     """Triton hands strings over as bytes; ONNX Runtime wants text."""
+    array = tensor.as_numpy() if _IS_NUMPY_1 else np.from_dlpack(tensor)
     if array.dtype != np.object_:
         return array
     text = [value.decode() if isinstance(value, bytes) else value for value in array.ravel()]
     return np.array(text, dtype=np.object_).reshape(array.shape)
 
 
-def _to_wire(array: Any) -> Any:
-    if array.dtype.kind not in "OU":
-        return np.ascontiguousarray(array)
-    raw = [value if isinstance(value, bytes) else str(value).encode() for value in array.ravel()]
-    return np.array(raw, dtype=np.object_).reshape(array.shape)
+def _to_wire(name: str, array: Any) -> Any:
+    array = np.atleast_1d(array)
+    if array.dtype.kind in "OU":
+        raw = [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel()]
+        return pb_utils.Tensor(name, np.array(raw, dtype=np.object_).reshape(array.shape))
+    contiguous = np.ascontiguousarray(array)
+    if _IS_NUMPY_1:
+        return pb_utils.Tensor(name, contiguous)
+    return pb_utils.Tensor.from_dlpack(name, _Exported(contiguous))
+
+
+class _Exported:
+    """An array that hands itself over by DLPack.
+
+    Triton frees the memory by itself, but marks the capsule as used by a name of its own, so that
+    NumPy's destructor of the capsule would complain of each tensor.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._array.__dlpack__()
+        ctypes.pythonapi.PyCapsule_SetDestructor(ctypes.py_object(capsule), None)
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def _is_guessed(config: dict[str, Any]) -> bool:
+    return any(
+        item["data_type"] not in _FLOATS or any(int(size) < 0 for size in item["dims"])
+        for item in config["input"]
+    )
+
+
+def _zeros_of_outputs(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for item in config["output"]:
+        batch = [1] if int(config.get("max_batch_size", 0)) > 0 else []
+        shape = [*batch, *(max(int(size), 1) for size in item["dims"])]
+        if item["data_type"] == "TYPE_BF16":
+            yield item["name"], np.zeros(shape, dtype=np.uint16)
+            continue
+        kind = np.dtype(pb_utils.triton_string_to_numpy(item["data_type"]))
+        filler = b"" if kind == np.object_ else 0
+        yield item["name"], np.full(shape, filler, dtype=kind)

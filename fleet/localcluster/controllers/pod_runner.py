@@ -35,9 +35,10 @@ class PodRunner:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         spec = pod["spec"]
+        items = list(spec.get("initContainers") or ())
         self._initializers = [
-            Initializer(item, Volumes(directory), directory, downloads)
-            for item in spec.get("initContainers") or ()
+            Initializer(item, Volumes(directory), directory, downloads, is_last=item is items[-1])
+            for item in items
         ]
         self._containers = [
             TritonContainer(item, directory, installation, probes) for item in spec["containers"]

@@ -3,36 +3,11 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from kubernetes.utils import parse_quantity
+
 from fleet.localcluster.errors import JsonObject
 
 Amounts = Mapping[str, Decimal]
-
-_SUFFIXES = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("0.001"),
-    "": Decimal(1),
-    "k": Decimal(1000),
-    "M": Decimal(1000) ** 2,
-    "G": Decimal(1000) ** 3,
-    "T": Decimal(1000) ** 4,
-    "P": Decimal(1000) ** 5,
-    "Ki": Decimal(1024),
-    "Mi": Decimal(1024) ** 2,
-    "Gi": Decimal(1024) ** 3,
-    "Ti": Decimal(1024) ** 4,
-    "Pi": Decimal(1024) ** 5,
-}
-
-
-def parse_quantity(text: object) -> Decimal:
-    """`3920m`, `14162Mi`, `1`, `1e3`; raises ValueError for anything else."""
-    word = str(text).strip()
-    number = word.rstrip("numkMGTPi")
-    try:
-        return Decimal(number) * _SUFFIXES[word[len(number) :]]
-    except (ArithmeticError, KeyError) as error:
-        raise ValueError(f"{text!r} is not a quantity") from error
 
 
 def of_pod(pod: JsonObject) -> Amounts:

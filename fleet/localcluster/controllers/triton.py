@@ -114,7 +114,8 @@ def _stub_of(root: Path) -> Path:
     stub = stubs / version / "triton_python_backend_stub"
     if not stub.is_file():
         raise TritonUnavailable(
-            f"nvidia-pytriton has no Python backend for Python {version}; use Python 3.11 or 3.12."
+            f"nvidia-pytriton has no Python backend for Python {version}; use Python 3.11, 3.12 or "
+            "3.13."
         )
     return stub
 
@@ -193,7 +194,6 @@ def plan_launch(
         *((name, str(port)) for name, port in real.items()),
         ("pinned-memory-pool-byte-size", "0"),
         ("allow-gpu-metrics", "false"),
-        ("metrics-config", "summary_latencies=true"),
         ("backend-config", f"python,shm-region-prefix-name={shared_memory_prefix}"),
         ("backend-config", "python,shm-default-byte-size=1048576"),
     ]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import graph_container, processes, triton
+from fleet.localcluster.controllers import answer_check, graph_container, processes, triton
 from fleet.localcluster.controllers.container_states import (
     MESSAGE_LIMIT,
     ContainerState,
@@ -52,9 +52,12 @@ class TritonContainer:
         self._memory_prefix = f"{memory_prefix(pod_directory)}{name}-"
         self._child: processes.Child | None = None
         self._http_port = 0
+        self._repositories: tuple[Path, ...] = ()
         self._started_at = 0.0
         self._starts_at = 0.0
         self._probe: Future[bool] | None = None
+        # What keeps the models from answering; empty when each answered, None before.
+        self._check: Future[str] | None = None
         self._probed_at = 0.0
         self._failures = 0
         self.state.wait("ContainerCreating")
@@ -93,7 +96,9 @@ class TritonContainer:
         if "terminated" in self.state.state or self.state.last_state:
             self.state.restarts += 1
         self.ports, self._http_port = launch.ports, launch.http_port
-        self._started_at, self._failures, self._probe = monotonic(), 0, None
+        self._repositories = launch.repositories
+        self._started_at, self._failures = monotonic(), 0
+        self._probe, self._check = None, None
         self.state.run()
 
     def _plan(self) -> triton.Launch:
@@ -121,12 +126,12 @@ class TritonContainer:
         }
         return {**given, **self._installation.environment}
 
-    def _ended(self, child: processes.Child) -> None:
+    def _ended(self, child: processes.Child, *, message: str = "") -> None:
         code = child.exit_code()
         child.kill()
         self._child = None
         self.ports = {}
-        self.state.end(code, last_words(self.log) if code else "")
+        self.state.end(code, message or (last_words(self.log) if code else ""))
         if monotonic() - self._started_at > _STABLE_AFTER_SECONDS:
             delay = 0
         else:
@@ -152,8 +157,24 @@ class TritonContainer:
 
     def _judge(self, *, is_success: bool) -> None:
         self._failures = 0 if is_success else self._failures + 1
+        if is_success and not self._is_router and not self._has_answered():
+            return
         if is_success or self._failures >= _FAILURES_TO_UNREADY:
             self.state.is_ready = is_success
+
+    def _has_answered(self) -> bool:
+        """True once each model answered a request; ends the container when one cannot."""
+        if self._check is None:
+            self._check = self._probes.submit(
+                answer_check.failure_of, self._http_port, self._repositories
+            )
+        if not self._check.done():
+            return False
+        failure = self._check.result()
+        if failure and self._child is not None:
+            self._child.kill()
+            self._ended(self._child, message=failure)
+        return not failure
 
     def _probe_path(self) -> str:
         """The declared path when it is asked on Triton's HTTP port, else Triton's own."""

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandError
 
-from fleet.domain import permissions
+from fleet.clusters.domain import rbac
 from portal.accounts.models import Team
 
 
@@ -27,26 +27,36 @@ class Command(BaseCommand):
             "--service-account", metavar="NAMESPACE/NAME", help="for a portal inside the cluster"
         )
         parser.add_argument("--name", default="slipway", help="of the roles and bindings")
-        parser.add_argument(
-            "--namespace-per-team",
-            nargs="*",
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            "--namespaces",
+            nargs="+",
             metavar="NAMESPACE",
-            help="grant writing only in these namespaces; without names, in those of all teams",
+            help="grant writing only in these; without this option in those of all teams",
+        )
+        where.add_argument(
+            "--cluster-wide",
+            action="store_true",
+            help="grant writing in every namespace, those of the system included",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        namespaces = self._namespaces(options["namespace_per_team"])
-        made = permissions.manifests(
-            account=self._account(options), name=options["name"], team_namespaces=namespaces
-        )
+        account = self._account(options)
+        if options["cluster_wide"]:
+            namespaces: Sequence[str] = ()
+            self.stdout.write(rbac.describe_cluster_wide(), ending="")
+        else:
+            namespaces = self._namespaces(options["namespaces"])
+        made = rbac.manifests(account=account, name=options["name"], team_namespaces=namespaces)
         self.stdout.write(yaml.safe_dump_all(made, sort_keys=False), ending="")
 
     def _namespaces(self, asked: Sequence[str] | None) -> Sequence[str]:
-        if asked is None:
-            return ()
         found = asked or list(Team.objects.order_by("slug").values_list("slug", flat=True))
         if not found:
-            raise CommandError("There are no teams yet: name the namespaces.")
+            raise CommandError(
+                "There are no teams yet: name the namespaces (--namespaces), or grant writing in "
+                "all of them (--cluster-wide)."
+            )
         return found
 
     def _account(self, options: dict[str, Any]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from fleet.services.watching import Watcher
+from fleet.observation.services.watch import Watcher
 
 _REFRESH_SECONDS = 2
 

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fleet.domain import shares
+from fleet.gpus.domain import capacity_types, shares
+from fleet.observation.domain import pod_requests
 
-_CAPACITY_TYPES = {
-    "ON_DEMAND": "on-demand",
-    "SPOT": "spot",
-    "CAPACITY_BLOCK": "capacity-block",
-}
 _FINISHED = frozenset({"Succeeded", "Failed"})
 Json = Mapping[str, Any]
 
@@ -54,6 +50,8 @@ class ObservedPod:
     restart_count: int
     gpu_resource: str
     gpu_units: int
+    cpu_millicores: int
+    memory_bytes: int
     created_at: datetime
     scheduled_at: datetime | None
     ready_at: datetime | None
@@ -74,9 +72,6 @@ def node(item: Json) -> ObservedNode:
     metadata, status = item["metadata"], item.get("status") or {}
     labels = dict(metadata.get("labels") or {})
     allocatable = {key: str(value) for key, value in (status.get("allocatable") or {}).items()}
-    capacity = labels.get("karpenter.sh/capacity-type") or _CAPACITY_TYPES.get(
-        labels.get("eks.amazonaws.com/capacityType", ""), "on-demand"
-    )
     ready = _condition(status, "Ready")
     return ObservedNode(
         uid=metadata["uid"],
@@ -84,7 +79,7 @@ def node(item: Json) -> ObservedNode:
         resource_version=version_of(item),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         instance_type=labels.get("node.kubernetes.io/instance-type", ""),
-        capacity_type=capacity,
+        capacity_type=capacity_types.of_labels(labels),
         region=labels.get("topology.kubernetes.io/region", ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
         gpus=shares.gpus_of(labels, allocatable),
@@ -99,6 +94,7 @@ def node(item: Json) -> ObservedNode:
 def pod(item: Json) -> ObservedPod:
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     resource, units = gpu_request(spec)
+    cpu, memory = pod_requests.cpu_and_memory(spec)
     scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
     reason, message = _why_not_ready(item)
     phase = str(status.get("phase") or "Pending")
@@ -118,6 +114,8 @@ def pod(item: Json) -> ObservedPod:
         restart_count=sum(int(c.get("restartCount", 0)) for c in _statuses(status)),
         gpu_resource=resource,
         gpu_units=units,
+        cpu_millicores=cpu,
+        memory_bytes=memory,
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         scheduled_at=_scheduled_at(spec, status, scheduled, metadata),
         ready_at=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,

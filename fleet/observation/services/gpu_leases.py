@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from fleet.domain import shares
+from fleet.gpus.domain import shares
 from fleet.models import GpuLease, Node, Pod
 
 

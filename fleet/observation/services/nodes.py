@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from fleet.domain.observed import ObservedNode
 from fleet.models import Cluster, Node
+from fleet.observation.domain.parse import ObservedNode
 
 _FIELDS = (
     "name",

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from fleet.domain.observed import ObservedPod
 from fleet.models import Cluster, Node, Pod, Workload
+from fleet.observation.domain.parse import ObservedPod
 
 WORKLOAD_LABEL = "slipway.dev/workload"
 _COLUMNS = (
@@ -26,6 +26,8 @@ _COLUMNS = (
     "restart_count",
     "gpu_resource",
     "gpu_units",
+    "cpu_millicores",
+    "memory_bytes",
     "scheduled_at",
     "ready_at",
     "ended_at",
@@ -160,6 +162,8 @@ def _values(
         "restart_count": pod.restart_count,
         "gpu_resource": pod.gpu_resource,
         "gpu_units": pod.gpu_units,
+        "cpu_millicores": pod.cpu_millicores,
+        "memory_bytes": pod.memory_bytes,
         "scheduled_at": pod.scheduled_at,
         # The first time: from then on its server counts.
         "ready_at": (row.ready_at if row else None) or pod.ready_at,

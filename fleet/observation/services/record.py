@@ -12,10 +12,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from fleet.domain import observed
-from fleet.domain.kinds import Manifest
+from fleet.kube.domain.resource_types import Manifest
 from fleet.models import Cluster
-from fleet.services import leases, node_rows, observers, pod_rows
+from fleet.observation.domain import parse
+from fleet.observation.services import gpu_leases, subscribers
+from fleet.observation.services import nodes as observation_nodes
+from fleet.observation.services import pods as observation_pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +40,20 @@ class Complete:
 
 def record(*, cluster_id: int, seen: Seen, at: datetime) -> None:
     """Some objects changed."""
-    nodes = [observed.node(item) for item in seen.nodes]
-    gone_nodes = [observed.node(item) for item in seen.deleted_nodes]
-    pods = [observed.pod(item) for item in seen.pods]
-    gone_pods = [observed.pod(item) for item in seen.deleted_pods]
+    nodes = [parse.node(item) for item in seen.nodes]
+    gone_nodes = [parse.node(item) for item in seen.deleted_nodes]
+    pods = [parse.pod(item) for item in seen.pods]
+    gone_pods = [parse.pod(item) for item in seen.deleted_pods]
     with transaction.atomic():
         cluster = _lock(cluster_id)
-        new_nodes = node_rows.write(cluster, [*nodes, *gone_nodes], at=at)
-        changed = pod_rows.write(cluster, [*pods, *gone_pods], at=at)
-        changed |= pod_rows.attach(cluster, new_nodes)
-        ended = node_rows.end(cluster, {node.uid: at for node in gone_nodes})
-        changed |= pod_rows.end(cluster, {pod.uid: pod.ended_at or at for pod in gone_pods})
-        leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
-        leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
-    observers.notify(cluster_id, pod_rows.labels_of(changed))
+        new_nodes = observation_nodes.write(cluster, [*nodes, *gone_nodes], at=at)
+        changed = observation_pods.write(cluster, [*pods, *gone_pods], at=at)
+        changed |= observation_pods.attach(cluster, new_nodes)
+        ended = observation_nodes.end(cluster, {node.uid: at for node in gone_nodes})
+        changed |= observation_pods.end(cluster, {pod.uid: pod.ended_at or at for pod in gone_pods})
+        gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+        gpu_leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
+    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
 
 
 def replace_all(
@@ -62,26 +64,30 @@ def replace_all(
     What is missing went away unseen, some time after the cluster was last seen in full. It is
     ended at that time: nothing is charged that nobody saw. `at` must be before the listing began.
     """
-    seen_nodes = [observed.node(item) for item in nodes.items] if nodes else []
-    seen_pods = [observed.pod(item) for item in pods.items] if pods else []
+    seen_nodes = [parse.node(item) for item in nodes.items] if nodes else []
+    seen_pods = [parse.pod(item) for item in pods.items] if pods else []
     with transaction.atomic():
         cluster = _lock(cluster_id)
         unseen_since = cluster.last_seen_at or cluster.created_at
-        new_nodes = node_rows.write(cluster, seen_nodes, at=at)
-        changed = pod_rows.write(cluster, seen_pods, at=at)
-        changed |= pod_rows.attach(cluster, new_nodes)
+        new_nodes = observation_nodes.write(cluster, seen_nodes, at=at)
+        changed = observation_pods.write(cluster, seen_pods, at=at)
+        changed |= observation_pods.attach(cluster, new_nodes)
         ended: set[int] = set()
         if nodes:
-            ended = node_rows.end_missing(cluster, nodes.resource_version, seen_nodes, unseen_since)
+            ended = observation_nodes.end_missing(
+                cluster, nodes.resource_version, seen_nodes, unseen_since
+            )
         if pods:
-            changed |= pod_rows.end_missing(cluster, pods.resource_version, seen_pods, unseen_since)
-        leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
-        leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
+            changed |= observation_pods.end_missing(
+                cluster, pods.resource_version, seen_pods, unseen_since
+            )
+        gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+        gpu_leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
         if nodes and pods:
             Cluster.objects.filter(pk=cluster_id).update(
                 last_seen_at=max(at, unseen_since), is_reachable=True, last_error=""
             )
-    observers.notify(cluster_id, pod_rows.labels_of(changed))
+    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
 
 
 def _lock(cluster_id: int) -> Cluster:

@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import ClusterError
+from fleet.clusters.services import capabilities
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import capabilities, clients, observation
-from fleet.services.observation import Complete
+from fleet.observation.services import record
+from fleet.observation.services.record import Complete
 from portal.core import clock, leases
 
 logger = logging.getLogger(__name__)
@@ -64,9 +66,9 @@ def observe(*, cluster_id: int) -> None:
 def _look(cluster_id: int, at: datetime) -> None:
     client = clients.client_for(cluster_id)
     # Pods first: a pod of the listing is then never on a node younger than the listing of nodes.
-    pods = client.list_all(kinds.POD)
-    nodes = client.list_all(kinds.NODE)
-    observation.replace_all(
+    pods = client.list_all(resource_types.POD)
+    nodes = client.list_all(resource_types.NODE)
+    record.replace_all(
         cluster_id=cluster_id,
         nodes=Complete(nodes.items, _number(nodes.resource_version)),
         pods=Complete(pods.items, _number(pods.resource_version)),

@@ -1,7 +1,7 @@
 """Follows clusters: a stream per kind, and one writer per cluster that turns events into rows.
 
 Losing an event costs nothing but time: a stream that breaks lists again, and the sweep of
-fleet.services.sweeps looks at everything now and then without any of this.
+fleet.observation.services.sweep looks at everything now and then without any of this.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from datetime import datetime, timedelta
 
 from django.db import DatabaseError, close_old_connections, connection
 
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import ClusterError, ObjectNotFound, WatchExpired
-from fleet.domain.kinds import Manifest, ResourceType
-from fleet.gateways.kube import KubeClient, Listing, WatchEvent
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ClusterError, ObjectNotFound, WatchExpired
+from fleet.kube.domain.resource_types import Manifest, ResourceType
+from fleet.kube.gateways.client import KubeClient, Listing, WatchEvent
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients, observation, observers
-from fleet.services.observation import Complete, Seen
+from fleet.observation.services import record, subscribers
+from fleet.observation.services.record import Complete, Seen
 from portal.core import clock
 from portal.core.errors import NotFound
 
 logger = logging.getLogger(__name__)
 
 MANAGED = {"app.kubernetes.io/managed-by": "slipway"}
-_ESSENTIAL = (kinds.POD, kinds.NODE)
-_HINTS = (kinds.INFERENCE_SERVICE, kinds.DEPLOYMENT, kinds.HTTP_ROUTE)
+_ESSENTIAL = (resource_types.POD, resource_types.NODE)
+_HINTS = (resource_types.INFERENCE_SERVICE, resource_types.DEPLOYMENT, resource_types.HTTP_ROUTE)
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 _NOT_SERVED_WAIT_SECONDS = 60.0
@@ -176,10 +177,10 @@ class ClusterWatch:
             return
         text = item.listing.resource_version
         complete = Complete(item.listing.items, int(text) if text.isdigit() else 0)
-        observation.replace_all(
+        record.replace_all(
             cluster_id=self.cluster_id,
-            nodes=complete if item.kind is kinds.NODE else None,
-            pods=complete if item.kind is kinds.POD else None,
+            nodes=complete if item.kind is resource_types.NODE else None,
+            pods=complete if item.kind is resource_types.POD else None,
             at=item.at,
         )
 
@@ -197,20 +198,20 @@ class ClusterWatch:
             for gone in (False, True)
         }
         if any(seen.values()):
-            observation.record(
+            record.record(
                 cluster_id=self.cluster_id,
                 seen=Seen(
-                    nodes=seen[kinds.NODE, False],
-                    deleted_nodes=seen[kinds.NODE, True],
-                    pods=seen[kinds.POD, False],
-                    deleted_pods=seen[kinds.POD, True],
+                    nodes=seen[resource_types.NODE, False],
+                    deleted_nodes=seen[resource_types.NODE, True],
+                    pods=seen[resource_types.POD, False],
+                    deleted_pods=seen[resource_types.POD, True],
                 ),
                 at=clock.now(),
             )
         self._hint(c.event.object for c in last.values() if c.kind not in _ESSENTIAL)
 
     def _hint(self, objects: Iterable[Manifest]) -> None:
-        observers.notify(
+        subscribers.notify(
             self.cluster_id, (item["metadata"].get("labels") or {} for item in objects)
         )
 

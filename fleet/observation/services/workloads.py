@@ -17,7 +17,7 @@ def register(
     namespace: str,
     name: str,
     labels: Mapping[str, str],
-    triton_model: str,
+    triton_models: Sequence[str],
 ) -> int:
     """Create or refresh the workload; registering again changes nothing that is already so.
 
@@ -30,13 +30,13 @@ def register(
         defaults={
             "team": team,
             "labels": dict(labels),
-            "triton_model": triton_model,
+            "triton_models": list(triton_models),
             "retired_at": None,
         },
         create_defaults={
             "team": team,
             "labels": dict(labels),
-            "triton_model": triton_model,
+            "triton_models": list(triton_models),
             "created_at": clock.now(),
         },
     )
@@ -51,7 +51,7 @@ class Registration:
     namespace: str
     name: str
     labels: Mapping[str, str]
-    triton_model: str
+    triton_models: Sequence[str]
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
@@ -65,14 +65,14 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
                 namespace=one.namespace,
                 name=one.name,
                 labels=dict(one.labels),
-                triton_model=one.triton_model,
+                triton_models=list(one.triton_models),
                 created_at=at,
             )
             for one in registrations
         ],
         update_conflicts=True,
         unique_fields=["cluster", "namespace", "name"],
-        update_fields=["team", "labels", "triton_model", "retired_at"],
+        update_fields=["team", "labels", "triton_models", "retired_at"],
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from fleet.domain.metering import milliseconds
+from fleet.gpus.domain.intervals import milliseconds
 
 _SOURCES = {
     "triton": "Triton busy time",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from math import isnan
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleet.domain.telemetry import Counters
+from fleet.telemetry.domain.counters import Counters
 
 _COUNTERS = {
     "nv_inference_request_success": "request_success",
@@ -28,14 +29,14 @@ _MIB = 2**20
 
 
 class NotTritonMetrics(Exception):
-    """The text is no metrics, or has no counters of the model: nothing is known from it."""
+    """The text is no metrics, or has no counters of the models: nothing is known from it."""
 
 
 class TritonPage:
-    """One reading. All versions of the model, all GPUs and all failure reasons together."""
+    """One reading. The models with all their versions, all GPUs and all failure reasons together."""
 
-    def __init__(self, text: str, *, model: str) -> None:
-        """Raises NotTritonMetrics. An empty `model` takes every model of the server."""
+    def __init__(self, text: str, *, models: Collection[str]) -> None:
+        """Raises NotTritonMetrics. Empty `models` take every model of the server."""
         self._sums: dict[str, float] = defaultdict(float)
         self._gpus: list[float] = []
         self._gpu_memory: list[float] = []
@@ -43,11 +44,11 @@ class TritonPage:
         try:
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
-                    self._take(sample.name, sample.labels, sample.value, model)
+                    self._take(sample.name, sample.labels, sample.value, models)
         except ValueError as error:
             raise NotTritonMetrics(f"cannot be read: {error}") from error
         if "nv_inference_request_success" not in self._sums:
-            raise NotTritonMetrics(f"no counters of model {model or 'any'}")
+            raise NotTritonMetrics(f"no counters of {', '.join(models) or 'any model'}")
 
     @property
     def counters(self) -> Counters:
@@ -69,16 +70,19 @@ class TritonPage:
 
     @property
     def request_p95_us(self) -> float | None:
+        """Of the slowest model and version."""
         return max(self._p95, default=None)
 
-    def _take(self, name: str, labels: dict[str, str], value: float, model: str) -> None:
+    def _take(
+        self, name: str, labels: dict[str, str], value: float, models: Collection[str]
+    ) -> None:
         # The parser gives counters the suffix of OpenMetrics, which Triton does not write.
         name = name.removesuffix("_total")
         if name == _GPU:
             self._gpus.append(value)
         elif name == _GPU_MEMORY:
             self._gpu_memory.append(value)
-        elif model and labels.get("model") != model:
+        elif models and labels.get("model") not in models:
             return
         elif name in _COUNTERS or name == _PENDING:
             self._sums[name] += value

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 from django.db.models import Min, Sum
 
-from fleet.domain.metering import minute_of
+from fleet.gpus.domain.intervals import minute_of
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
-from fleet.selectors import prices
-from fleet.selectors.prices import PriceBook, PriceKey
 from portal.core import clock
 
 _WINDOW = timedelta(minutes=5)

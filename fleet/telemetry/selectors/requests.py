@@ -9,8 +9,9 @@ from typing import Any
 
 from django.db.models import Max, QuerySet, Sum
 
-from fleet.domain.metering import minute_of
-from fleet.domain.telemetry import (
+from fleet.gpus.domain.intervals import minute_of
+from fleet.models import MetricSample, WorkloadMinute
+from fleet.telemetry.domain.counters import (
     COUNTER_NAMES,
     FRESH,
     LONGEST_GAP,
@@ -24,7 +25,6 @@ from fleet.domain.telemetry import (
     source_label,
     total,
 )
-from fleet.models import MetricSample, WorkloadMinute
 from portal.core import clock
 
 P95_SOURCE = "Triton summary, slowest replica"

@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass
 
 from django.db.models import Q
 
-from fleet.domain import shares
-from fleet.domain.cluster_errors import ClusterError
-from fleet.domain.telemetry import Reading
-from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
-from fleet.gateways.kube import KubeClient
+from fleet.gpus.domain import shares
+from fleet.kube.domain.errors import ClusterError
+from fleet.kube.gateways.client import KubeClient
+from fleet.kube.services import clients
 from fleet.models import MetricSample, Pod, Workload
-from fleet.services import clients, observers, rollups
+from fleet.observation.services import subscribers
+from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.triton_metrics import NotTritonMetrics, TritonPage
+from fleet.telemetry.services import rollups
 from portal.core import clock
 from portal.core.wakeups import wake
 
@@ -33,7 +35,7 @@ class _Target:
     workload_id: int
     namespace: str
     name: str
-    model: str
+    models: tuple[str, ...]
     has_whole_gpus: bool
     client: KubeClient
 
@@ -63,7 +65,7 @@ def poll(*, workload_ids: Collection[int] | None = None) -> int:
         [_sample(target.pod_id, reading) for target, reading in answered]
     )
     _keep_peaks(answered)
-    observers.notify_read({target.cluster_id for target, _ in answered})
+    subscribers.notify_read({target.cluster_id for target, _ in answered})
     rollups.roll_up(workload_ids={target.workload_id for target, _ in answered}, at=clock.now())
     return len(answered)
 
@@ -89,7 +91,7 @@ def _targets(workload_ids: Collection[int] | None) -> list[_Target]:
                     workload_id=pod.workload.pk,
                     namespace=pod.namespace,
                     name=pod.name,
-                    model=pod.workload.triton_model,
+                    models=tuple(pod.workload.triton_models),
                     has_whole_gpus=_has_whole_gpus(pod),
                     client=client,
                 )
@@ -129,7 +131,7 @@ def _read(target: _Target) -> Reading | None:
         text = target.client.proxy_get(
             target.namespace, target.name, METRICS_PORT, "metrics", seconds=_SECONDS
         )
-        page = TritonPage(text, model=target.model)
+        page = TritonPage(text, models=target.models)
     except (ClusterError, NotTritonMetrics) as error:
         logger.debug("no metrics from pod %s/%s: %s", target.namespace, target.name, error)
         return None

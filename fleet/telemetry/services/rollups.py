@@ -11,10 +11,10 @@ from typing import Any
 from django.db.models import F, Max, Q, Sum, Window
 from django.db.models.functions import Lag, Lead, TruncMinute
 
-from fleet.domain.metering import HOUR, hour_of, minute_of
-from fleet.domain.telemetry import COUNTER_NAMES, LONGEST_GAP, Increase, increases, total
+from fleet.gpus.domain.intervals import HOUR, hour_of, minute_of
 from fleet.models import MetricSample, WorkloadHour, WorkloadMinute
-from fleet.selectors.telemetry import reading_of
+from fleet.telemetry.domain.counters import COUNTER_NAMES, LONGEST_GAP, Increase, increases, total
+from fleet.telemetry.selectors.requests import reading_of
 from portal.core import clock
 
 # How far back a run looks again, so that a run that failed is made good by the next.

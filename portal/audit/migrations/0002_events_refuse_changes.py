@@ -10,8 +10,12 @@ END;
 $$;
 CREATE TRIGGER audit_events_are_final BEFORE UPDATE OR DELETE ON audit_auditevent
     FOR EACH ROW EXECUTE FUNCTION slipway_refuse_audit_change();
+-- A trigger for each row does not see TRUNCATE, so that one has its own.
+CREATE TRIGGER audit_events_are_kept BEFORE TRUNCATE ON audit_auditevent
+    FOR EACH STATEMENT EXECUTE FUNCTION slipway_refuse_audit_change();
 """
 DROP = """
+DROP TRIGGER audit_events_are_kept ON audit_auditevent;
 DROP TRIGGER audit_events_are_final ON audit_auditevent;
 DROP FUNCTION slipway_refuse_audit_change();
 """

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    help = "Start every part of Slipway on this machine. Ctrl-C ends all."
+    help = "Start every part of Slipway on this machine. Ctrl-C stops everything."
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -33,7 +33,7 @@ def main() -> int:
         print(f"\n{problem}", file=sys.stderr)
         return 1
     except launcher.Stopped:
-        print("\nEverything ended.")
+        print("\nEverything stopped.")
     return 0
 
 
@@ -87,14 +87,14 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
         run.bring_up(prepare=lambda: _prepare(folder, secrets, chosen))
         if samples.wait():
             print(
-                "  The sample models could not be written; what went wrong stands above.",
+                "  The sample models could not be created; see the error above.",
                 flush=True,
             )
         web_url = f"http://127.0.0.1:{chosen.web}"
         print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
         run.watch()
     finally:
-        print("\nEnding every part …", flush=True)
+        print("\nStopping …", flush=True)
         samples.kill()
         run.shut_down()
 
@@ -122,7 +122,7 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m portal.management.demo",
-        description="Start every part of Slipway on this machine. Ctrl-C ends all.",
+        description="Start every part of Slipway on this machine. Ctrl-C stops everything.",
     )
     parser.add_argument(
         "--data-dir", type=Path, default=environment.REPOSITORY / "var", help="default: var/"
@@ -131,9 +131,9 @@ def _options() -> argparse.Namespace:
         "--port",
         type=int,
         default=_port_of_environment(),
-        help="of the pages; 0 takes any free port for every part (default: SLIPWAY_PORT or 8000)",
+        help="for the pages; 0 picks free ports for all parts (default: SLIPWAY_PORT or 8000)",
     )
-    parser.add_argument("--reset", action="store_true", help="empty the data folder and end")
+    parser.add_argument("--reset", action="store_true", help="empty the data folder and exit")
     return parser.parse_args()
 
 

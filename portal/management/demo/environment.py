@@ -34,6 +34,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": secrets.s3_secret_key,
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "SLIPWAY_CLUSTER_CREDENTIALS_DIR": str(folder.kubeconfig.parent),
         "KUBECONFIG": str(folder.kubeconfig),
     }
 

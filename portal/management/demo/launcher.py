@@ -68,7 +68,7 @@ class Launcher:
             for name, status in self._control.statuses().items():
                 self._compare(name, int(status["pid"]))
             time.sleep(1)
-        raise PartFailed(f"The supervisor ended. Its log is {self._folder.logs}/supervisord.log")
+        raise PartFailed(f"The supervisor stopped. Its log: {self._folder.logs}/supervisord.log")
 
     def shut_down(self) -> None:
         """Ask every part to end, in reverse order of start, and make sure that it did."""
@@ -110,7 +110,7 @@ class Launcher:
     def _compare(self, name: str, pid: int) -> None:
         before = self._pids.get(name)
         if pid and before and pid != before:
-            print(f"  {name} ended and was started again; its log is {self._log_of(name)}")
+            print(f"  {name} stopped and was restarted. Its log: {self._log_of(name)}")
         if pid:
             self._pids[name] = pid
 
@@ -149,7 +149,7 @@ def greeting(folder: Folder, passwords: Mapping[str, str], web_url: str) -> str:
   Upload this model:      {folder.samples}/filetype.onnx
   and as its version 2:   {folder.samples}/filetype-int8.onnx
   kubectl:                export KUBECONFIG={folder.kubeconfig}
-  The same from Python:   docs/notebooks/quickstart.ipynb
+  From Python:            docs/notebooks/quickstart.ipynb
 
-  Ctrl-C ends everything; `make demo` continues where it was; `make demo-reset` begins anew.
+  Ctrl-C stops everything; `make demo` continues where you left off; `make demo-reset` starts over.
 """

@@ -9,7 +9,7 @@ ROLES: Final = {
     "member": "member of vision: uploads and requests",
     "lead": "lead of vision: approves and promotes",
     "lead2": "second lead of vision",
-    "viewer": "viewer of vision: looks, changes nothing",
+    "viewer": "viewer of vision: read-only",
     "nlp-member": "member of another team, nlp",
     "admin": "platform admin: sees every team",
 }

@@ -61,7 +61,7 @@ def is_free(port: int) -> bool:
 def _exactly(port: int) -> int:
     if not is_free(port):
         raise PortBusy(
-            f"Port {port} on 127.0.0.1 is taken by another program. End it, or choose another "
+            f"Port {port} on 127.0.0.1 is in use by another program. Stop it, or choose another "
             f"port: SLIPWAY_PORT={port + 1} make demo"
         )
     return port

@@ -6,13 +6,18 @@ Every step may run at every start; what is there is left alone. Import after dja
 from __future__ import annotations
 
 import io
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
-from fleet.services import clusters, demo_history, prices
+from fleet.clusters.services import clusters
+from fleet.costs.services import demo_history
+from fleet.gpus.services import prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
 from portal.accounts.policy import SYSTEM
@@ -23,6 +28,12 @@ _LONGEST_WAIT_SECONDS = 60
 
 
 def migrate() -> None:
+    """Exit with one line when the database was made by other migrations than those that exist."""
+    loader = MigrationLoader(connection)
+    if set(loader.applied_migrations) - set(loader.disk_migrations):
+        sys.exit(
+            "The data in var/ was created by an older Slipway. Run make demo-reset, then make demo."
+        )
     call_command("migrate", interactive=False, verbosity=0)
 
 
@@ -45,7 +56,7 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
     while not probes.answers(f"{s3_url}/_health") and time.monotonic() < deadline:
         time.sleep(0.1)
     named = [f"--origin={origin}" for origin in origins]
-    call_command("prepare_bucket", *named, stdout=io.StringIO())
+    call_command("bucket_setup", *named, stdout=io.StringIO())
 
 
 def _ensure_user(name: str, password: str) -> None:

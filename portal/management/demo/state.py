@@ -60,7 +60,7 @@ class Folder:
             self._lock.seek(0)
             raise AlreadyRunning(
                 f"Slipway already runs from {self.root} (process {self._lock.read().strip()}). "
-                "End it with Ctrl-C there, or start another one with its own --data-dir."
+                "Stop it with Ctrl-C there, or start another one with its own --data-dir."
             ) from error
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))

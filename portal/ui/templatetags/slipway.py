@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -105,7 +106,7 @@ def meter(
 ) -> dict[str, Any]:
     """A bar of `percent` (0..100); `mark` is where it should be by now. None shows no fill."""
     value = None if percent is None else min(max(float(percent), 0.0), 100.0)
-    text = words.NOT_KNOWN if percent is None else f"{float(percent):.0f} %"
+    text = words.NOT_KNOWN if percent is None else f"{float(percent):.0f}%"
     return {
         "value": None if value is None else round(value, 2),
         "mark": None if mark is None else round(min(max(float(mark), 0.0), 99.0), 2),
@@ -116,8 +117,16 @@ def meter(
 
 @register.inclusion_tag("ui/tags/chart.html")
 def chart(name: str, spec: Chart) -> dict[str, Any]:
-    """`spec` comes from portal.ui.charts; the same numbers follow as a table."""
-    return {"name": name, "chart": spec, "chart_bundle_version": chart_bundle.VERSION}
+    """`spec` comes from portal.ui.charts; the same numbers follow as a table.
+
+    It travels in an attribute: htmx takes every script out of a fragment, whatever its type.
+    """
+    return {
+        "name": name,
+        "chart": spec,
+        "spec": json.dumps(spec.spec, separators=(",", ":"), allow_nan=False),
+        "chart_bundle_version": chart_bundle.VERSION,
+    }
 
 
 @register.inclusion_tag("ui/tags/checks.html")

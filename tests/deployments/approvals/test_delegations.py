@@ -6,16 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from deployments.domain.states import ChangeState
-from deployments.models import Approval
-from deployments.selectors import changes as change_selectors
-from deployments.services import changes, emergencies
+from deployments.changes.selectors import changes as change_selectors
+from deployments.changes.services import break_glass, decisions
+from deployments.models import Alias, Approval
+from deployments.registry.services import aliases
+from deployments.states import ChangeState
 from portal.accounts import delegations
 from portal.accounts.models import Membership
 from portal.core.errors import Forbidden, Invalid
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.decided import approve, ask
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.decided_changes import approve, ask
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 
 def delegate(world: World, days: int = 7, username: str = "member") -> object:
@@ -57,7 +58,7 @@ def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
 def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> None:
     made = delegate(world)
     change = ask(world, by=world.lead2)
-    other = changes.request_deploy(actor=world.lead2, draft=world.draft("other"))
+    other = decisions.request_deploy(actor=world.lead2, draft=world.draft("other"))
     world.clock.move(7 * 24 * 3600 + 1)
     with refused(world, Forbidden, "role_required"):
         approve(world.member, change)
@@ -78,7 +79,7 @@ def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
     change = ask(world, by=world.lead2)
 
     with refused(world, Forbidden, "role_required"):
-        emergencies.approve(
+        break_glass.approve(
             actor=world.member,
             change_id=change.pk,
             evidence_hash=change.evidence_hash,
@@ -92,6 +93,7 @@ def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
         ("lead", 7, "username"),
         ("lead2", 7, "username"),
         ("stranger", 7, "username"),
+        ("viewer", 7, "username"),
         ("member", 0, "ends_at"),
         ("member", 61, "ends_at"),
     ],
@@ -102,3 +104,43 @@ def test_a_delegation_that_cannot_be_is_refused(
     with refused(world, Invalid) as raised:
         delegate(world, days=days, username=username)
     assert field in raised[0].fields
+
+
+def test_a_delegate_moves_no_protected_alias(world: World) -> None:
+    model = {"team_slug": "vision", "model_name": "detector"}
+    aliases.move(actor=world.lead, alias="champion", number=1, is_protected=True, **model)
+    delegate(world)
+
+    with refused(world, Forbidden, "role_required"):
+        aliases.move(actor=world.member, alias="champion", number=2, **model)
+    with refused(world, Forbidden, "role_required"):
+        aliases.remove(actor=world.member, alias="champion", **model)
+    with refused(world, Forbidden, "role_required"):
+        aliases.move(actor=world.member, alias="shield", number=2, is_protected=True, **model)
+
+    assert Alias.objects.get().version == world.version1
+
+
+def test_a_delegate_who_became_a_viewer_decides_nothing(world: World) -> None:
+    delegate(world)
+    change = ask(world, by=world.lead2)
+    Membership.objects.filter(user=world.member).update(role="viewer")
+
+    assert list(change_selectors.inbox(world.member)) == []
+    with refused(world, Forbidden, "role_required"):
+        approve(world.member, change)
+    with refused(world, Forbidden, "role_required"):
+        decisions.reject(actor=world.member, change_id=change.pk, comment="no")
+
+
+def test_what_a_delegate_approved_does_not_outlive_their_becoming_a_viewer(world: World) -> None:
+    delegate(world)
+    change = ask(world, by=world.lead2)
+    approve(world.member, change)
+
+    Membership.objects.filter(user=world.member).update(role="viewer")
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert Approval.objects.get().void_reason

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import approvals
-from deployments.domain.approvals import ApproverRole, Capacity, Given, Person, Rule, Subject
+from deployments.approvals.domain import rules as approval_rules
+from deployments.approvals.domain.rules import ApproverRole, Capacity, Given, Person, Rule, Subject
 
 REQUESTER, ANA, BO, CHI, DEE = 1, 2, 3, 4, 5
 SUBJECT = Subject(
@@ -50,18 +50,18 @@ def rule(**changed: object) -> Rule:
 def test_a_rule_matches_when_all_that_it_says_does(
     changed: dict[str, object], is_matched: bool
 ) -> None:
-    assert approvals.matches(rule(**changed), SUBJECT) is is_matched
+    assert approval_rules.matches(rule(**changed), SUBJECT) is is_matched
 
 
 def test_a_price_that_is_not_known_counts_as_above_and_no_cost_does_not() -> None:
     above = rule(above_month_amount=Decimal(1000))
 
-    assert approvals.matches(above, replace(SUBJECT, month_amount=None))
-    assert not approvals.matches(above, replace(SUBJECT, month_amount=None, has_cost=False))
+    assert approval_rules.matches(above, replace(SUBJECT, month_amount=None))
+    assert not approval_rules.matches(above, replace(SUBJECT, month_amount=None, has_cost=False))
 
 
 def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
-    found = approvals.requirements([], SUBJECT)
+    found = approval_rules.requirements([], SUBJECT)
 
     assert [one.rule for one in found] == ["Four eyes"]
     for capacity, stands_for, is_enough in [
@@ -72,15 +72,15 @@ def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
         (Capacity.NAMED, None, False),
     ]:
         one = Given(person_id=ANA, capacity=capacity, stands_for_id=stands_for)
-        assert approvals.is_satisfied(found, [one], requester_id=REQUESTER) is is_enough
+        assert approval_rules.is_satisfied(found, [one], requester_id=REQUESTER) is is_enough
 
 
 def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
     two = rule(name="two leads", needed=2)
     admin = rule(id=2, name="an admin", role=ApproverRole.ADMIN)
 
-    assert [one.rule for one in approvals.requirements([two], SUBJECT)] == ["two leads"]
-    assert [one.rule for one in approvals.requirements([two, admin], SUBJECT)] == [
+    assert [one.rule for one in approval_rules.requirements([two], SUBJECT)] == ["two leads"]
+    assert [one.rule for one in approval_rules.requirements([two, admin], SUBJECT)] == [
         "two leads",
         "an admin",
     ]
@@ -88,29 +88,29 @@ def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
 
 def test_a_named_person_does_not_replace_the_lead() -> None:
     named = rule(name="security", role=ApproverRole.NAMED, people=(Person(DEE, "dee"),))
-    found = approvals.requirements([named], SUBJECT)
+    found = approval_rules.requirements([named], SUBJECT)
     dee = Given(person_id=DEE, capacity=Capacity.NAMED)
     lead = Given(person_id=ANA, capacity=Capacity.LEAD)
 
-    rows = approvals.progress_of(found, [dee], requester_id=REQUESTER)
+    rows = approval_rules.progress_of(found, [dee], requester_id=REQUESTER)
     assert [(row.requirement.rule, row.given, row.missing) for row in rows] == [
         ("security", 1, 0),
         ("Four eyes", 0, 1),
     ]
-    assert approvals.is_satisfied(found, [dee, lead], requester_id=REQUESTER)
+    assert approval_rules.is_satisfied(found, [dee, lead], requester_id=REQUESTER)
 
 
 def test_a_lead_and_their_own_delegate_are_one_approval() -> None:
-    found = approvals.requirements([rule(needed=2)], SUBJECT)
+    found = approval_rules.requirements([rule(needed=2)], SUBJECT)
     lead = Given(person_id=ANA, capacity=Capacity.LEAD)
     delegate = Given(person_id=BO, capacity=Capacity.DELEGATE, stands_for_id=ANA)
     other = Given(person_id=CHI, capacity=Capacity.LEAD)
-    rows = approvals.progress_of(found, [lead, delegate], requester_id=REQUESTER)
+    rows = approval_rules.progress_of(found, [lead, delegate], requester_id=REQUESTER)
 
     assert [row.words for row in rows] == ["1 of 2 approvals by a lead or platform admin"]
-    assert not approvals.would_help(rows, [lead], delegate, requester_id=REQUESTER)
-    assert approvals.would_help(rows, [lead], other, requester_id=REQUESTER)
-    assert approvals.is_satisfied(found, [lead, delegate, other], requester_id=REQUESTER)
+    assert not approval_rules.would_help(rows, [lead], delegate, requester_id=REQUESTER)
+    assert approval_rules.would_help(rows, [lead], other, requester_id=REQUESTER)
+    assert approval_rules.is_satisfied(found, [lead, delegate, other], requester_id=REQUESTER)
 
 
 def test_a_rule_says_why_it_asks() -> None:
@@ -121,7 +121,7 @@ def test_a_rule_says_why_it_asks() -> None:
         above_month_amount=Decimal(1000),
     )
 
-    [one, _] = approvals.requirements(
+    [one, _] = approval_rules.requirements(
         [replace(expensive, role=ApproverRole.NAMED, people=(Person(DEE, "dee"),))], SUBJECT
     )
 
@@ -129,13 +129,13 @@ def test_a_rule_says_why_it_asks() -> None:
         "a deploy in production on NVIDIA-H100-80GB-HBM3 that may cost $2,938 a month, above $1,000"
     )
     assert one.who == "dee"
-    assert approvals.requirement_from_json(one.to_json()) == one
+    assert approval_rules.requirement_from_json(one.to_json()) == one
 
 
 def test_nothing_is_approved_without_a_requirement() -> None:
     lead = Given(person_id=ANA, capacity=Capacity.LEAD)
 
-    assert not approvals.is_satisfied((), [lead], requester_id=REQUESTER)
+    assert not approval_rules.is_satisfied((), [lead], requester_id=REQUESTER)
 
 
 people = st.builds(Person, st.integers(1, 6), st.just("x"))
@@ -170,7 +170,7 @@ given_lists = st.lists(plain | delegates, max_size=6)
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists)
 def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Given]) -> None:
-    found = approvals.requirements(some, SUBJECT)
+    found = approval_rules.requirements(some, SUBJECT)
     own = [
         replace(one, stands_for_id=REQUESTER)
         if one.capacity == Capacity.DELEGATE
@@ -179,7 +179,7 @@ def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Given]) 
         if not (one.capacity == Capacity.DELEGATE and _is_named_anywhere(some, one.person_id))
     ]
 
-    assert not approvals.is_satisfied(found, own, requester_id=REQUESTER)
+    assert not approval_rules.is_satisfied(found, own, requester_id=REQUESTER)
 
 
 def _is_named_anywhere(some: list[Rule], person_id: int) -> bool:
@@ -189,28 +189,28 @@ def _is_named_anywhere(some: list[Rule], person_id: int) -> bool:
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), rules, given_lists)
 def test_adding_a_rule_never_loosens(some: list[Rule], more: Rule, by: list[Given]) -> None:
-    before = approvals.requirements(some, SUBJECT)
-    after = approvals.requirements([*some, more], SUBJECT)
+    before = approval_rules.requirements(some, SUBJECT)
+    after = approval_rules.requirements([*some, more], SUBJECT)
 
-    if approvals.is_satisfied(after, by, requester_id=REQUESTER):
-        assert approvals.is_satisfied(before, by, requester_id=REQUESTER)
+    if approval_rules.is_satisfied(after, by, requester_id=REQUESTER):
+        assert approval_rules.is_satisfied(before, by, requester_id=REQUESTER)
 
 
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists)
 def test_leaving_out_what_is_implied_changes_no_answer(some: list[Rule], by: list[Given]) -> None:
-    kept = approvals.requirements(some, SUBJECT)
+    kept = approval_rules.requirements(some, SUBJECT)
     each = [
         found
         for one in some
-        for found in approvals.requirements([one], SUBJECT)
+        for found in approval_rules.requirements([one], SUBJECT)
         if found.rule_id is not None
     ]
 
-    is_enough = approvals.is_satisfied(kept, by, requester_id=REQUESTER)
+    is_enough = approval_rules.is_satisfied(kept, by, requester_id=REQUESTER)
 
-    whole = approvals.requirements([], SUBJECT) + tuple(each)
-    assert is_enough == approvals.is_satisfied(whole, by, requester_id=REQUESTER)
+    whole = approval_rules.requirements([], SUBJECT) + tuple(each)
+    assert is_enough == approval_rules.is_satisfied(whole, by, requester_id=REQUESTER)
 
 
 @settings(max_examples=50)
@@ -218,9 +218,9 @@ def test_leaving_out_what_is_implied_changes_no_answer(some: list[Rule], by: lis
 def test_what_does_not_help_leaves_the_answer(
     some: list[Rule], by: list[Given], one: Given
 ) -> None:
-    found = approvals.requirements(some, SUBJECT)
-    rows = approvals.progress_of(found, by, requester_id=REQUESTER)
+    found = approval_rules.requirements(some, SUBJECT)
+    rows = approval_rules.progress_of(found, by, requester_id=REQUESTER)
 
-    if not approvals.would_help(rows, by, one, requester_id=REQUESTER):
-        after = approvals.is_satisfied(found, [*by, one], requester_id=REQUESTER)
-        assert after == approvals.is_satisfied(found, by, requester_id=REQUESTER)
+    if not approval_rules.would_help(rows, by, one, requester_id=REQUESTER):
+        after = approval_rules.is_satisfied(found, [*by, one], requester_id=REQUESTER)
+        assert after == approval_rules.is_satisfied(found, by, requester_id=REQUESTER)

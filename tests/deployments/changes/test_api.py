@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.services import changes
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
 
@@ -36,8 +36,9 @@ def body(world: World, **changed: Any) -> dict[str, Any]:
 
 def test_the_whole_way_by_rest(world: World) -> None:
     member, lead = client(world.member), client(world.lead)
-    checked = member.post("/api/v1/deployments/preflight", body(world), format="json")
-    assert checked.status_code == 200
+    draft = {name: value for name, value in body(world).items() if name != "comment"}
+    checked = member.post("/api/v1/deployments/preflight", draft, format="json")
+    assert checked.status_code == 200, checked.data
     assert checked.data["can_submit"]
 
     asked = member.post("/api/v1/deployments", body(world), format="json")
@@ -105,7 +106,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
 )
 def test_who_may_read(world: World, who: str, expected: int, path: str) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -152,6 +153,7 @@ def test_who_may_ask(world: World, who: str, expected: int) -> None:
                 "spec": {
                     "engine": "kserve-triton",
                     "instance_type": "g5.xlarge",
+                    "min_replicas": 99,
                     "max_replicas": 99,
                 }
             },
@@ -160,7 +162,8 @@ def test_who_may_ask(world: World, who: str, expected: int) -> None:
             "max_replicas",
         ),
         ({"version_id": 10**18}, 404, "not_found", ""),
-        ({"cluster_id": 10**30}, 404, "not_found", ""),
+        ({"cluster_id": 10**18}, 404, "not_found", ""),
+        ({"cluster_id": 10**30}, 422, "invalid", "cluster_id"),
     ],
 )
 def test_bad_input_is_a_problem_with_its_field(
@@ -194,7 +197,7 @@ def test_lists_take_the_same_number_of_queries_at_any_length(world: World, path:
     counts = []
     for names in (("one",), ("two", "three", "four")):
         for name in names:
-            changes.request_deploy(actor=world.member, draft=world.draft(name))
+            decisions.request_deploy(actor=world.member, draft=world.draft(name))
         with CaptureQueriesContext(
             connection,
         ) as queries:
@@ -206,7 +209,7 @@ def test_lists_take_the_same_number_of_queries_at_any_length(world: World, path:
 
 
 def test_lists_hide_what_other_teams_have(world: World) -> None:
-    changes.request_deploy(actor=world.member, draft=world.draft())
+    decisions.request_deploy(actor=world.member, draft=world.draft())
 
     for path in ("deployments", "changes"):
         assert client(world.stranger).get(f"/api/v1/{path}").data["results"] == []

@@ -6,20 +6,23 @@ from decimal import Decimal
 
 import pytest
 
-from deployments.domain.states import ChangeState, Environment
+from deployments.approvals.selectors import approvals
+from deployments.approvals.services import rules
+from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.selectors import changes as change_selectors
+from deployments.changes.selectors import evidence
+from deployments.changes.services import approvals as change_approvals
+from deployments.changes.services import decisions
 from deployments.models import Approval, ApprovalRule, ChangeRequest
-from deployments.selectors import approvals, plans
-from deployments.selectors import changes as change_selectors
-from deployments.services import approving, changes, policies
-from deployments.services.policies import RuleDraft
+from deployments.states import ChangeState, Environment
 from portal.accounts import teams
 from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
 from portal.notifications.models import Notice
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.decided import approve, ask, rule, words
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.decided_changes import approve, ask, rule, words
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 
 def test_two_approvals_are_two_people(world: World) -> None:
@@ -102,7 +105,7 @@ def test_a_rule_asks_only_for_what_it_matches(world: World) -> None:
     one, asked_for = rule(world), {}
     for number, (changed, asked, needed) in enumerate(MATCHES):
         values = {"name": "two leads", "needed": 2, **changed}
-        policies.change(actor=world.admin, rule_id=one.pk, draft=RuleDraft(**values))
+        rules.change(actor=world.admin, rule_id=one.pk, draft=RuleDraft(**values))
         change = ask(world, name=f"detector{number}", **asked)
         [row] = approvals.standing_of(change).rows
         asked_for[number] = (row.requirement.needed, needed)
@@ -117,7 +120,7 @@ def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> No
         draft.version_id, draft.cluster_id, draft.name, draft.spec, Environment.STAGING
     )
 
-    change = changes.request_deploy(actor=world.member, draft=draft)
+    change = decisions.request_deploy(actor=world.member, draft=draft)
 
     assert change.deployment.environment == "staging"
     assert approvals.standing_of(change).rows[0].requirement.needed == 1
@@ -131,10 +134,10 @@ def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) 
 
     rule(world, "an admin", role="admin", needed=1)
     with pytest.raises(Conflict) as error:
-        changes.approve(actor=world.lead2, change_id=change.pk, evidence_hash=shown)
+        decisions.approve(actor=world.lead2, change_id=change.pk, evidence_hash=shown)
 
     assert error.value.code == "evidence_changed"
-    assert Approval.objects.get().void_reason == approving.CHANGED
+    assert Approval.objects.get().void_reason == change_approvals.CHANGED
     change.refresh_from_db()
     assert (change.state, change.evidence_hash == shown) == (ChangeState.SUBMITTED, False)
     assert words(change).startswith("0 of 2")
@@ -162,7 +165,7 @@ def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> 
 
     change.refresh_from_db()
     assert words(change) == "0 of 2 approvals by a lead or platform admin"
-    assert change.evidence_hash == plans.evidence_of(change)
+    assert change.evidence_hash == evidence.digest(change)
 
 
 def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings) -> None:
@@ -174,7 +177,7 @@ def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings)
     with pytest.raises(Conflict):
         approve(world.lead2, change)
 
-    assert [one.void_reason for one in Approval.objects.all()] == [approving.CHANGED]
+    assert [one.void_reason for one in Approval.objects.all()] == [change_approvals.CHANGED]
     approve(world.lead2, change)
     approve(world.lead, change)
     change.refresh_from_db()
@@ -186,10 +189,10 @@ def test_an_approval_lapses_when_the_others_do_not_come(world: World) -> None:
     change = ask(world)
     approve(world.lead, change)
 
-    world.clock.move(approving.VALID_SECONDS + 1)
+    world.clock.move(change_approvals.VALID_SECONDS + 1)
     world.work()
 
-    assert Approval.objects.get().void_reason.endswith("has expired.")
+    assert Approval.objects.get().void_reason.endswith("expired.")
     assert words(change).startswith("0 of 2")
     approve(world.lead2, change)
     assert words(change).startswith("1 of 2")
@@ -225,9 +228,9 @@ def test_only_platform_admins_write_rules(world: World, who: str) -> None:
     made = rule(world)
 
     with refused(world, Forbidden, "role_required"):
-        policies.make(actor=getattr(world, who), draft=RuleDraft(name="x"))
+        rules.make(actor=getattr(world, who), draft=RuleDraft(name="x"))
     with refused(world, Forbidden, "role_required"):
-        policies.change(actor=getattr(world, who), rule_id=made.pk, draft=RuleDraft(name="x"))
+        rules.change(actor=getattr(world, who), rule_id=made.pk, draft=RuleDraft(name="x"))
     assert ApprovalRule.objects.get().name == "two leads"
 
 
@@ -263,7 +266,7 @@ def test_a_rule_that_nobody_could_satisfy_or_read_is_refused(world: World) -> No
 def test_changing_a_rule_is_audited_with_before_and_after(world: World) -> None:
     made = rule(world)
 
-    policies.change(
+    rules.change(
         actor=world.admin,
         rule_id=made.pk,
         draft=RuleDraft(name="two leads", needed=3, is_enabled=False),
@@ -279,8 +282,10 @@ def test_a_comment_longer_than_a_page_is_refused(world: World, door: str) -> Non
     change, long = ask(world), "x" * 2001
     asks = {
         "approve": lambda: approve(world.lead, change, long),
-        "reject": lambda: changes.reject(actor=world.lead, change_id=change.pk, comment=long),
-        "withdraw": lambda: changes.withdraw(actor=world.member, change_id=change.pk, reason=long),
+        "reject": lambda: decisions.reject(actor=world.lead, change_id=change.pk, comment=long),
+        "withdraw": lambda: decisions.withdraw(
+            actor=world.member, change_id=change.pk, reason=long
+        ),
     }
 
     with refused(world, Invalid):

@@ -8,12 +8,13 @@ import pytest
 from django.apps import apps
 from rest_framework.test import APIClient
 
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Revision
-from deployments.services import changes, stopping
-from fleet.domain.cluster_errors import ObjectInvalid
+from fleet.kube.domain.errors import ObjectInvalid
 from portal.accounts.models import Team
 from portal.core import clock
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
 SPEC = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
@@ -36,7 +37,7 @@ def canary(world: World, **changed: Any) -> dict[str, Any]:
 
 def ready(world: World, kind: str) -> tuple[Deployment, dict[str, Any]]:
     """A deployment of which the change may be asked, and its body."""
-    deployment = world.serving()
+    deployment = world.serving(environment="staging")
     if kind == "roll_back":
         Revision.objects.create(
             deployment=deployment,
@@ -48,7 +49,7 @@ def ready(world: World, kind: str) -> tuple[Deployment, dict[str, Any]]:
         )
         return deployment, {"kind": kind, "revision_number": 2}
     if kind == "start":
-        stopping.stop(actor=world.member, deployment_id=deployment.pk)
+        stop.stop(actor=world.member, deployment_id=deployment.pk)
         return world.look(deployment), {"kind": kind}
     if kind == "scale":
         return deployment, {"kind": kind, "min_replicas": 2, "max_replicas": 3}
@@ -161,7 +162,7 @@ def _of_another_model(world: World) -> int:
 
 def test_while_another_change_is_open_both_are_refused_alike(world: World) -> None:
     deployment = world.serving()
-    changes.request_scale(
+    decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
 

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState
+from deployments.approvals.selectors import approvals
+from deployments.changes.selectors import changes
+from deployments.changes.selectors import emergency_reviews as review_selectors
+from deployments.changes.services import break_glass
 from deployments.models import ChangeRequest, EmergencyReview
-from deployments.selectors import approvals
-from deployments.selectors import emergencies as review_selectors
-from deployments.services import emergencies
-from portal.accounts.models import User
+from deployments.states import ChangeState
+from portal.accounts.models import Membership, Team, User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.decided import ask, rule
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.decided_changes import ask, rule
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 REASON = "Checkout is down and this brings back the version that worked."
 
 
 def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON):
-    return emergencies.approve(
+    return break_glass.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
     )
 
 
-def test_a_lead_breaks_the_glass_for_their_own_change_and_it_runs_at_once(world: World) -> None:
+def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> None:
     rule(world, "three", needed=3)
-    change = ask(world, by=world.lead)
+    change = ask(world)
 
     emergency(world, world.lead, change)
     world.work()
@@ -86,7 +87,7 @@ def test_who_approved_or_asked_does_not_close_the_review(
     review = EmergencyReview.objects.get()
 
     with refused(world, error):
-        emergencies.close_review(
+        break_glass.close_review(
             actor=getattr(world, who), review_id=review.pk, finding="It was right."
         )
     review.refresh_from_db()
@@ -94,16 +95,66 @@ def test_who_approved_or_asked_does_not_close_the_review(
 
 
 def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
-    change = ask(world, by=world.lead)
+    change = ask(world)
     emergency(world, world.lead, change)
     pk = EmergencyReview.objects.get().pk
     with refused(world, Invalid):
-        emergencies.close_review(actor=world.lead2, review_id=pk, finding="  ")
+        break_glass.close_review(actor=world.lead2, review_id=pk, finding="  ")
 
-    emergencies.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
+    break_glass.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
 
     review = EmergencyReview.objects.get()
     assert (review.closed_by, review.finding) == (world.lead2, "It was right.")
     assert list(review_selectors.waiting_for(world.admin)) == []
     with refused(world, Conflict, "review_closed"):
-        emergencies.close_review(actor=world.admin, review_id=pk, finding="Again.")
+        break_glass.close_review(actor=world.admin, review_id=pk, finding="Again.")
+
+
+@pytest.mark.parametrize("who", ["lead", "admin"])
+def test_nobody_breaks_the_glass_for_their_own_request(world: World, who: str) -> None:
+    asker = getattr(world, who)
+    change = ask(world, by=asker)
+
+    with refused(world, Forbidden, "four_eyes"):
+        emergency(world, asker, change)
+    assert not changes.may_break_glass(asker, change)
+    assert changes.may_break_glass(world.lead2, change)
+    assert not EmergencyReview.objects.exists()
+
+
+def test_an_overdue_review_blocks_the_next_override_of_the_team(world: World) -> None:
+    emergency(world, world.lead, ask(world))
+    review = EmergencyReview.objects.get()
+    second = ask(world, name="second")
+    world.clock.move((review.due_at - world.clock.at).total_seconds() - 1)
+    assert review_selectors.overdue_words(world.team) == ""
+
+    world.clock.move(1)
+    with refused(world, Conflict, "review_overdue") as raised:
+        emergency(world, world.lead2, second)
+
+    assert f"request {review.change_id}" in str(raised[0])
+    break_glass.close_review(actor=world.lead2, review_id=review.pk, finding="It was right.")
+    emergency(world, world.lead2, second)
+    second.refresh_from_db()
+    assert second.state == ChangeState.APPROVED
+
+
+def test_an_overdue_review_of_another_team_blocks_nothing(world: World) -> None:
+    emergency(world, world.lead, ask(world))
+    EmergencyReview.objects.update(due_at=world.clock.at)
+
+    assert review_selectors.overdue_words(world.team)
+    assert review_selectors.overdue_words(Team.objects.get(slug="nlp")) == ""
+
+
+def test_an_emergency_approval_of_who_is_no_lead_any_more_does_not_run(world: World) -> None:
+    change = ask(world)
+    emergency(world, world.lead, change)
+
+    Membership.objects.filter(user=world.lead).update(role="member")
+    world.work()
+
+    change.refresh_from_db()
+    assert change.state == ChangeState.SUBMITTED
+    assert world.cluster.names("InferenceService") == []

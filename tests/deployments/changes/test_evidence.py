@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import RolloutPhase
-from deployments.models import (
-    Deployment,
-    Rollout,
-    RolloutEvent,
-    RolloutVerdict,
-)
-from deployments.services import hearing, rollouts
-from fleet.domain.cluster_errors import Unreachable
+from deployments.lifecycle.services import wakeups
+from deployments.models import Deployment, Rollout, RolloutEvent, RolloutVerdict
+from deployments.rollouts.services import actions
+from deployments.states import RolloutPhase
+from fleet.kube.domain.errors import Unreachable
 from portal.core.errors import Conflict
 from portal.notifications.models import Notice
-from tests.deployments.delivery.canaries import send, soak, start, view
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.guarded import begin, fill, interval, weights
+from tests.deployments.canaries import send, soak, start, view
+from tests.deployments.guarded_rollouts import begin, fill, interval, weights
+from tests.deployments.world import World
 
 
 def test_a_slow_candidate_is_gone_in_the_very_look_that_shows_it(world: World) -> None:
@@ -49,7 +45,7 @@ def test_a_good_candidate_waits_with_its_numbers_for_a_person(world: World) -> N
 
     shown = view(world, rollout)
     assert (shown.is_promotable, rollout.phase) == (True, RolloutPhase.RUNNING)
-    assert shown.guards[1].words == "no test says worse; 0 of 200 requests failed"
+    assert shown.guards[1].words == "no regression detected; 0 of 200 requests failed"
     assert shown.guards[2].words.endswith("worse than the limit in 0 of 10 intervals")
     assert weights(world)["detector-r2-predictor"] == 10
     notice = Notice.objects.get(event="rollout.waits")
@@ -81,11 +77,11 @@ def test_numbers_that_vanish_take_back_what_they_allowed_and_abort_nothing(world
 
     shown = view(world, rollout)
     assert not shown.is_promotable
-    assert shown.promotable_reason.startswith("no reading of the candidate since ")
+    assert shown.promotable_reason.startswith("no metrics from the candidate since ")
     assert {guard.verdict for guard in shown.guards[1:]} == {"not enough data"}
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
-    with pytest.raises(Conflict, match="Not promotable: no reading"):
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    with pytest.raises(Conflict, match="Cannot be promoted yet: no metrics"):
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 
 
 def test_the_refusal_of_a_late_click_says_what_has_turned(world: World) -> None:
@@ -95,10 +91,10 @@ def test_the_refusal_of_a_late_click_says_what_has_turned(world: World) -> None:
     world.clock.move(31)
 
     with pytest.raises(Conflict) as refusal:
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 
     assert refusal.value.code == "evidence_changed"
-    assert "error ratio: pass → not enough data (no reading of the candidate" in (
+    assert "error ratio: pass → not enough data (no metrics from the candidate" in (
         refusal.value.message
     )
     assert Deployment.objects.get().candidate_weight == 10
@@ -157,9 +153,9 @@ def test_a_reading_makes_the_rollouts_of_its_cluster_due(world: World) -> None:
     later = world.clock.at.replace(year=2030)
     Rollout.objects.update(next_check_at=later)
 
-    hearing.on_readings({world.cluster_id + 1})
+    wakeups.on_readings({world.cluster_id + 1})
     assert Rollout.objects.get().next_check_at == later
-    hearing.on_readings({world.cluster_id})
+    wakeups.on_readings({world.cluster_id})
 
     assert Rollout.objects.get().next_check_at == world.clock.at
 

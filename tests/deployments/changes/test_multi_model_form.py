@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.specs import Packed
-from deployments.web import deploy_settings, request_body
-from deployments.web.deploy_form import Choices, DeployForm
-from deployments.web.request_body import Unreadable
+from deployments.changes.web import request_body
+from deployments.changes.web import settings as change_settings
+from deployments.changes.web.form import Choices, DeployForm
+from deployments.changes.web.request_body import Unreadable
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import Packed
 
 _DATA = {
     **request_body.DEFAULTS,
@@ -32,7 +33,7 @@ def test_chosen_models_stand_in_the_body_and_come_back() -> None:
     body = request_body.body_of(data)
     back = request_body.fields_of(body)
 
-    assert specs.from_json(body["spec"]).packed == (
+    assert serving_spec.from_json(body["spec"]).packed == (
         Packed(model="classifier", version=1),
         Packed(model="embedder", version=4),
     )
@@ -57,7 +58,7 @@ def test_what_the_form_cannot_show_is_told_and_not_dropped(packed: Any) -> None:
 
 def test_versions_of_other_models_are_offered() -> None:
     form = DeployForm(_DATA, choices=_CHOICES)
-    settings = deploy_settings.settings_of(form, _DATA, None)
+    settings = change_settings.settings_of(form, _DATA, None)
 
     assert [option.value for option in settings["packed_1"].options] == ["", "classifier:1"]
     assert settings["packed_1"].reason == ""
@@ -66,7 +67,7 @@ def test_versions_of_other_models_are_offered() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"engine": "kserve-vllm"}, "vLLM takes the whole share"),
+        ({"engine": "kserve-vllm"}, "vLLM uses the whole GPU share"),
         ({"scaling": "knative"}, "Knative"),
     ],
 )
@@ -75,7 +76,7 @@ def test_packing_is_off_with_its_reason_where_it_cannot_be(
 ) -> None:
     data = {**_DATA, **changed}
 
-    found = deploy_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
+    found = change_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
 
     assert words in found["packed_1"].reason
     assert found["packed_1"].is_off

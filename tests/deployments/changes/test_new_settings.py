@@ -11,12 +11,12 @@ import pytest
 from django.test import Client
 
 from deployments.models import ChangeRequest, ModelVersion
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.capability_words import WORDS
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.capability_descriptions import WORDS
 from fleet.models import Cluster, Node, Pod, Workload
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX
+from tests.deployments.signed_in import HTMX
+from tests.deployments.world import World
 
 URL = "/deployments/new"
 PARTS = {"weights": 700, "activations": 2000, "runtime": 450}
@@ -87,12 +87,12 @@ def test_what_was_chosen_before_it_went_off_is_refused_in_words_not_dropped(
 
 
 def test_a_switch_that_is_turned_off_stays_off(world: World, client: Client) -> None:
-    page = shown(client, world, "review", network_policy="off", go="submit")
+    page = shown(client, world, "review", spread_zones="off", go="submit")
 
     assert page == ""
     change = ChangeRequest.objects.get()
     assert change.revision is not None
-    assert change.revision.spec["network"]["network_policy"] is False
+    assert change.revision.spec["placement"]["spread_zones"] is False
     assert change.revision.spec["batching"]["is_dynamic"] is True
 
 
@@ -101,7 +101,7 @@ def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
 ) -> None:
     page = shown(client, world, "scaling", go="review", queue_delay="soon", instances="99")
 
-    assert "'soon' is not a whole number" in page
+    assert '"soon" is not a whole number' in page
     batching = page.split("<b>Batching</b>")[0].rsplit("<details", 1)[1]
     assert batching.startswith(" open")
 
@@ -124,7 +124,7 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
     swapped = answer.split('id="autoscaling" hx-swap-oob="true"')[1]
     assert 'name="hours_timezone"' in swapped
     assert "Requests waiting in Triton" in swapped
-    assert "Requests under way" not in swapped
+    assert "Requests in flight" not in swapped
 
 
 def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
@@ -134,9 +134,9 @@ def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
 
     page = shown(client, world, "serving", requests_per_second="50")
 
-    assert "recommended: the cheapest with room now" in page
-    assert "an estimate from the file; no GPU has measured this model yet." in page
-    assert "How fast this model answers has not been measured" in page
+    assert "recommended: cheapest with free capacity" in page
+    assert "estimated from the file; not measured on a GPU yet." in page
+    assert "Latency of this model is not measured yet" in page
     assert "$734.38" in page
 
 
@@ -157,7 +157,7 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
 
     # 128 KiB a token by the rule makes the same cache as Llama's architecture.
     assert "KV cache" in page
-    assert "rejected: has 24,576 MiB (90 % usable), 33,504 MiB are needed" in page
+    assert "rejected: has 24,576 MiB (90% usable), needs 33,504 MiB" in page
     assert "checked" in control(page, "share", "g5.xlarge|nvidia.com/gpu|2")
 
 
@@ -165,7 +165,12 @@ def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
     world: World, client: Client
 ) -> None:
     can(*WORDS)
-    typed = {"scaling": "keda", "max_replicas": "2", "to_zero": "on"}
+    typed = {
+        "scaling": "keda",
+        "metric": "gateway-latency",
+        "max_replicas": "2",
+        "to_zero": "on",
+    }
     before = shown(client, world, "scaling", **typed)
     world.serving()
     workload = Workload.objects.get(name="detector-r1")
@@ -182,8 +187,8 @@ def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
 
     after = shown(client, world, "scaling", **typed)
 
-    assert "No start of this model has been seen, so how long is not known yet." in before
+    assert "Not known yet: this model has not been started." in before
     assert "about 42 s" in after
-    assert "3 starts seen, the slowest took 90 s" in after
+    assert "3 starts measured; the slowest took 90 s" in after
     # Nobody asks, nobody pays.
     assert "$0.00" in after

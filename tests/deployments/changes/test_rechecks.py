@@ -8,25 +8,25 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from deployments.domain.states import ChangeState
+from deployments.changes.services import decisions, recheck
 from deployments.models import Approval, ChangeRequest
-from deployments.services import changes, rechecks
-from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from deployments.states import ChangeState
+from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from portal.accounts.models import Team, User
 from portal.core.errors import Invalid, NotFound
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX, signed_in
+from tests.deployments.signed_in import HTMX, signed_in
+from tests.deployments.world import World
 
 __all__ = ["signed_in"]
 
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return changes.request_deploy(actor=world.member, draft=world.draft())
+    return decisions.request_deploy(actor=world.member, draft=world.draft())
 
 
 def approve(world: World, change: ChangeRequest) -> ChangeRequest:
-    return changes.approve(
+    return decisions.approve(
         actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
     )
 
@@ -41,7 +41,7 @@ def test_an_approval_is_refused_when_a_check_refuses_now_and_nothing_changes(
 ) -> None:
     lose_the_file(world)
 
-    with pytest.raises(Invalid, match="What serving reads is not what was verified"):
+    with pytest.raises(Invalid, match="The serving repository differs from the verified file"):
         approve(world, change)
 
     change.refresh_from_db()
@@ -56,7 +56,7 @@ def test_what_has_turned_since_the_request_is_told_with_what_it_was(
     Team.objects.update(monthly_budget_amount=Decimal(1))
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
-    found = rechecks.look(actor=world.lead, change_id=change.pk)
+    found = recheck.look(actor=world.lead, change_id=change.pk)
 
     told = {one.name: (one.was, one.now.ok) for one in found.turned}
     assert told == {"Budget": (True, False), "Server dry-run": (True, False)}
@@ -80,7 +80,7 @@ def test_a_cluster_that_is_away_is_not_known_and_does_not_refuse(
 def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
     world: World, change: ChangeRequest
 ) -> None:
-    rechecks.look(actor=world.lead, change_id=change.pk)
+    recheck.look(actor=world.lead, change_id=change.pk)
     asked = len(world.cluster.calls)
     lose_the_file(world)
 
@@ -90,7 +90,7 @@ def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
 
 
 def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -> None:
-    rechecks.look(actor=world.lead, change_id=change.pk)
+    recheck.look(actor=world.lead, change_id=change.pk)
     lose_the_file(world)
     world.clock.move(61)
 
@@ -100,12 +100,12 @@ def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -
 
 def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> None:
     deployment = world.serving(max_replicas=2)
-    change = changes.request_scale(
+    change = decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
     )
     Team.objects.update(quota_gpus=4)
 
-    found = rechecks.look(actor=world.lead, change_id=change.pk)
+    found = recheck.look(actor=world.lead, change_id=change.pk)
 
     quota = next(check for check in found.checks if check.name == "Quota")
     assert (quota.ok, quota.detail) == (True, "4 of 4 GPUs of vision after this.")
@@ -114,7 +114,7 @@ def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> No
 def test_a_look_of_someone_who_does_not_decide_changes_nothing(
     world: World, change: ChangeRequest
 ) -> None:
-    rechecks.look(actor=world.viewer, change_id=change.pk)
+    recheck.look(actor=world.viewer, change_id=change.pk)
 
     change.refresh_from_db()
     assert change.last_look == {}
@@ -122,7 +122,7 @@ def test_a_look_of_someone_who_does_not_decide_changes_nothing(
 
 def test_a_stranger_learns_nothing(world: World, change: ChangeRequest) -> None:
     with pytest.raises(NotFound):
-        rechecks.look(actor=world.stranger, change_id=change.pk)
+        recheck.look(actor=world.stranger, change_id=change.pk)
 
 
 def test_the_page_asks_again_by_itself_and_says_what_fails_now(
@@ -135,10 +135,10 @@ def test_the_page_asks_again_by_itself_and_says_what_fails_now(
     part = client.get(f"{path}?checks=now", **HTMX, HTTP_HX_TARGET="checks-now").content.decode()
 
     assert f'hx-get="{path}?checks=now"' in page
-    assert "at the request" in page
+    assert "from the time of the request" in page
     assert part.lstrip().startswith('<section class="card"')
     assert "Artifact fails now" in part
-    assert "Approving is refused until it is mended." in part
+    assert "It cannot be approved until this is fixed." in part
     assert "Upload the file again as a new version" in part
     assert "<html" in client.get(f"{path}?checks=now").content.decode()
 

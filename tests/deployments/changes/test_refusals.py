@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, VersionState
-from deployments.models import (
-    Approval,
-    ChangeRequest,
-    Deployment,
-    ModelVersion,
-    Rollout,
-)
-from deployments.services import changes, rollouts
+from deployments.changes.services import decisions
+from deployments.models import Approval, ChangeRequest, Deployment, ModelVersion, Rollout
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, VersionState
 from portal.accounts.models import Team
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound, QuotaExceeded
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 
 @pytest.mark.parametrize("who", ["viewer", "stranger", "member", "lead", "admin"])
@@ -26,11 +21,11 @@ def test_who_may_request(world: World, who: str) -> None:
     expected = {"viewer": Forbidden, "stranger": NotFound}.get(who)
 
     if expected is None:
-        change = changes.request_deploy(actor=actor, draft=world.draft())
+        change = decisions.request_deploy(actor=actor, draft=world.draft())
         assert change.requester == actor
         return
     with refused(world, expected):
-        changes.request_deploy(actor=actor, draft=world.draft())
+        decisions.request_deploy(actor=actor, draft=world.draft())
 
 
 @pytest.mark.parametrize(
@@ -45,15 +40,15 @@ def test_who_may_request(world: World, who: str) -> None:
 )
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 def test_who_may_decide(world: World, who: str, error, code: str, decision: str) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     actor = getattr(world, who)
 
     def decide() -> None:
         if decision == "approve":
             hash_ = change.evidence_hash
-            changes.approve(actor=actor, change_id=change.pk, evidence_hash=hash_)
+            decisions.approve(actor=actor, change_id=change.pk, evidence_hash=hash_)
         else:
-            changes.reject(actor=actor, change_id=change.pk, comment="no")
+            decisions.reject(actor=actor, change_id=change.pk, comment="no")
 
     if error is None:
         decide()
@@ -66,32 +61,34 @@ def test_who_may_decide(world: World, who: str, error, code: str, decision: str)
 @pytest.mark.parametrize("who", ["lead", "admin"])
 def test_nobody_approves_their_own_request(world: World, who: str) -> None:
     actor = getattr(world, who)
-    change = changes.request_deploy(actor=actor, draft=world.draft())
+    change = decisions.request_deploy(actor=actor, draft=world.draft())
 
     with refused(world, Forbidden, "four_eyes"):
-        changes.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
 
 
 def test_approving_something_else_than_was_shown_is_refused(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Conflict, "evidence_changed"):
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
 
 
 def test_a_request_is_decided_once(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     with refused(world, Conflict, "change_state"):
-        changes.approve(actor=world.lead2, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(
+            actor=world.lead2, change_id=change.pk, evidence_hash=change.evidence_hash
+        )
     with refused(world, Conflict, "change_state"):
-        changes.reject(actor=world.lead2, change_id=change.pk, comment="late")
+        decisions.reject(actor=world.lead2, change_id=change.pk, comment="late")
 
 
 def test_an_approval_is_void_when_what_was_approved_changes(world: World, settings) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft(engine="triton"))
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    change = decisions.request_deploy(actor=world.member, draft=world.draft(engine="triton"))
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE = "kserve/storage-initializer:other"
 
     world.work()
@@ -100,7 +97,7 @@ def test_an_approval_is_void_when_what_was_approved_changes(world: World, settin
     change.refresh_from_db()
     assert change.state == ChangeState.SUBMITTED
     assert change.evidence_hash != shown
-    assert Approval.objects.get().void_reason.startswith("What was approved has changed")
+    assert Approval.objects.get().void_reason.startswith("The request changed after this approval")
     assert world.cluster.writes == []
     assert AuditEvent.objects.filter(action="change.approval_voided").count() == 1
 
@@ -120,34 +117,34 @@ def test_over_quota_is_refused_with_what_is_left(world: World) -> None:
     world.version1.model.team.refresh_from_db()
 
     with refused(world, QuotaExceeded, "quota_exceeded") as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft(max_replicas=3))
+        decisions.request_deploy(actor=world.member, draft=world.draft(max_replicas=3))
 
     assert "3 of 2 GPUs of vision" in raised[0].message
-    assert "lower the most replicas to 2" in raised[0].fields["max_replicas"]
+    assert "lower max replicas to 2" in raised[0].fields["max_replicas"]
 
 
 def test_quota_counts_what_is_approved_but_not_running(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=3)
-    first = changes.request_deploy(actor=world.member, draft=world.draft("one", max_replicas=2))
-    second = changes.request_deploy(actor=world.member, draft=world.draft("two", max_replicas=2))
-    changes.approve(actor=world.lead, change_id=first.pk, evidence_hash=first.evidence_hash)
+    first = decisions.request_deploy(actor=world.member, draft=world.draft("one", max_replicas=2))
+    second = decisions.request_deploy(actor=world.member, draft=world.draft("two", max_replicas=2))
+    decisions.approve(actor=world.lead, change_id=first.pk, evidence_hash=first.evidence_hash)
 
     with refused(world, QuotaExceeded):
-        changes.approve(actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash)
+        decisions.approve(actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash)
 
 
 @pytest.mark.parametrize("name", ["Detector", "a_b", "-x", "x" * 31, "det-r2", ""])
 def test_a_name_that_kubernetes_refuses_is_refused(world: World, name: str) -> None:
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft(name))
+        decisions.request_deploy(actor=world.member, draft=world.draft(name))
     assert raised[0].fields["name"]
 
 
 def test_a_taken_name_is_refused(world: World) -> None:
-    changes.request_deploy(actor=world.member, draft=world.draft())
+    decisions.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft())
+        decisions.request_deploy(actor=world.member, draft=world.draft())
     assert "request a canary" in raised[0].fields["name"]
 
 
@@ -156,28 +153,28 @@ def test_a_version_that_is_not_ready_is_refused(world: World, state: VersionStat
     ModelVersion.objects.filter(pk=world.version1.pk).update(state=state)
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft())
+        decisions.request_deploy(actor=world.member, draft=world.draft())
     assert state in raised[0].fields["version_id"]
 
 
 def test_a_version_archived_after_the_request_cannot_be_approved(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     ModelVersion.objects.filter(pk=world.version1.pk).update(state=VersionState.ARCHIVED)
 
     with refused(world, Invalid, "version_not_ready"):
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
 
 def test_one_open_change_per_deployment(world: World) -> None:
     deployment = world.serving()
-    changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+    decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     with refused(world, Conflict, "change_open"):
-        changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_an_undecided_request_expires_and_frees_its_name(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     world.clock.move(14 * 24 * 3600 + 1)
     world.work()
@@ -188,23 +185,23 @@ def test_an_undecided_request_expires_and_frees_its_name(world: World) -> None:
 
 
 def test_withdrawing_closes_the_request(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
-    changes.withdraw(actor=world.member, change_id=change.pk, reason="mistake")
+    decisions.withdraw(actor=world.member, change_id=change.pk, reason="mistake")
 
     assert ChangeRequest.objects.get().state == ChangeState.WITHDRAWN
     with refused(world, Conflict, "change_state"):
-        changes.withdraw(actor=world.member, change_id=change.pk)
+        decisions.withdraw(actor=world.member, change_id=change.pk)
 
 
 _STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}]
 _ROLLOUT_ACTS = {
-    "promote": lambda actor, pk: rollouts.promote(actor=actor, rollout_id=pk, evidence_hash="x"),
-    "promote_fully": lambda actor, pk: rollouts.promote_fully(
+    "promote": lambda actor, pk: actions.promote(actor=actor, rollout_id=pk, evidence_hash="x"),
+    "promote_fully": lambda actor, pk: actions.promote_fully(
         actor=actor, rollout_id=pk, evidence_hash="x"
     ),
-    "pause": lambda actor, pk: rollouts.pause(actor=actor, rollout_id=pk),
-    "abort": lambda actor, pk: rollouts.abort(actor=actor, rollout_id=pk),
+    "pause": lambda actor, pk: actions.pause(actor=actor, rollout_id=pk),
+    "abort": lambda actor, pk: actions.abort(actor=actor, rollout_id=pk),
 }
 
 
@@ -212,7 +209,7 @@ _ROLLOUT_ACTS = {
 @pytest.mark.parametrize("who", ["viewer", "stranger", "member"])
 def test_who_may_not_move_a_rollout(world: World, who: str, act: str) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.lead2,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

@@ -8,7 +8,7 @@ from django.test import Client
 from deployments.models import ChangeRequest
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 ONE = "/deployments/vision/detector"
 SignIn = Callable[[User], Client]

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
+from deployments.changes.web import request_body
+from deployments.changes.web.request_body import SETTINGS, Unreadable
 from deployments.models import ChangeRequest, ModelVersion
-from deployments.web import request_body
-from deployments.web.request_body import SETTINGS, Unreadable
 from portal.accounts import tokens
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 URL = "/deployments/new"
 TYPED = {
@@ -30,6 +30,7 @@ TYPED = {
     "max_replicas": "3",
     "scaling": "keda",
     "metric": "queue",
+    "service_monitor": "on",
     "target": "7",
     "office_hours": "on",
     "hours_timezone": "Europe/Berlin",
@@ -38,7 +39,7 @@ TYPED = {
     "warm_up": "on",
     "capacity": "spot",
     "spread_zones": "off",
-    "env": 'LOG=1\nNOTE=it\'s "quoted" $HOME `x` \\n',
+    "env": 'APP_LOG=1\nAPP_NOTE=it\'s "quoted" $HOME `x` \\n',
     "comment": "For Friday's demo.\nJSON\nIt's cheap.",
 }
 
@@ -78,7 +79,7 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
     spec = facts(made["by-form"])["spec"]
     assert spec["scaling"]["metric"] == "queue"
     assert spec["scaling"]["office_hours"]["timezone"] == "Europe/Berlin"
-    assert spec["env"]["NOTE"] == 'it\'s "quoted" $HOME `x` \\n'
+    assert spec["env"]["APP_NOTE"] == 'it\'s "quoted" $HOME `x` \\n'
 
 
 def script(text: str, number: int) -> str:

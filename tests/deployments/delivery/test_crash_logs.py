@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 
 def crash(world: World, exit_code: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import diagnosis
+from deployments.delivery.domain import diagnosis
 
 TRITON_DRIVER = (
     "I0506 10:59:05.1 1 onnxruntime.cc:2400] TRITONBACKEND_ModelInitialize: densenet_onnx\n"
@@ -126,8 +126,31 @@ def test_what_is_not_known_is_not_guessed_at() -> None:
     ("message", "reason"),
     [
         ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "no GPU"),
-        ("0/3 nodes are available: 3 Insufficient nvidia.com/mig-1g.10gb.", "no GPU"),
-        ("0/3 nodes are available: 3 node(s) had untolerated taint {x: y}.", "waits for a node"),
+        (
+            "0/3 nodes are available: 3 Insufficient nvidia.com/mig-1g.10gb.",
+            "no GPU (nvidia.com/mig-1g.10gb)",
+        ),
+        ("0/3 nodes are available: 3 Insufficient cpu.", "no CPU"),
+        (
+            "0/4 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node "
+            "affinity/selector, 2 Insufficient memory.",
+            "no memory or CPU",
+        ),
+        (
+            "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 Insufficient cpu, "
+            "2 Insufficient memory.",
+            "no GPU or CPU or memory",
+        ),
+        (
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+            "no node of this type",
+        ),
+        (
+            "incompatible requirements, key karpenter.sh/capacity-type, In [spot] not in In "
+            "[on-demand]",
+            "no node of this capacity type",
+        ),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {x: y}.", "waiting for a node"),
     ],
 )
 def test_without_a_node_it_waits(message: str, reason: str) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from deployments.domain import drifting
-from deployments.domain.states import DriftPolicy
+from deployments.delivery.domain import drift
+from deployments.delivery.services import drift_decisions
 from deployments.models import ChangeRequest, Deployment
-from deployments.services import drifts
+from deployments.states import DriftPolicy
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
-from tests.deployments.delivery.live import ISVC, PDB, ROUTE, Live, live, module_api
+from tests.deployments.live_cluster import ISVC, PDB, ROUTE, Live, live, module_api
 
 __all__ = ["live", "module_api"]
 MORE = {"spec": {"predictor": {"maxReplicas": 3}}}
+FIXED_AT_3 = {"spec": {"predictor": {"minReplicas": 3, "maxReplicas": 3}}}
 
 
 def told(deployment: Deployment, kind: str) -> list[str]:
@@ -26,11 +29,13 @@ def most_replicas(live: Live, name: str) -> int:
     return int(found["spec"]["predictor"]["maxReplicas"])
 
 
-def held(live: Live, name: str) -> Deployment:
+def held(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
     """Deployed, to be held, and edited."""
     deployment = live.deployed(name)
-    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
-    live.edit(f"{ISVC}/{name}-r1", MORE)
+    drift_decisions.set_policy(
+        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
+    )
+    live.edit(f"{ISVC}/{name}-r1", edit)
     return live.look(deployment)
 
 
@@ -43,11 +48,11 @@ def test_an_edit_is_put_right_and_told_with_who_made_it(live: Live) -> None:
     assert most_replicas(live, "one") == 1
     assert told(deployment, "drift") == [
         "kubectl-edit changed spec.predictor.maxReplicas of InferenceService one-r1 from 1 to 3; "
-        "what was approved is applied again"
+        "reverted to the approved manifests"
     ]
     live.look(deployment)
     assert len(told(deployment, "drift")) == 1
-    assert drifting.from_json(deployment.drift).heals == 1
+    assert drift.from_json(deployment.drift).heals == 1
 
 
 def test_what_others_add_beside_the_portals_fields_stays_theirs(live: Live) -> None:
@@ -67,7 +72,7 @@ def test_a_held_edit_stays_and_is_the_reason_of_the_state(live: Live) -> None:
 
     assert most_replicas(live, "three") == 3
     assert "kubectl-edit changed spec.predictor.maxReplicas" in deployment.state_reason
-    assert "until someone chooses" in deployment.state_reason
+    assert "held for review" in deployment.state_reason
     live.look(deployment)
     assert len(told(deployment, "drift held")) == 1
 
@@ -75,12 +80,12 @@ def test_a_held_edit_stays_and_is_the_reason_of_the_state(live: Live) -> None:
 def test_choosing_to_re_apply_puts_it_right_once(live: Live) -> None:
     deployment = held(live, "four")
 
-    drifts.re_apply(actor=live.world.member, deployment_id=deployment.pk)
+    drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
     live.look(deployment)
 
     assert most_replicas(live, "four") == 1
     assert deployment.is_heal_wanted is False
-    assert "until someone chooses" not in deployment.state_reason
+    assert "held for review" not in deployment.state_reason
     event = AuditEvent.objects.get(action="deployment.drift_re_applied")
     assert event.actor_name == "member"
     live.edit(f"{ISVC}/four-r1", MORE)
@@ -89,29 +94,46 @@ def test_choosing_to_re_apply_puts_it_right_once(live: Live) -> None:
 
 
 def test_adopting_asks_for_a_change_and_approves_nothing(live: Live) -> None:
-    deployment = held(live, "five")
+    deployment = held(live, "five", FIXED_AT_3)
     # Nothing loads here, so the first request does not end by itself.
     ChangeRequest.objects.filter(deployment=deployment).update(state="done")
 
-    change = drifts.adopt(actor=live.world.member, deployment_id=deployment.pk)
+    change = drift_decisions.adopt(actor=live.world.member, deployment_id=deployment.pk)
 
     assert (change.kind, change.state) == ("scale", "submitted")
-    assert change.scale == {"revision": 1, "min_replicas": 1, "max_replicas": 3}
+    kept = {name: change.scale[name] for name in ("revision", "min_replicas", "max_replicas")}
+    assert kept == {"revision": 1, "min_replicas": 3, "max_replicas": 3}
+    assert change.scale["scaling"]["kind"] == "fixed"
     assert "kubectl-edit" in change.comment
     live.world.approved(change)
     live.look(deployment)
     assert most_replicas(live, "five") == 3
-    assert drifting.from_json(deployment.drift).outcome == "", "what was approved is what is there"
+    assert drift.from_json(deployment.drift).outcome == "", "what was approved is what is there"
+
+
+def test_a_range_that_nothing_here_can_scale_is_not_adopted(live: Live) -> None:
+    deployment = held(live, "unseen")
+    ChangeRequest.objects.filter(deployment=deployment).update(state="done")
+
+    assert not drift_decisions.view_of(deployment).is_adoptable
+    with pytest.raises(
+        Invalid, match=r"already runs 1 to 1 replicas\. Fixed at 1 replica: request"
+    ):
+        drift_decisions.adopt(actor=live.world.member, deployment_id=deployment.pk)
+
+    assert ChangeRequest.objects.filter(deployment=deployment).count() == 1
 
 
 def test_what_a_spec_cannot_say_cannot_be_adopted(live: Live) -> None:
     deployment = live.deployed("six")
-    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+    drift_decisions.set_policy(
+        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
+    )
     live.edit(f"{ISVC}/six-r1", {"spec": {"predictor": {"serviceAccountName": "root"}}})
     live.look(deployment)
 
-    with pytest.raises(Invalid, match=r"has no word for this.*serviceAccountName"):
-        drifts.adopt(actor=live.world.member, deployment_id=deployment.pk)
+    with pytest.raises(Invalid, match=r"has no field for them.*serviceAccountName"):
+        drift_decisions.adopt(actor=live.world.member, deployment_id=deployment.pk)
 
     assert ChangeRequest.objects.filter(deployment=deployment).count() == 1
 
@@ -120,7 +142,7 @@ def test_a_viewer_chooses_nothing(live: Live) -> None:
     deployment = held(live, "seven")
     audited = AuditEvent.objects.count()
 
-    for choose in (drifts.re_apply, drifts.adopt):
+    for choose in (drift_decisions.re_apply, drift_decisions.adopt):
         with pytest.raises(Forbidden):
             choose(actor=live.world.viewer, deployment_id=deployment.pk)
 
@@ -132,8 +154,8 @@ def test_a_viewer_chooses_nothing(live: Live) -> None:
 def test_nothing_held_is_nothing_to_choose(live: Live) -> None:
     deployment = live.deployed("eight")
 
-    with pytest.raises(Conflict, match="waits for a choice"):
-        drifts.re_apply(actor=live.world.member, deployment_id=deployment.pk)
+    with pytest.raises(Conflict, match="held for review"):
+        drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
 
 
 def test_a_tool_that_writes_again_and_again_is_not_fought_for_ever(live: Live) -> None:
@@ -145,12 +167,14 @@ def test_a_tool_that_writes_again_and_again_is_not_fought_for_ever(live: Live) -
 
     assert len(told(deployment, "drift")) == 3
     assert most_replicas(live, "nine") == 3
-    assert "put right 3 times: vpa changed" in deployment.state_reason
+    assert "reverted 3 times: vpa changed" in deployment.state_reason
 
 
 def test_what_was_deleted_is_made_again_whatever_the_policy(live: Live) -> None:
     deployment = live.deployed("ten")
-    drifts.set_policy(actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+    drift_decisions.set_policy(
+        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
+    )
     for path in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"):
         live.http.delete(path)
 
@@ -188,5 +212,5 @@ def test_what_nothing_wants_any_more_is_removed_and_what_others_made_is_not(live
     assert live.get(f"{PDB}/twelve-old") is None
     assert live.get(f"{PDB}/twelve-theirs") is not None
     assert told(deployment, "pruned") == [
-        "removed what nothing wants any more: PodDisruptionBudget twelve-old"
+        "removed orphaned objects: PodDisruptionBudget twelve-old"
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.test import Client
 
-from deployments.domain.drifting import Drift, Outcome
-from deployments.domain.edits import Edit
+from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.edits import Edit
 from deployments.models import Deployment
 from portal.accounts.models import User
 from portal.core import clock
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 EDIT = Edit(
     "InferenceService", "detector-r1", "spec.predictor.maxReplicas", "1", "3", by="kubectl-edit"
@@ -38,9 +38,9 @@ def test_a_member_sees_who_changed_what_and_chooses(world: World) -> None:
     page = as_user(world.member).get(PAGE).content.decode()
     answer = as_user(world.member).post(CHOOSE, {"choice": "re-apply"}, follow=True)
 
-    for words in ("kubectl-edit", "spec.predictor.maxReplicas", "Adopt", "Waits for a choice"):
+    for words in ("kubectl-edit", "spec.predictor.maxReplicas", "Needs a decision"):
         assert words in page
-    assert "applied again" in answer.content.decode()
+    assert "reverted the edit" in answer.content.decode()
     deployment.refresh_from_db()
     assert deployment.is_heal_wanted
 
@@ -52,7 +52,7 @@ def test_a_viewer_sees_it_and_may_not_choose(world: World) -> None:
     as_user(world.viewer).post(CHOOSE, {"choice": "re-apply"})
 
     assert "kubectl-edit" in page
-    assert "Apply again" not in page
+    assert "Revert to approved" not in page
     deployment.refresh_from_db()
     assert not deployment.is_heal_wanted
 

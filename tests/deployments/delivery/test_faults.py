@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import pytest
 
+from deployments.changes.services import decisions
+from deployments.delivery.services import reconcile
+from deployments.lifecycle.services import apply_changes
 from deployments.models import ChangeRequest, Deployment
-from deployments.services import applying, changes, reconcile
-from fleet.gateways.kube import HttpKubeClient
-from fleet.gateways.kube_transport import Transport
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.transport import Transport
 from portal.core import leases
-from tests.deployments.delivery.live import ISVC, Live, module_api
-from tests.deployments.delivery.misbehaving import (
+from tests.deployments.live_cluster import ISVC, Live, module_api
+from tests.deployments.misbehaving_servers import (
     Proxy,
     approved,
     assert_as_approved,
@@ -112,7 +114,7 @@ def test_a_worker_killed_between_apply_and_record_costs_one_lease(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("deployments.services.recording.record", die)
+        patch.setattr("deployments.delivery.services.record.record", die)
         with pytest.raises(KeyboardInterrupt):
             reconcile.reconcile(deployment_id=deployment.pk)
     assert_as_approved(live, proxy, "killed")
@@ -129,7 +131,7 @@ def test_a_worker_killed_between_apply_and_record_costs_one_lease(
 def test_one_object_that_always_fails_does_not_hold_up_the_others(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fleet.domain.cluster_errors import Unreachable
+    from fleet.kube.domain.errors import Unreachable
 
     bad, good = approved(live, "webhook-down"), approved(live, "fine")
     apply = HttpKubeClient.apply
@@ -164,10 +166,12 @@ def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(
 
 
 def test_without_a_broker_the_sweeps_deliver_alone(live: Live, proxy: Proxy) -> None:
-    change = changes.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
-    changes.approve(actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    change = decisions.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
+    decisions.approve(
+        actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
+    )
 
-    applying.sweep()
+    apply_changes.sweep()
     reconcile.sweep()
 
     assert_as_approved(live, proxy, "flushed")

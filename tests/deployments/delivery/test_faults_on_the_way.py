@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from deployments.delivery.services import batch, reconcile
+from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest
-from deployments.services import looking, reconcile, stopping
-from fleet.domain.cluster_errors import Refused
-from fleet.gateways.kube import HttpKubeClient
-from tests.deployments.delivery.live import ISVC, PDB, ROUTE, Live, module_api
-from tests.deployments.delivery.misbehaving import (
+from fleet.kube.domain.errors import Refused
+from fleet.kube.gateways.client import HttpKubeClient
+from tests.deployments.lifecycle.test_races import at_once
+from tests.deployments.live_cluster import ISVC, PDB, ROUTE, Live, module_api
+from tests.deployments.misbehaving_servers import (
     Proxy,
     approved,
     assert_as_approved,
@@ -23,7 +25,6 @@ from tests.deployments.delivery.misbehaving import (
     proxy,
     write_kubeconfig,
 )
-from tests.deployments.delivery.test_races import at_once
 
 __all__ = ["kubeconfig", "live", "module_api", "proxy"]
 
@@ -63,7 +64,7 @@ def test_a_token_that_expires_between_two_objects_is_not_held_against_the_revisi
         patch.setattr(HttpKubeClient, "apply", expire)
         reconcile.sweep()
     deployment.refresh_from_db()
-    assert "refuses it" not in deployment.state_reason
+    assert "rejected it" not in deployment.state_reason
     assert not is_there(live, "expires")
 
     live.world.clock.move(61)
@@ -97,21 +98,21 @@ def test_a_worker_that_wakes_up_after_its_lease_writes_nothing_over_what_came_si
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "stalled")
-    observe = looking.observe
+    observe = batch.observe
 
     def stall(deployments):
         seen = observe(deployments)
-        monkeypatch.setattr(looking, "observe", observe)
+        monkeypatch.setattr(batch, "observe", observe)
         # Meanwhile another worker delivers it, someone stops it, and it is taken away again.
         live.world.clock.move(91)
         reconcile.sweep()
         assert is_there(live, "stalled")
-        stopping.stop(actor=live.world.member, deployment_id=deployment.pk, reason="stop")
+        stop.stop(actor=live.world.member, deployment_id=deployment.pk, reason="stop")
         reconcile.sweep()
         assert not is_there(live, "stalled")
         return seen
 
-    monkeypatch.setattr(looking, "observe", stall)
+    monkeypatch.setattr(batch, "observe", stall)
     reconcile.reconcile(deployment_id=deployment.pk)
 
     assert not is_there(live, "stalled")

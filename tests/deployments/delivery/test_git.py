@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deployments.gateways import git
-from deployments.gateways.git import Committed, GitRefused, GitUnreachable, Remote
-from tests.deployments.gitops.server import TOKEN, USERNAME, GitServer, serving
+from deployments.delivery.gateways import git
+from deployments.delivery.gateways.git import Committed, GitRefused, GitUnreachable, Remote
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
 from tests.fleet.objects import START
 
 FOLDER = "clusters/prod/vision"
@@ -91,7 +91,7 @@ def test_one_who_always_pushes_first_is_given_up_on(server: GitServer, remote: R
     counted = iter(range(100))
     server.before_receive = lambda: server.push_by_hand("log.txt", str(next(counted)))
 
-    with pytest.raises(GitUnreachable, match="faster than Slipway can follow"):
+    with pytest.raises(GitUnreachable, match="received other pushes each time"):
         write(remote, a="2\n")
 
     assert server.text(f"{FOLDER}/a.yaml") == "1"
@@ -101,7 +101,7 @@ def test_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote: R
     write(remote, a="1\n")
     server.refuse_pushes("main is protected")
 
-    with pytest.raises(GitRefused, match="refuses the push to main: pre-receive hook declined"):
+    with pytest.raises(GitRefused, match="rejected the push to main: pre-receive hook declined"):
         write(remote, a="2\n")
 
     assert server.commits() == ["A change"]
@@ -110,7 +110,7 @@ def test_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote: R
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"token": "wrong"}, "does not accept the credential"),
+        ({"token": "wrong"}, "rejected the credential"),
         ({"branch": "production"}, "has no branch production"),
     ],
 )

@@ -13,16 +13,18 @@ import pytest
 import yaml
 from django.test import override_settings
 
-from deployments.domain.states import ChangeState, DeploymentState
-from deployments.gateways import git
-from deployments.gateways.git import Committed
+from deployments.changes.services import decisions
+from deployments.delivery.gateways import git
+from deployments.delivery.gateways.git import Committed
+from deployments.delivery.services import git_door, git_settings
+from deployments.delivery.services.git_settings import GitDraft
 from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExport, Rollout
-from deployments.services import changes, delivery_doors, git_delivery, rollouts
-from deployments.services.git_delivery import GitDraft
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, DeploymentState
 from fleet.models import Workload
-from tests.deployments.delivery.conftest import World
-from tests.deployments.gitops.operator import FOLDER, Operator
-from tests.deployments.gitops.server import TOKEN, USERNAME, GitServer, serving
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
+from tests.deployments.gitops_operator import FOLDER, Operator
+from tests.deployments.world import World
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def draft(server: GitServer) -> GitDraft:
 
 @pytest.fixture
 def operator(world: World, server: GitServer, draft: GitDraft) -> Operator:
-    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
+    git_settings.choose(actor=world.admin, team=world.team, draft=draft)
     return Operator(world, server)
 
 
@@ -57,7 +59,7 @@ def look_later(world: World, deployment: Deployment) -> Deployment:
 
 
 def deployed(world: World, operator: Operator) -> Deployment:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.cluster.calls.clear()
     world.approved(change)
     deployment: Deployment = change.deployment
@@ -75,7 +77,7 @@ def writes(world: World) -> list[tuple[str, ...]]:
 def test_a_deployment_is_committed_and_ready_only_when_the_cluster_shows_it(
     world: World, operator: Operator, server: GitServer
 ) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.cluster.calls.clear()
 
     world.approved(change)
@@ -142,7 +144,7 @@ def test_retirement_is_commits_in_an_order_that_drops_nothing(
 ) -> None:
     deployment = deployed(world, operator)
     before = len(server.commits())
-    retire = changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retire = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     world.approved(retire)
     assert f"{FOLDER}/detector/httproute-detector.yaml" not in server.files()
@@ -165,7 +167,7 @@ def test_canary_and_its_abort_are_commits(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -178,7 +180,7 @@ def test_canary_and_its_abort_are_commits(
         look_later(world, deployment)
     assert route_weights(server) == {"detector-r1-predictor": 90, "detector-r2-predictor": 10}
 
-    rollouts.abort(actor=world.lead, rollout_id=Rollout.objects.get().pk, reason="slow")
+    actions.abort(actor=world.lead, rollout_id=Rollout.objects.get().pk, reason="slow")
     look_later(world, deployment)
 
     assert route_weights(server)["detector-r1-predictor"] == 100
@@ -200,14 +202,14 @@ def test_refused_push_is_told_once_and_tried_again(
 ) -> None:
     server.push_by_hand("README.md", "ours")
     server.refuse_pushes("main is protected")
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
     look_later(world, change.deployment)
 
     told = DeploymentEvent.objects.filter(kind="not committed")
     assert [event.message for event in told] == [
-        f"Git: {server.url} refuses the push to main: pre-receive hook declined"
+        f"Git: {server.url} rejected the push to main: pre-receive hook declined"
     ]
     assert GitDelivery.objects.get().last_error == told[0].message
     assert server.commits() == ["By hand"]
@@ -224,16 +226,16 @@ def test_unreachable_server_delays_only_those_who_deliver_through_it(
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"
-        git_delivery.choose(
+        git_settings.choose(
             actor=world.admin, team=world.team, draft=replace(draft, repository_url=url)
         )
-        change = changes.request_deploy(actor=world.member, draft=world.draft())
+        change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
         world.approved(change)
 
         deployment = Deployment.objects.get()
         assert "does not answer" in GitDelivery.objects.get().last_error
-        assert not deployment.state_reason.startswith("Not known now")
+        assert not deployment.state_reason.startswith("Not known:")
         assert deployment.observed_at == world.clock.at
         assert deployment.next_check_at == world.clock.at + timedelta(seconds=10)
 
@@ -250,7 +252,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
         real(*args, **options)
         raise Killed
 
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     monkeypatch.setattr(git, "commit", dies_after_the_push)
     with pytest.raises(Killed):
         world.approved(change)
@@ -271,7 +273,7 @@ def test_a_team_that_begins_with_git_finds_there_what_already_runs(
     world.cluster.make_ready("detector-r1")
     look_later(world, deployment)
 
-    git_delivery.choose(actor=world.admin, team=world.team, draft=draft)
+    git_settings.choose(actor=world.admin, team=world.team, draft=draft)
     look_later(world, deployment)
 
     assert f"{FOLDER}/detector/httproute-detector.yaml" in server.files()
@@ -282,11 +284,11 @@ def test_a_team_that_begins_with_git_finds_there_what_already_runs(
 def test_a_team_that_leaves_git_is_delivered_straight_again(
     world: World, operator: Operator, draft: GitDraft, server: GitServer
 ) -> None:
-    git_delivery.choose(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    git_settings.choose(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
 
     assert ("apply", "InferenceService", "detector-r1") in world.cluster.calls
     assert not server.has_main
-    assert delivery_doors.door_for(change.deployment) is None
+    assert git_door.door_for(change.deployment) is None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from deployments.changes.services import decisions
 from deployments.models import Deployment, Rollout
-from deployments.services import changes, rollouts
-from tests.deployments.delivery.conftest import World
+from deployments.rollouts.services import actions
 from tests.deployments.delivery.test_git_delivery import (
     deployed,
     draft,
@@ -14,8 +14,9 @@ from tests.deployments.delivery.test_git_delivery import (
     server,
     writes,
 )
-from tests.deployments.gitops.operator import FOLDER, Operator
-from tests.deployments.gitops.server import GitServer
+from tests.deployments.git_server import GitServer
+from tests.deployments.gitops_operator import FOLDER, Operator
+from tests.deployments.world import World
 
 __all__ = ["draft", "operator", "server"]
 
@@ -35,7 +36,7 @@ def test_rolling_back_is_commits_and_done_only_when_the_cluster_shows_it(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -44,13 +45,13 @@ def test_rolling_back_is_commits_and_done_only_when_the_cluster_shows_it(
     world.approved(canary)
     follow(world, operator, deployment, "detector-r2")
     rollout = Rollout.objects.get()
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
     )
     follow(world, operator, deployment, "detector-r2")
     assert route_weights(server) == {"detector-r2-predictor": 100}
 
-    back = changes.request_roll_back(
+    back = decisions.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     world.approved(back)

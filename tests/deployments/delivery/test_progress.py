@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import health, progress, reconciliation
-from deployments.domain.progress import Progress
-from deployments.domain.reconciliation import Next, Seen, Step, Wanted
-from deployments.domain.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
+from deployments.delivery.domain import health, progress, reconcile
+from deployments.delivery.domain.progress import Progress
+from deployments.delivery.domain.reconcile import Next, Seen, Step, Wanted
+from deployments.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
 
 
 def pod(**status: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             ),
             "accepted",
             False,
-            "waits for a node: 0/3 nodes are available",
+            "waiting for a node: 0/3 nodes are available",
         ),
         (
             pod(
@@ -62,7 +62,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             pod(initContainerStatuses=container(running={})),
             "download",
             False,
-            "downloads the model from S3",
+            "downloading the model from S3",
         ),
         (
             pod(
@@ -72,7 +72,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             ),
             "download",
             True,
-            "the bucket refuses to be read: give the pods' service account its role, with "
+            "the bucket denies access: give the pods' service account its role, with "
             "s3:GetObject and s3:ListBucket: AccessDenied",
         ),
         (
@@ -82,7 +82,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             ),
             "load",
             False,
-            "Triton loads the model",
+            "loading the model",
         ),
         (
             pod(
@@ -92,7 +92,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
             ),
             "load",
             True,
-            "Triton ends while loading: out of GPU memory",
+            "the container exits while loading: out of GPU memory",
         ),
         (
             pod(
@@ -210,4 +210,4 @@ def test_every_state_is_reachable_and_final_ones_have_no_way_out(table: Any) -> 
 def test_the_next_effect_keeps_the_order_that_is_the_safety(
     wanted: Wanted, seen: Seen, expected: Next
 ) -> None:
-    assert reconciliation.decide(wanted, seen) == expected
+    assert reconcile.decide(wanted, seen) == expected

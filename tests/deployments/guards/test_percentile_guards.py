@@ -11,18 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import (
-    histograms,
-    percentile_guards,
-    percentile_verdicts,
-    prometheus_state,
-)
-from deployments.domain.percentile_guards import PercentileGuard, PercentileTests
-from deployments.domain.percentile_verdicts import Judging
-from deployments.domain.problems import Rejected
-from deployments.domain.prometheus_state import Sides, State
-from deployments.domain.query_guards import Place
-from fleet.domain.prometheus import Answer, PrometheusUnreachable, Sample
+from deployments.errors import Rejected
+from deployments.guards.domain import histograms, percentile_verdicts, percentiles, prometheus_state
+from deployments.guards.domain.percentile_verdicts import Judging
+from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
+from deployments.guards.domain.prometheus_state import Sides, State
+from deployments.guards.domain.promql import Place
+from fleet.clusters.domain.prometheus import Answer, PrometheusUnreachable, Sample
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BOUNDS = (5.0, 10.0, 25.0, 50.0, 100.0, 250.0)
@@ -42,7 +37,7 @@ def many(fast: int, slow: int) -> dict[float, int]:
 def judged(
     guard: PercentileGuard, stable: dict[float, int], candidate: dict[float, int], **changed: Any
 ) -> tuple[str, str]:
-    tests = percentile_guards.advance(
+    tests = percentiles.advance(
         PercentileTests(), stable=stable, candidate=candidate, guards=(guard,)
     )
     by = Judging(
@@ -64,7 +59,7 @@ def test_a_percentile_is_told_as_the_bucket_that_it_lies_in() -> None:
 def test_more_slow_requests_than_the_percentile_allows_fail_it() -> None:
     assert judged(AT_40, many(900, 0), many(380, 20)) == (
         "pass",
-        "no test says slower; 20 of 400 requests took more than 50 ms, and 5% may",
+        "no slowdown detected; 20 of 400 requests took more than 50 ms, and 5% may",
     )
     assert judged(AT_40, many(900, 0), many(340, 60)) == (
         "fail",
@@ -72,8 +67,8 @@ def test_more_slow_requests_than_the_percentile_allows_fail_it() -> None:
     )
     assert judged(AT_40, many(900, 0), many(374, 26)) == (
         "not enough data",
-        "above the limit, but it may be chance; 26 of 400 requests took more than 50 ms, "
-        "and 5% may",
+        "above the limit, but not statistically significant; 26 of 400 requests took more "
+        "than 50 ms, and 5% may",
     )
 
 
@@ -81,7 +76,7 @@ def test_it_is_shown_to_be_within_only_by_many_requests() -> None:
     strict = {"is_strict": True}
 
     assert judged(AT_40, many(900, 0), many(4000, 0), **strict)[0] == "pass"
-    assert judged(AT_40, many(900, 0), many(4000, 0), **strict)[1].startswith("shown to be within")
+    assert judged(AT_40, many(900, 0), many(4000, 0), **strict)[1].startswith("proven to be within")
     assert judged(AT_40, many(900, 0), many(100, 3), **strict)[0] == "not enough data"
 
 
@@ -120,7 +115,7 @@ def test_beside_stable_a_slow_candidate_fails_and_an_equally_slow_one_passes() -
 
 
 def test_the_line_says_where_it_was_tested_and_what_measured_it() -> None:
-    tests = percentile_guards.advance(
+    tests = percentiles.advance(
         PercentileTests(), stable=many(900, 0), candidate=many(400, 0), guards=(AT_40,)
     )
     by = Judging(tests, 0.001, False, 0, source="Envoy histogram at the gateway", query="q", at=AT)
@@ -146,7 +141,7 @@ def test_the_line_says_where_it_was_tested_and_what_measured_it() -> None:
 )
 def test_a_guard_that_says_nothing_is_refused(row: dict[str, Any], words: str) -> None:
     with pytest.raises(Rejected) as refusal:
-        percentile_guards.check({"metric": "latency_p95", **row})
+        percentiles.check({"metric": "latency_p95", **row})
 
     assert words in refusal.value.fields["guards"]
 
@@ -159,16 +154,13 @@ def test_equal_sides_are_called_slower_no_more_often_than_alpha() -> None:
         guards = (PercentileGuard("latency_p95", max=50.0, max_ratio=1.0, ignore_below=0.0),)
         for _ in range(40):
             slow = [sum(dice.random() < 0.05 for _ in range(n)) for n in (180, 20)]
-            tests = percentile_guards.advance(
+            tests = percentiles.advance(
                 tests,
                 stable=many(180 - slow[0], slow[0]),
                 candidate=many(20 - slow[1], slow[1]),
                 guards=guards,
             )
-        p = [
-            one(guards[0], tests)
-            for one in (percentile_guards.p_of_max, percentile_guards.p_of_ratio)
-        ]
+        p = [one(guards[0], tests) for one in (percentiles.p_of_max, percentiles.p_of_ratio)]
         alarms += min(p) <= 0.01
 
     assert alarms <= 1
@@ -186,10 +178,8 @@ def test_stored_tests_go_on_exactly(intervals: list[tuple[int, int, int]]) -> No
     kept = stored = PercentileTests()
     for fast, slow, others in intervals:
         step = {"stable": many(others, 1), "candidate": many(fast, slow), "guards": (AT_40,)}
-        kept = percentile_guards.advance(kept, **step)
-        stored = percentile_guards.advance(
-            percentile_guards.tests_from_json(stored.to_json()), **step
-        )
+        kept = percentiles.advance(kept, **step)
+        stored = percentiles.advance(percentiles.tests_from_json(stored.to_json()), **step)
 
     assert stored == kept
     assert histograms.total(kept.candidate) == sum(fast + slow for fast, slow, _ in intervals)

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from deployments.domain import quality, quality_guards
-from deployments.domain import quality_statistics as statistics
-from deployments.domain.problems import Rejected
-from deployments.domain.quality import Kind, Summary
+from deployments.errors import Rejected
+from deployments.guards.domain import answer_metrics, answer_verdicts
+from deployments.guards.domain import two_sample_tests as statistics
+from deployments.guards.domain.answer_metrics import Kind, Summary
 
 
 def summary(**counts: int) -> Summary:
@@ -63,7 +63,7 @@ def test_it_looks_each_time_the_smaller_sample_has_doubled_at_levels_that_sum_to
 
 
 def test_too_few_values_say_how_many_are_missing() -> None:
-    guard = quality_guards.judge(
+    guard = answer_verdicts.judge(
         Kind.LABELS, stable=[summary(cat=70)], candidate=[summary(cat=20, dog=19)], limit=0.1
     )
 
@@ -72,7 +72,7 @@ def test_too_few_values_say_how_many_are_missing() -> None:
 
 
 def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
-    guard = quality_guards.judge(
+    guard = answer_verdicts.judge(
         Kind.LABELS,
         stable=[summary(cat=500, dog=500)],
         candidate=[summary(cat=900, dog=100)],
@@ -81,12 +81,12 @@ def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
 
     assert guard.verdict == "fail"
     assert (guard.stable, guard.candidate, guard.limit) == ("dog 50%", "cat 90%", "≤ 0.15")
-    assert guard.words == "Jensen-Shannon distance 0.383, which is no chance"
+    assert guard.words == "Jensen-Shannon distance 0.383, statistically significant"
     assert guard.statistic.startswith("chi-square p = ")
 
 
 def test_beyond_the_limit_but_possibly_by_chance_is_not_enough_data() -> None:
-    guard = quality_guards.judge(
+    guard = answer_verdicts.judge(
         Kind.STRUCTURED,
         stable=[summary(good=99, bad=1)],
         candidate=[summary(good=96, bad=4)],
@@ -95,12 +95,12 @@ def test_beyond_the_limit_but_possibly_by_chance_is_not_enough_data() -> None:
 
     assert (guard.verdict, guard.words) == (
         "not enough data",
-        "rise of the failure rate 0.030, which can be chance",
+        "increase in failure rate 0.030, not statistically significant",
     )
 
 
 def test_a_change_within_the_limit_passes_however_sure_it_is() -> None:
-    guard = quality_guards.judge(
+    guard = answer_verdicts.judge(
         Kind.STRUCTURED,
         stable=[summary(good=100_000, bad=0)],
         candidate=[summary(good=99_000, bad=1_000)],
@@ -114,8 +114,8 @@ def test_what_comes_after_a_look_waits_for_the_next_one() -> None:
     first = [summary(good=100, bad=0)]
     later = [*first, summary(good=0, bad=99)]
 
-    before = quality_guards.judge(Kind.STRUCTURED, stable=later, candidate=first, limit=0.02)
-    after = quality_guards.judge(Kind.STRUCTURED, stable=later, candidate=later, limit=0.02)
+    before = answer_verdicts.judge(Kind.STRUCTURED, stable=later, candidate=first, limit=0.02)
+    after = answer_verdicts.judge(Kind.STRUCTURED, stable=later, candidate=later, limit=0.02)
 
     assert (before.verdict, after.verdict) == ("pass", "pass")
     assert after.candidate == "0.00% failed"
@@ -126,20 +126,20 @@ def test_vectors_that_turned_away_from_the_reference_set_fail() -> None:
 
     def batch(turn: float) -> Summary:
         rows = [[1 + generator.gauss(0, 0.1), turn + generator.gauss(0, 0.1)] for _ in range(150)]
-        vectors = quality.unit_vectors(rows)
-        counts = quality.distances(vectors, [1.0, 0.0])
-        return Summary(150, counts, quality.sum_vectors(vectors, 2))
+        vectors = answer_metrics.unit_vectors(rows)
+        counts = answer_metrics.distances(vectors, [1.0, 0.0])
+        return Summary(150, counts, answer_metrics.sum_vectors(vectors, 2))
 
-    same = quality_guards.judge(
+    same = answer_verdicts.judge(
         Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0)], limit=0.05
     )
-    turned = quality_guards.judge(
+    turned = answer_verdicts.judge(
         Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0.6)], limit=0.05
     )
 
     assert same.verdict == "pass"
     assert turned.verdict == "fail"
-    assert turned.words.startswith("cosine distance of the means 0.1")
+    assert turned.words.startswith("cosine distance of means 0.1")
 
 
 def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> None:
@@ -161,7 +161,7 @@ def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> 
 
 
 def test_lengths_are_kept_in_buckets_of_two_digits() -> None:
-    found = quality.sum_up(Kind.LENGTHS, [0, 7, 99, 123, 129, 4567])
+    found = answer_metrics.sum_up(Kind.LENGTHS, [0, 7, 99, 123, 129, 4567])
 
     assert (found.n, found.counts) == (6, {"0": 1, "7": 1, "99": 1, "120": 2, "4500": 1})
     assert statistics.median(found.counts) == 99
@@ -184,7 +184,7 @@ def test_lengths_are_kept_in_buckets_of_two_digits() -> None:
 )
 def test_values_of_another_kind_are_refused(kind: Kind, values: object) -> None:
     with pytest.raises(Rejected):
-        quality.sum_up(kind, values)
+        answer_metrics.sum_up(kind, values)
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,14 @@ def test_values_of_another_kind_are_refused(kind: Kind, values: object) -> None:
 )
 def test_what_is_no_vector_is_refused(values: object) -> None:
     with pytest.raises(Rejected):
-        quality.unit_vectors(values)
+        answer_metrics.unit_vectors(values)
 
 
 def test_limits_of_a_plan_are_numbers_or_off() -> None:
-    assert quality.check_limits({"label_drift": 1, "embedding_drift": None}) == {
+    assert answer_metrics.check_limits({"label_drift": 1, "embedding_drift": None}) == {
         "label_drift": 1.0,
         "embedding_drift": None,
     }
     for wrong in ({"nothing": 0.1}, {"label_drift": 2}, {"label_drift": True}, []):
         with pytest.raises(Rejected, match="label_drift"):
-            quality.check_limits(wrong)
+            answer_metrics.check_limits(wrong)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import plan_guards, query_guards, rollout_plans
-from deployments.domain.evidence import Verdict
-from deployments.domain.problems import Rejected
-from deployments.domain.query_guards import Place, QueryGuard, Watched
-from fleet.domain.prometheus import Answer, PrometheusUnreachable, QueryRefused, Sample
+from deployments.errors import Rejected
+from deployments.guards.domain import guard_set, promql
+from deployments.guards.domain.evidence import Verdict
+from deployments.guards.domain.promql import Place, QueryGuard, Watched
+from deployments.plans.domain import rollout_plan
+from fleet.clusters.domain.prometheus import Answer, PrometheusUnreachable, QueryRefused, Sample
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACE = Place("vision", "detector", "detector", "detector-r2", "detector-r1", 61.9)
@@ -27,12 +28,12 @@ def answer(*values: float, warnings: tuple[str, ...] = ()) -> Answer:
 def after(*values: float, guard: QueryGuard = GUARD) -> Watched:
     seen = Watched()
     for value in values:
-        seen = query_guards.take(seen, guard, answer(value), query="q", at=AT)
+        seen = promql.take(seen, guard, answer(value), query="q", at=AT)
     return seen
 
 
 def verdict_of(*values: float) -> tuple[str, str]:
-    found = query_guards.judge(GUARD, after(*values))
+    found = promql.judge(GUARD, after(*values))
     return found.verdict, found.words
 
 
@@ -43,7 +44,7 @@ def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
         'and on() label_replace(y{m="$model"}, "a", "$1", "b", "(.*)")'
     )
 
-    assert query_guards.fill(query, PLACE) == (
+    assert promql.fill(query, PLACE) == (
         'sum(rate(x{pod=~"detector-r2-.*", ns="vision"}[61s])) / '
         'sum(rate(x{pod=~"detector-r1-.*", d=~"^a$"}[61s])) '
         'and on() label_replace(y{m="detector"}, "a", "$1", "b", "(.*)")'
@@ -54,7 +55,7 @@ def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
 def test_window_is_the_step_so_far_and_a_day_at_most(seconds: float, window: str) -> None:
     place = Place("n", "d", "m", "w", "s", seconds)
 
-    assert query_guards.fill("[$window]", place) == f"[{window}]"
+    assert promql.fill("[$window]", place) == f"[{window}]"
 
 
 @given(st.text(max_size=30))
@@ -62,7 +63,7 @@ def test_window_is_the_step_so_far_and_a_day_at_most(seconds: float, window: str
 def test_nothing_but_a_plain_name_ever_enters_a_query(value: str) -> None:
     place = Place(value, "d", "m", "w", "s", 1)
     try:
-        filled = query_guards.fill('x{n="$namespace"}', place)
+        filled = promql.fill('x{n="$namespace"}', place)
     except ValueError:
         return
 
@@ -93,7 +94,7 @@ def test_a_guard_that_cannot_be_asked_is_refused(changed: dict[str, Any], words:
     row = {"metric": "promql", "name": "Errors", "query": "sum(x)", "max": 1.0}
 
     with pytest.raises(Rejected) as refusal:
-        query_guards.check({**row, **changed})
+        promql.check({**row, **changed})
 
     assert words in refusal.value.fields["guards"]
 
@@ -102,16 +103,16 @@ def test_each_query_of_a_plan_has_a_name_of_its_own() -> None:
     def named(*names: str) -> list[dict[str, Any]]:
         return [{"metric": "promql", "name": name, "query": "x", "max": 1} for name in names]
 
-    assert [one.name for one in plan_guards.check(named("a", "b")).queries] == ["a", "b"]
+    assert [one.name for one in guard_set.check(named("a", "b")).queries] == ["a", "b"]
     for names in (("a", "A"), ("Error ratio",), ("Share of requests",), ("Latency P95",)):
         with pytest.raises(Rejected, match="is taken"):
-            plan_guards.check(named(*names))
+            guard_set.check(named(*names))
     with pytest.raises(Rejected, match="At most 6 promql guards"):
-        plan_guards.check(named(*"abcdefg"))
+        guard_set.check(named(*"abcdefg"))
 
 
 def test_a_plan_with_all_kinds_of_guards_is_stored_and_read_as_it_was() -> None:
-    plan = rollout_plans.check(
+    plan = rollout_plan.check(
         {
             "guards": [
                 {"metric": "promql", "name": "A", "query": "x", "min": 1, "breaches": 2},
@@ -121,10 +122,10 @@ def test_a_plan_with_all_kinds_of_guards_is_stored_and_read_as_it_was() -> None:
         }
     )
 
-    assert rollout_plans.from_json(plan.to_json()) == plan
+    assert rollout_plan.from_json(plan.to_json()) == plan
     assert plan.queries == (QueryGuard("A", "x", min=1.0, breaches=2),)
     assert plan.tests == 2, "a query has no test that could spend alpha"
-    assert rollout_plans.from_json({}).queries == ()
+    assert rollout_plan.from_json({}).queries == ()
 
 
 def test_a_failure_takes_so_many_breaches_in_a_row_and_stays() -> None:
@@ -169,8 +170,8 @@ def test_what_is_no_number_neither_passes_nor_fails_and_ends_the_row(
     found: Any, words: str
 ) -> None:
     for values in ((3, 3), (1, 1, 1), (3, 3, 3)):
-        seen = query_guards.take(after(*values), GUARD, found, query="q", at=AT)
-        line = query_guards.judge(GUARD, seen)
+        seen = promql.take(after(*values), GUARD, found, query="q", at=AT)
+        line = promql.judge(GUARD, seen)
 
         assert line.verdict == Verdict.NOT_ENOUGH
         assert words in line.words
@@ -179,7 +180,7 @@ def test_what_is_no_number_neither_passes_nor_fails_and_ends_the_row(
 
 
 def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
-    line = query_guards.judge(GUARD, after(1.23456789))
+    line = promql.judge(GUARD, after(1.23456789))
 
     assert (line.query, line.candidate, line.measured_at) == ("q", "1.23457", "03:04:05 UTC")
     assert line.limit == "≤ 2"
@@ -195,10 +196,10 @@ def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
 def test_stored_state_goes_on_exactly_and_fails_only_after_a_whole_row(values: list[float]) -> None:
     seen = Watched()
     for value in values:
-        seen = query_guards.watched_from_json(seen.to_json() if seen.at else None)
-        seen = query_guards.take(seen, GUARD, answer(value), query="q", at=AT)
+        seen = promql.watched_from_json(seen.to_json() if seen.at else None)
+        seen = promql.take(seen, GUARD, answer(value), query="q", at=AT)
     told = "".join("x" if value == 3 else "." for value in values)
 
     assert seen.has_failed == ("xxx" in told)
-    if query_guards.judge(GUARD, seen).verdict == Verdict.PASSED:
+    if promql.judge(GUARD, seen).verdict == Verdict.PASSED:
         assert values[-3:] == [1.0, 1.0, 1.0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import sequential
+from deployments.guards.domain import e_process
 from tests.benchmarks import sequential as simulated
 
 
@@ -30,14 +30,14 @@ def log_expectation(rho: float, *, n_c: int, n_s: int, a: float, b: float, ratio
     """Logarithm of what the capital is multiplied by on average: one of the two powers alone may be
     too large for a float.
     """
-    chance = sequential.share_of_failures(ratio=ratio, candidate=n_c, stable=n_s)
+    chance = e_process.share_of_failures(ratio=ratio, candidate=n_c, stable=n_s)
     c = 1 + (rho - 1) * chance
     return n_c * math.log1p(a * (rho / c - 1)) + n_s * math.log1p(b * (1 / c - 1))
 
 
 @settings(max_examples=50)
 @given(
-    rho=st.sampled_from([*sequential.WORSE, *sequential.WITHIN]),
+    rho=st.sampled_from([*e_process.WORSE, *e_process.WITHIN]),
     n_c=st.integers(1, 5000),
     n_s=st.integers(1, 5000),
     b=st.floats(0, 0.5),
@@ -60,7 +60,7 @@ def test_the_bet_on_two_rates_is_never_expected_to_gain_while_the_null_holds(
 @pytest.mark.parametrize("is_worse", [True, False])
 def test_the_bet_on_one_rate_is_fair_at_its_limit(*, is_worse: bool) -> None:
     """Over all outcomes of an interval of 30 requests the capital keeps its mean."""
-    start = sequential.suspicion() if is_worse else sequential.confidence()
+    start = e_process.suspicion() if is_worse else e_process.confidence()
     mean = sum(
         math.comb(30, hits)
         * 0.1**hits
@@ -74,31 +74,31 @@ def test_the_bet_on_one_rate_is_fair_at_its_limit(*, is_worse: bool) -> None:
 
 def test_worse_that_begins_late_is_still_found_soon() -> None:
     dice = random.Random(5)
-    held = sequential.suspicion()
+    held = e_process.suspicion()
     for _ in range(500):
-        held = held.bet(hits=dice.random() < 0.3, trials=1, chance=sequential.SIGN_CHANCE)
+        held = held.bet(hits=dice.random() < 0.3, trials=1, chance=e_process.SIGN_CHANCE)
     assert held.peak < 20
 
     needed = 0
     while held.peak < 800:
-        held = held.bet(hits=1, trials=1, chance=sequential.SIGN_CHANCE)
+        held = held.bet(hits=1, trials=1, chance=e_process.SIGN_CHANCE)
         needed += 1
 
     assert needed == 35
 
 
 def test_the_capital_stays_a_number_when_nobody_ends_the_rollout() -> None:
-    held = sequential.suspicion()
+    held = e_process.suspicion()
     for _ in range(300):
         held = held.bet(hits=1000, trials=1000, chance=0.01)
-    kept = sequential.suspicion(held.to_json())
+    kept = e_process.suspicion(held.to_json())
 
     assert math.isfinite(held.value)
     assert kept == held
 
 
 def test_without_trials_nothing_is_learnt() -> None:
-    held = sequential.suspicion().bet(hits=3, trials=10, chance=0.1)
+    held = e_process.suspicion().bet(hits=3, trials=10, chance=0.1)
 
     assert held.bet(hits=0, trials=0, chance=0.1) == held
 
@@ -111,7 +111,7 @@ def test_the_bound_holds_at_every_look() -> None:
         failures = 0
         for look in range(1, 41):
             failures += sum(dice.random() < 0.05 for _ in range(10))
-            bound = sequential.upper_bound(failures=failures, requests=10 * look, alpha=0.05)
+            bound = e_process.upper_bound(failures=failures, requests=10 * look, alpha=0.05)
             if bound < 0.05:
                 missed += 1
                 break
@@ -120,10 +120,10 @@ def test_the_bound_holds_at_every_look() -> None:
 
 
 def test_the_band_of_a_share_narrows_and_holds_at_every_look() -> None:
-    assert sequential.share_band(share=0.1, n=0, alpha=0.001) == (0.0, 1.0)
-    assert sequential.share_band(share=0.1, n=10, alpha=0.001) == (0.0, 1.0)
-    assert sequential.share_band(share=1.0, n=10, alpha=0.001) == (1.0, 1.0)
-    low, high = sequential.share_band(share=0.1, n=10_000, alpha=0.001)
+    assert e_process.share_band(share=0.1, n=0, alpha=0.001) == (0.0, 1.0)
+    assert e_process.share_band(share=0.1, n=10, alpha=0.001) == (0.0, 1.0)
+    assert e_process.share_band(share=1.0, n=10, alpha=0.001) == (1.0, 1.0)
+    low, high = e_process.share_band(share=0.1, n=10_000, alpha=0.001)
     assert (round(low, 3), round(high, 3)) == (0.088, 0.113)
 
     dice = random.Random(3)
@@ -132,7 +132,7 @@ def test_the_band_of_a_share_narrows_and_holds_at_every_look() -> None:
         hits = 0
         for look in range(1, 21):
             hits += sum(dice.random() < 0.1 for _ in range(25))
-            low, high = sequential.share_band(share=0.1, n=25 * look, alpha=0.05)
+            low, high = e_process.share_band(share=0.1, n=25 * look, alpha=0.05)
             if not low <= hits / (25 * look) <= high:
                 left += 1
                 break

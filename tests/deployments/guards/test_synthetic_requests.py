@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import own_requests
-from deployments.domain.analysis_sums import Sums
+from deployments.guards.domain import synthetic_requests
+from deployments.guards.domain.counters import Sums
 
 BUSY = Sums(
     success=1000,
@@ -19,7 +19,7 @@ BUSY = Sums(
 
 
 def test_a_few_among_many_leave_the_times_of_users_as_they_are() -> None:
-    found, owed = own_requests.without(BUSY, 10)
+    found, owed = synthetic_requests.without(BUSY, 10)
 
     assert (found.success, found.failure, owed) == (990, 7, 0)
     assert found.duration_us / found.timed == pytest.approx(4000)
@@ -28,19 +28,19 @@ def test_a_few_among_many_leave_the_times_of_users_as_they_are() -> None:
 
 
 def test_many_among_few_leave_counts_but_no_times() -> None:
-    found, owed = own_requests.without(Sums(success=12, failure=1, duration_us=90_000), 10)
+    found, owed = synthetic_requests.without(Sums(success=12, failure=1, duration_us=90_000), 10)
 
     assert found == Sums(success=2, failure=1, untimed=2)
     assert (found.timed, owed) == (0, 0)
 
 
 def test_what_was_not_read_yet_is_taken_off_later_and_failures_never() -> None:
-    found, owed = own_requests.without(Sums(success=3, failure=4), 5)
+    found, owed = synthetic_requests.without(Sums(success=3, failure=4), 5)
     assert (found.success, found.failure, owed) == (0, 4, 2)
 
-    later, owed = own_requests.without(Sums(success=6), owed)
+    later, owed = synthetic_requests.without(Sums(success=6), owed)
     assert (later.success, owed) == (4, 0)
 
 
 def test_without_own_requests_nothing_changes() -> None:
-    assert own_requests.without(BUSY, 0) == (BUSY, 0)
+    assert synthetic_requests.without(BUSY, 0) == (BUSY, 0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import analysis, analysis_verdicts, evidence, guards, rollout_plans
-from deployments.domain.analysis import Side, StepTests
-from deployments.domain.analysis_sums import NO_FACTS, Facts, Sums
-from deployments.domain.analysis_verdicts import Judging
-from deployments.domain.evidence import Guard, Verdict
-from deployments.domain.guards import GuardLimit, Metric
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.guards.domain import counter_verdicts, evidence, sequential_tests
+from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
+from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.sequential_tests import Side, StepTests
+from deployments.plans.domain import rollout_plan
 
 FAIL, PASS, WAIT = Verdict.FAILED, Verdict.PASSED, Verdict.NOT_ENOUGH
 
@@ -32,14 +34,14 @@ def seen(
     candidate: Sums,
     *,
     intervals: int = 1,
-    limits: tuple[GuardLimit, ...] = guards.DEFAULTS,
+    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS,
     facts: Facts = NO_FACTS,
 ) -> StepTests:
     tests = StepTests()
     for _ in range(intervals):
-        stored = analysis.from_json(tests.to_json())
+        stored = sequential_tests.from_json(tests.to_json())
         assert stored == tests
-        tests = analysis.advance(
+        tests = sequential_tests.advance(
             stored, Side(stable, candidate), limits=limits, stable=facts, candidate=facts
         )
     return tests
@@ -48,7 +50,7 @@ def seen(
 def judge(
     tests: StepTests,
     *,
-    limits: tuple[GuardLimit, ...] = guards.DEFAULTS,
+    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS,
     min_requests: int = 100,
     is_strict: bool = False,
     unknown: str = "",
@@ -63,7 +65,7 @@ def judge(
         candidate=facts,
         unknown=unknown,
     )
-    return list(analysis_verdicts.judge(limits, by))
+    return list(counter_verdicts.judge(limits, by))
 
 
 @pytest.mark.parametrize(
@@ -113,9 +115,9 @@ def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
     later = judge(seen(sums(900), sums(100), intervals=40), is_strict=True)
 
     assert [guard.verdict for guard in strict] == [WAIT, WAIT]
-    assert strict[0].words == "not yet shown to be within the limit; 0 of 200 requests failed"
+    assert strict[0].words == ("not yet proven to be within the limit; 0 of 200 requests failed")
     assert [guard.verdict for guard in later] == [PASS, PASS]
-    assert later[0].words == "shown to be within the limit; 0 of 4,000 requests failed"
+    assert later[0].words == "proven to be within the limit; 0 of 4,000 requests failed"
 
 
 def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None:
@@ -129,7 +131,9 @@ def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None
 
 def test_a_failed_guard_stays_failed_for_the_step() -> None:
     bad = seen(sums(900), sums(100, 50), intervals=2)
-    better = analysis.advance(bad, Side(sums(90_000), sums(50_000)), limits=guards.DEFAULTS)
+    better = sequential_tests.advance(
+        bad, Side(sums(90_000), sums(50_000)), limits=guard_limits.DEFAULTS
+    )
 
     assert judge(better)[0].verdict == FAIL
 
@@ -250,13 +254,13 @@ def test_a_plan_that_cannot_be_carried_out_is_refused_with_its_field(
     plan: dict[str, object], field: str
 ) -> None:
     with pytest.raises(Rejected) as refusal:
-        rollout_plans.check(plan)
+        rollout_plan.check(plan)
 
     assert set(refusal.value.fields) == {field}
 
 
 def test_a_plan_survives_its_row_and_old_rows_have_the_defaults() -> None:
-    asked = rollout_plans.check(
+    asked = rollout_plan.check(
         {
             "kind": "blue-green",
             "guards": [{"metric": "queue_time", "max": 20, "max_ratio": 2}],
@@ -266,10 +270,10 @@ def test_a_plan_survives_its_row_and_old_rows_have_the_defaults() -> None:
         }
     )
 
-    assert rollout_plans.from_json(asked.to_json()) == asked
+    assert rollout_plan.from_json(asked.to_json()) == asked
     assert asked.tests == 2
-    assert rollout_plans.from_json({}) == rollout_plans.check({})
-    assert [limit.metric for limit in rollout_plans.from_json({}).guards] == [
+    assert rollout_plan.from_json({}) == rollout_plan.check({})
+    assert [limit.metric for limit in rollout_plan.from_json({}).guards] == [
         Metric.ERROR_RATE,
         Metric.LATENCY_MEAN,
     ]

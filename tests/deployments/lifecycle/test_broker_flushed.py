@@ -16,13 +16,15 @@ import redis
 from celery.beat import Scheduler
 from celery.contrib.testing.worker import start_worker
 
-from deployments.domain.states import ChangeState, DeploymentState
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Revision
-from deployments.services import changes, rollouts, stopping
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, DeploymentState
 from portal.audit.models import AuditEvent
 from portal.celery import app
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from tests.deployments import canaries
+from tests.deployments.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUEUE = "delivery"
@@ -92,14 +94,14 @@ def is_in(state: DeploymentState, deployment: Deployment) -> Callable[[], bool]:
 
 
 def approve(world: World, change: ChangeRequest) -> None:
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
 
 def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_messages(
     world: World, broker: Broker
 ) -> None:
     asked = [
-        changes.request_deploy(actor=world.member, draft=world.draft(name))
+        decisions.request_deploy(actor=world.member, draft=world.draft(name))
         for name in ("first", "second", "third")
     ]
     for change in asked:
@@ -130,13 +132,13 @@ def test_a_worker_that_was_connected_when_the_broker_lost_all_goes_on(
     world: World, broker: Broker
 ) -> None:
     with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
-        deployed = changes.request_deploy(actor=world.member, draft=world.draft("before"))
+        deployed = decisions.request_deploy(actor=world.member, draft=world.draft("before"))
         approve(world, deployed)
         beat_until(is_on_the_cluster(world, "before"), world)
 
         broker.flush()
 
-        asked = changes.request_deploy(actor=world.member, draft=world.draft("after"))
+        asked = decisions.request_deploy(actor=world.member, draft=world.draft("after"))
         approve(world, asked)
         beat_until(is_on_the_cluster(world, "after"), world)
 
@@ -147,15 +149,16 @@ def test_a_promotion_a_stop_and_a_retirement_under_way_each_happen_once(
     _, rollout = canaries.start(world, STEPS)
     others = {}
     for name in ("stopping", "retiring"):
-        approve(world, changes.request_deploy(actor=world.member, draft=world.draft(name)))
+        draft = world.draft(name, environment="staging")
+        approve(world, decisions.request_deploy(actor=world.member, draft=draft))
         world.work()
         world.cluster.make_ready(f"{name}-r1")
         others[name] = world.look(Deployment.objects.get(name=name))
-    retirement = changes.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
+    retirement = decisions.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
     broker.flush()
     shown = canaries.view(world, rollout)
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
-    stopping.stop(actor=world.member, deployment_id=others["stopping"].pk)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    stop.stop(actor=world.member, deployment_id=others["stopping"].pk)
     approve(world, retirement)
     assert {task for task, _ in broker.waiting()} == {
         "deployments.apply_change",

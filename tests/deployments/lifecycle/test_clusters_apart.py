@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.services import decisions
+from deployments.delivery.services import reconcile
+from deployments.lifecycle.services import apply_changes
 from deployments.models import Deployment
-from deployments.services import applying, changes, reconcile
-from fleet.domain.cluster_errors import Unreachable
-from fleet.domain.connections import Connection
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import Unreachable
+from fleet.kube.services import clients
 from fleet.models import Cluster
-from fleet.services import clients
 from portal.core import clock
-from tests.deployments.delivery.cluster import RecordingCluster
-from tests.deployments.delivery.conftest import World
+from tests.deployments.recording_cluster import RecordingCluster
+from tests.deployments.world import World
 
 _SECONDS = 60
 
@@ -68,10 +70,10 @@ def test_a_cluster_that_hangs_holds_up_no_other(
     row.save()
     for name, cluster_id in (("here", world.cluster_id), ("there", row.pk)):
         draft = replace(world.draft(name), cluster_id=cluster_id)
-        change = changes.request_deploy(actor=world.member, draft=draft)
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        change = decisions.request_deploy(actor=world.member, draft=draft)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     hanging.hangs = True
-    applying.sweep()
+    apply_changes.sweep()
 
     reconcile.sweep()
 

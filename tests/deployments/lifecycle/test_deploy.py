@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, DeploymentState
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision
-from deployments.selectors import deployments as deployment_selectors
-from deployments.services import changes
-from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.states import ChangeState, DeploymentState
+from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from fleet.models import Workload
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 
 def test_a_request_is_approved_applied_and_becomes_ready(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft(), comment="please")
+    change = decisions.request_deploy(actor=world.member, draft=world.draft(), comment="please")
     assert change.state == ChangeState.SUBMITTED
     assert world.cluster.writes == []
 
@@ -56,7 +56,7 @@ def test_plain_triton_gets_deployment_service_and_budget(world: World) -> None:
 
 
 def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
     service = world.cluster.objects["InferenceService", "vision", "detector-r1"]
     labels = service["spec"]["predictor"]["labels"]
@@ -67,33 +67,33 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
     deployment = world.look(change.deployment)
 
     assert deployment.state == DeploymentState.PROGRESSING
-    assert deployment.state_reason == f"waits for a free GPU (nvidia.com/gpu): {words}"
+    assert deployment.state_reason == f"waiting for free GPU: {words}"
 
 
 def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
 
     world.clock.move(31 * 60)
     deployment = world.look(change.deployment)
     change.refresh_from_db()
 
-    assert deployment.state == DeploymentState.DEGRADED
+    assert deployment.state == DeploymentState.STOPPED
     assert change.state == ChangeState.FAILED
     assert "not ready in time" in change.state_reason
 
 
 def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     refusal = ObjectInvalid("spec.predictor.model.runtime: no such runtime")
     # Refused when it is pushed, but not by the dry-run before the approval.
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     world.cluster.refuse["InferenceService"] = refusal
 
     world.work()
     deployment = Deployment.objects.get()
 
-    assert deployment.state_reason.startswith("the cluster refuses it: spec.predictor")
+    assert deployment.state_reason.startswith("the cluster rejected it: spec.predictor")
     assert Workload.objects.filter(retired_at=None).count() == 0
 
 
@@ -118,8 +118,8 @@ class WorkerKilled(BaseException):
 
 
 def test_a_worker_killed_between_apply_and_record_costs_one_lease(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     # The sixth object is the workload: everything is on the cluster, nothing is recorded.
     world.cluster.after_apply = []
     original = world.cluster.apply
@@ -153,7 +153,9 @@ def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) 
     deployment = world.serving()
     world.cluster.calls.clear()
 
-    change = world.approved(changes.request_retire(actor=world.member, deployment_id=deployment.pk))
+    change = world.approved(
+        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    )
     deployment.refresh_from_db()
 
     first, *between, last = world.cluster.writes
@@ -165,7 +167,7 @@ def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) 
     assert deployment.state == DeploymentState.RETIRED
     assert change.state == ChangeState.DONE
     assert Workload.objects.filter(retired_at=None).count() == 0
-    again = changes.request_deploy(actor=world.member, draft=world.draft())
+    again = decisions.request_deploy(actor=world.member, draft=world.draft())
     assert again.deployment_id != deployment.pk
 
 
@@ -190,14 +192,14 @@ def test_a_route_edited_by_hand_is_put_right(world: World) -> None:
 
 
 def test_two_workers_on_one_deployment_push_once(world: World) -> None:
-    from deployments.services import reconcile
+    from deployments.delivery.services import reconcile
     from portal.core import leases
 
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    from deployments.services import applying
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    from deployments.lifecycle.services import apply_changes
 
-    applying.apply_change(change_id=change.pk)
+    apply_changes.apply_change(change_id=change.pk)
     held = leases.claim(Deployment, change.deployment_id, seconds=60)
     assert held is not None
 
@@ -207,24 +209,24 @@ def test_two_workers_on_one_deployment_push_once(world: World) -> None:
 
 
 def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
-    changes.reject(actor=world.lead, change_id=change.pk, comment="use a smaller GPU")
+    decisions.reject(actor=world.lead, change_id=change.pk, comment="use a smaller GPU")
     world.work()
 
     assert Deployment.objects.get().is_retired
     assert world.cluster.writes == []
-    changes.request_deploy(actor=world.member, draft=world.draft())
+    decisions.request_deploy(actor=world.member, draft=world.draft())
     assert Deployment.objects.filter(is_retired=False).count() == 1
     assert Revision.objects.count() == 2
     assert ChangeRequest.objects.count() == 2
 
 
 def test_a_silent_cluster_costs_one_timeout_per_sweep(world: World) -> None:
-    from deployments.services import reconcile
+    from deployments.delivery.services import reconcile
 
     for name in ("one", "two", "three"):
-        world.approved(changes.request_deploy(actor=world.member, draft=world.draft(name)))
+        world.approved(decisions.request_deploy(actor=world.member, draft=world.draft(name)))
     asked = []
     world.cluster.fail_with = Unreachable("timed out")
     original = world.cluster._answer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from deployments.lifecycle.services import wakeups
 from deployments.models import Deployment
-from deployments.services import hearing
 from portal.core import clock, leases
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 
 def test_only_live_deployments_of_that_cluster_are_looked_at_soon(world: World) -> None:
@@ -16,9 +16,9 @@ def test_only_live_deployments_of_that_cluster_are_looked_at_soon(world: World) 
     Deployment.objects.update(next_check_at=later)
     mine = str(deployment.pk)
 
-    hearing.on_change(world.cluster_id + 1, {mine})
-    hearing.on_change(world.cluster_id, {"", "x", "9" * 19, str(deployment.pk + 1)})
+    wakeups.on_change(world.cluster_id + 1, {mine})
+    wakeups.on_change(world.cluster_id, {"", "x", "9" * 19, str(deployment.pk + 1)})
     assert leases.due(Deployment) == []
 
-    hearing.on_change(world.cluster_id, {mine, "x"})
+    wakeups.on_change(world.cluster_id, {mine, "x"})
     assert leases.due(Deployment) == [deployment.pk]

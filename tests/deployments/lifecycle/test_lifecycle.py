@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, DeploymentState, RolloutPhase
+from deployments.changes.selectors import evidence
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import plans, quotas
-from deployments.services import applying, changes, desired, stopping
+from deployments.preflight.selectors import quotas
+from deployments.serving.services import desired_state
+from deployments.states import ChangeState, DeploymentState, RolloutPhase
 from portal.accounts.models import Team
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound, QuotaExceeded
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.refusals import refused
+from tests.deployments import canaries
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 
 def stopped(world: World, **changed: object) -> Deployment:
-    deployment = world.serving(**changed)
-    stopping.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
+    deployment = world.serving(**{"environment": "staging", **changed})
+    stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
     return world.look(deployment)
 
 
 def test_stopping_removes_route_and_workload_and_keeps_the_revision(world: World) -> None:
-    deployment = world.serving()
+    deployment = world.serving(environment="staging")
     world.cluster.calls.clear()
 
-    stopping.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
+    stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
     world.look(deployment)
 
     assert deployment.state == DeploymentState.STOPPED
@@ -44,7 +47,7 @@ def test_stopping_twice_changes_nothing_more(world: World) -> None:
     deployment = stopped(world)
     generation = deployment.desired_generation
 
-    stopping.stop(actor=world.lead, deployment_id=deployment.pk)
+    stop.stop(actor=world.lead, deployment_id=deployment.pk)
 
     deployment.refresh_from_db()
     assert deployment.desired_generation == generation
@@ -53,35 +56,35 @@ def test_stopping_twice_changes_nothing_more(world: World) -> None:
 
 @pytest.mark.parametrize(("who", "error"), [("viewer", Forbidden), ("stranger", NotFound)])
 def test_who_may_not_stop(world: World, who: str, error: type[Exception]) -> None:
-    deployment = world.serving()
+    deployment = world.serving(environment="staging")
 
     with refused(world, error):
-        stopping.stop(actor=getattr(world, who), deployment_id=deployment.pk)
+        stop.stop(actor=getattr(world, who), deployment_id=deployment.pk)
 
 
 def test_what_serves_nothing_yet_is_withdrawn_not_stopped(world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Conflict, "not_serving"):
-        stopping.stop(actor=world.member, deployment_id=change.deployment_id)
+        stop.stop(actor=world.member, deployment_id=change.deployment_id)
 
 
 def test_stopping_withdraws_what_waits_for_approval(world: World) -> None:
-    deployment = world.serving()
-    waiting = changes.request_scale(
+    deployment = world.serving(environment="staging")
+    waiting = decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
 
-    stopping.stop(actor=world.member, deployment_id=deployment.pk)
+    stop.stop(actor=world.member, deployment_id=deployment.pk)
 
     waiting.refresh_from_db()
     assert waiting.state == ChangeState.WITHDRAWN
 
 
 def test_stopping_aborts_the_rollout_and_both_end(world: World) -> None:
-    deployment, rollout = canaries.start(world)
+    deployment, rollout = canaries.start(world, environment="staging")
 
-    stopping.stop(actor=world.member, deployment_id=deployment.pk)
+    stop.stop(actor=world.member, deployment_id=deployment.pk)
     world.look(deployment)
     for _ in range(3):
         world.clock.move(30)
@@ -99,16 +102,16 @@ def test_stopping_aborts_the_rollout_and_both_end(world: World) -> None:
 def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World, kind: str) -> None:
     deployment = stopped(world)
     asks = {
-        "canary": lambda: changes.request_canary(
+        "canary": lambda: decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
             steps=canaries.STEPS,
         ),
-        "scale": lambda: changes.request_scale(
+        "scale": lambda: decisions.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         ),
-        "roll_back": lambda: changes.request_roll_back(
+        "roll_back": lambda: decisions.request_roll_back(
             actor=world.member, deployment_id=deployment.pk, revision_number=1
         ),
     }
@@ -119,7 +122,7 @@ def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World,
 
 def test_starting_again_is_approved_and_brings_back_the_same_revision(world: World) -> None:
     deployment = stopped(world)
-    change = changes.request_start(actor=world.member, deployment_id=deployment.pk)
+    change = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
     assert world.look(deployment).state == DeploymentState.STOPPED
 
     world.approved(change)
@@ -139,7 +142,7 @@ def test_what_runs_cannot_be_started(world: World) -> None:
     deployment = world.serving()
 
     with refused(world, Conflict, "not_stopped"):
-        changes.request_start(actor=world.member, deployment_id=deployment.pk)
+        decisions.request_start(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_a_start_over_quota_is_refused(world: World) -> None:
@@ -147,15 +150,15 @@ def test_a_start_over_quota_is_refused(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=0)
 
     with refused(world, QuotaExceeded):
-        changes.request_start(actor=world.member, deployment_id=deployment.pk)
+        decisions.request_start(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_a_start_that_never_comes_up_fails_at_its_deadline(world: World) -> None:
     deployment = stopped(world)
-    change = changes.request_start(actor=world.member, deployment_id=deployment.pk)
+    change = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
     world.approved(change)
 
-    world.clock.move(desired.PROGRESS_SECONDS + 1)
+    world.clock.move(desired_state.PROGRESS_SECONDS + 1)
     world.look(deployment)
 
     change.refresh_from_db()
@@ -164,7 +167,7 @@ def test_a_start_that_never_comes_up_fails_at_its_deadline(world: World) -> None
 
 def test_a_stopped_deployment_can_be_retired(world: World) -> None:
     deployment = stopped(world)
-    change = changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+    change = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     world.approved(change)
     world.look(deployment)
@@ -173,12 +176,12 @@ def test_a_stopped_deployment_can_be_retired(world: World) -> None:
 
 
 def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None:
-    deployment = world.serving()
-    change = changes.request_scale(
+    deployment = world.serving(max_replicas=2)
+    change = decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
     )
     assert change.revision_id == deployment.stable_revision_id
-    assert "minReplicas: 2" in plans.yaml_of_change(change)
+    assert "minReplicas: 2" in evidence.yaml_of_change(change)
 
     world.approved(change)
     assert world.look(deployment).state == DeploymentState.PROGRESSING
@@ -191,7 +194,7 @@ def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None
     assert predictor["predictor"]["minReplicas"] == 2
     assert predictor["predictor"]["maxReplicas"] == 4
     assert deployment.revisions.count() == 1
-    assert deployment.stable_revision.spec["max_replicas"] == 1
+    assert deployment.stable_revision.spec["max_replicas"] == 2
     assert quotas.committed_gpus(world.team) == 4
     assert not Rollout.objects.exists()
 
@@ -200,10 +203,10 @@ def test_scaling_counts_the_gpus_of_the_deployment_once(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=4)
     deployment = world.serving(max_replicas=2)
 
-    change = changes.request_scale(
+    change = decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=1, max_replicas=4
     )
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     assert quotas.committed_gpus(world.team) == 4
     world.work()
     assert quotas.committed_gpus(world.team) == 4
@@ -217,7 +220,7 @@ def test_a_scale_that_cannot_be_is_refused(world: World, least: int, most: int, 
     deployment = world.serving()
 
     with refused(world, Invalid) as raised:
-        changes.request_scale(
+        decisions.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=least, max_replicas=most
         )
 
@@ -227,14 +230,14 @@ def test_a_scale_that_cannot_be_is_refused(world: World, least: int, most: int, 
 def test_a_canary_after_scaling_starts_from_what_was_approved_last(world: World) -> None:
     deployment = world.serving()
     world.approved(
-        changes.request_scale(
+        decisions.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         )
     )
     world.cluster.make_ready("detector-r1")
     world.look(deployment)
 
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -246,11 +249,11 @@ def test_a_canary_after_scaling_starts_from_what_was_approved_last(world: World)
 
 def test_scaling_up_is_not_called_degraded_while_the_old_replica_serves(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_scale(
+    change = decisions.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    applying.sweep()
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    apply_changes.sweep()
 
     world.look(deployment)
 

@@ -9,24 +9,28 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from deployments.domain.preflight import Check
-from deployments.domain.states import ChangeState
+from deployments.changes.selectors import evidence
+from deployments.changes.services import decisions
+from deployments.delivery.services import reconcile
+from deployments.lifecycle.services import apply_changes
 from deployments.models import Approval, ChangeRequest, ModelVersion
-from deployments.selectors import plans
-from deployments.services import applying, changes, desired, preflight, reconcile
-from fleet.domain.cluster_errors import Unreachable
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services import quota_checks
+from deployments.serving.services import desired_state
+from deployments.states import ChangeState
+from fleet.kube.domain.errors import Unreachable
 from portal.accounts.models import Team, User
 from portal.core.errors import Conflict, QuotaExceeded
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.test_races import at_once
+from tests.deployments.lifecycle.test_races import at_once
+from tests.deployments.world import World
 
 
 def ask(world: World, name: str = "detector") -> ChangeRequest:
-    return changes.request_deploy(actor=world.member, draft=world.draft(name=name))
+    return decisions.request_deploy(actor=world.member, draft=world.draft(name=name))
 
 
 def approve(actor: User, change: ChangeRequest) -> ChangeRequest:
-    return changes.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
+    return decisions.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
 
 
 def test_an_approved_change_survives_a_database_that_fails_for_a_moment(
@@ -39,11 +43,11 @@ def test_an_approved_change_survives_a_database_that_fails_for_a_moment(
         raise OperationalError("database is locked")
 
     with monkeypatch.context() as patch:
-        patch.setattr(desired, "serve_first", fails)
+        patch.setattr(desired_state, "serve_first", fails)
         with pytest.raises(OperationalError):
-            applying.apply_change(change_id=change.pk)
+            apply_changes.apply_change(change_id=change.pk)
     world.clock.move(31)
-    applying.sweep()
+    apply_changes.sweep()
 
     change.refresh_from_db()
     assert change.state == ChangeState.APPLYING
@@ -57,25 +61,25 @@ def test_the_approval_names_the_evidence_that_was_shown(world: World) -> None:
     ModelVersion.objects.filter(pk=world.version1.pk).update(s3_version_id="a third")
     fresh = _evidence_now(change)
 
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=fresh)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=fresh)
 
     assert Approval.objects.get().evidence_hash == fresh
 
 
 def _evidence_now(change: ChangeRequest) -> str:
-    return plans.evidence_of(ChangeRequest.objects.get(pk=change.pk))
+    return evidence.digest(ChangeRequest.objects.get(pk=change.pk))
 
 
 def test_a_deploy_that_no_cluster_ever_answers_fails_at_its_deadline(world: World) -> None:
     change = ask(world)
     approve(world.lead, change)
-    applying.apply_change(change_id=change.pk)
+    apply_changes.apply_change(change_id=change.pk)
     world.cluster.fail_with = Unreachable("connection refused")
     reconcile.reconcile(deployment_id=change.deployment_id)
     change.refresh_from_db()
     assert change.state == ChangeState.APPLYING
 
-    world.clock.move(desired.PROGRESS_SECONDS + 1)
+    world.clock.move(desired_state.PROGRESS_SECONDS + 1)
     reconcile.reconcile(deployment_id=change.deployment_id)
 
     change.refresh_from_db()
@@ -85,15 +89,15 @@ def test_a_deploy_that_no_cluster_ever_answers_fails_at_its_deadline(world: Worl
 
 def test_a_retirement_that_is_late_fails_and_still_ends(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+    change = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
     approve(world.lead, change)
-    applying.apply_change(change_id=change.pk)
+    apply_changes.apply_change(change_id=change.pk)
     world.cluster.fail_with = Unreachable("connection refused")
-    world.clock.move(desired.PROGRESS_SECONDS + 1)
+    world.clock.move(desired_state.PROGRESS_SECONDS + 1)
     reconcile.reconcile(deployment_id=deployment.pk)
     change.refresh_from_db()
     assert change.state == ChangeState.FAILED
-    assert "goes on trying" in change.state_reason
+    assert "keeps trying" in change.state_reason
 
     world.cluster.fail_with = None
     world.clock.move(120)
@@ -110,7 +114,7 @@ def test_of_two_approvals_for_the_last_gpu_one_fits(
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=1)
     first, second = ask(world, "first"), ask(world, "second")
     both_checked = threading.Barrier(2)
-    check_quota = preflight.check_quota
+    check_quota = quota_checks.check_quota
 
     def check_then_wait(*args: Any, **options: Any) -> Check:
         found = check_quota(*args, **options)
@@ -125,7 +129,7 @@ def test_of_two_approvals_for_the_last_gpu_one_fits(
         except QuotaExceeded as error:
             return error
 
-    monkeypatch.setattr(preflight, "check_quota", check_then_wait)
+    monkeypatch.setattr(quota_checks, "check_quota", check_then_wait)
     results = at_once(lambda: decide(world.lead, first), lambda: decide(world.lead2, second))
 
     assert sum(isinstance(one, QuotaExceeded) for one in results) == 1, results

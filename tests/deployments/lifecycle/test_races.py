@@ -8,14 +8,19 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from deployments.domain.states import ChangeState
+from deployments.approvals.services import rules
+from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.services import decisions
+from deployments.delivery.services import reconcile
+from deployments.lifecycle.services import apply_changes
 from deployments.models import Approval, ChangeRequest, Deployment, Rollout
-from deployments.services import applying, changes, policies, reconcile, rollout_steps, rollouts
-from deployments.services.policies import RuleDraft
+from deployments.rollouts.services import actions
+from deployments.rollouts.services import reconcile as rollout_reconcile
+from deployments.states import ChangeState
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from tests.deployments import canaries
+from tests.deployments.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STEPS = [{"weight": w, "soak_seconds": 0, "min_requests": 0} for w in (10, 50)]
@@ -44,10 +49,10 @@ def at_once(*acts: Callable[[], object]) -> list[object]:
 
 
 def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     def approve(who):
-        return lambda: changes.approve(
+        return lambda: decisions.approve(
             actor=who, change_id=change.pk, evidence_hash=change.evidence_hash
         )
 
@@ -60,7 +65,7 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
 def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -71,7 +76,7 @@ def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> N
     rollout = Rollout.objects.get()
 
     def promote(who):
-        return lambda: rollouts.promote(
+        return lambda: actions.promote(
             actor=who, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
         )
 
@@ -87,7 +92,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     transactional_db: None, world: World
 ) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -98,10 +103,10 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     rollout = Rollout.objects.get()
 
     at_once(
-        lambda: rollouts.promote(
+        lambda: actions.promote(
             actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
         ),
-        lambda: rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="stop"),
+        lambda: actions.abort(actor=world.member, rollout_id=rollout.pk, reason="stop"),
     )
     world.look(deployment)
 
@@ -111,10 +116,10 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
 
 
 def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world: World) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
-    begun = at_once(*[lambda: applying.apply_change(change_id=change.pk)] * 2)
+    begun = at_once(*[lambda: apply_changes.apply_change(change_id=change.pk)] * 2)
     at_once(*[lambda: reconcile.reconcile(deployment_id=change.deployment_id)] * 2)
 
     assert sorted(map(str, begun)) == sorted(["None", str(change.deployment_id)])
@@ -137,8 +142,8 @@ def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back
     canaries.send(world, "detector-r2", 20, failure=80)
 
     clicked, _ = at_once(
-        lambda: rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown),
-        lambda: rollout_steps.advance(rollout_id=rollout.pk),
+        lambda: actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown),
+        lambda: rollout_reconcile.advance(rollout_id=rollout.pk),
     )
     world.look(deployment)
 
@@ -151,11 +156,11 @@ def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back
 def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
     transactional_db: None, world: World
 ) -> None:
-    policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     def approve(who: str) -> object:
-        return changes.approve(
+        return decisions.approve(
             actor=getattr(world, who),
             change_id=change.pk,
             evidence_hash=change.evidence_hash,
@@ -173,13 +178,13 @@ def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
 def test_an_approval_while_a_rule_is_made_never_runs_without_that_rule(
     transactional_db: None, world: World
 ) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     at_once(
-        lambda: changes.approve(
+        lambda: decisions.approve(
             actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
         ),
-        lambda: policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2)),
+        lambda: rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2)),
     )
     world.work()
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from deployments.gateways import inference
+from deployments.changes.services import decisions
+from deployments.delivery.services import live_objects
 from deployments.models import Deployment
-from deployments.services import changes, live_objects, preflight, rollouts, trials
-from fleet.services import clients, objects
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from deployments.preflight.services import preflight
+from deployments.rollouts.services import actions
+from deployments.serving.gateways import inference
+from deployments.serving.services import try_it
+from fleet.kube.services import clients, objects
+from tests.deployments import canaries
+from tests.deployments.world import World
 from tests.network_guard import CalledInTransaction, Guarded, guarded, refuse_inside_transaction
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,14 +47,14 @@ def test_the_guard_itself_sees_a_call_inside_a_transaction(calls: list[str], wor
 def test_deploying_promoting_and_retiring(calls: list[str], world: World) -> None:
     deployment, rollout = canaries.start(world, STEPS)
     rollout.refresh_from_db()
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
     )
     for _ in range(4):
         world.clock.move(30)
         world.look(deployment)
     live_objects.compare(actor=world.viewer, deployment_id=deployment.pk)
-    retirement = changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retirement = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
     world.approved(retirement)
     world.look(deployment)
 
@@ -60,14 +64,14 @@ def test_deploying_promoting_and_retiring(calls: list[str], world: World) -> Non
 
 def test_aborting_and_rolling_back(calls: list[str], world: World) -> None:
     deployment, rollout = canaries.start(world, STEPS)
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="stop")
+    actions.abort(actor=world.member, rollout_id=rollout.pk, reason="stop")
     for _ in range(4):
         world.clock.move(30)
         world.look(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == "aborted"
 
-    change = changes.request_roll_back(
+    change = decisions.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=2
     )
     world.approved(change)
@@ -84,7 +88,7 @@ def test_checking_a_draft_and_trying_a_deployment(
     answer = inference.Answer(200, b"{}", is_cut=False, milliseconds=1.0)
     monkeypatch.setattr(inference, "post_json", guarded(lambda *_: answer, sent, "post_json"))
 
-    trials.send(actor=world.viewer, deployment_id=deployment.pk, body='{"inputs": []}')
+    try_it.send(actor=world.viewer, deployment_id=deployment.pk, body='{"inputs": []}')
     preflight.check(actor=world.member, draft=world.draft(name="another"))
 
     assert sent == ["post_json"]

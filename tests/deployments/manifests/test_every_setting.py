@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import specs, triton_config
-from deployments.domain.manifests import revision
-from deployments.domain.manifests.parts import Place, Served
-from deployments.domain.signatures import Signature, Tensor
-from deployments.web import request_body
+from deployments.changes.web import request_body
+from deployments.manifests.domain import revision
+from deployments.manifests.domain.metadata import Place, Served
+from deployments.registry.domain import triton_config
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.spec.domain import serving_spec
 
 _PLACE = Place(
     team="vision",
@@ -55,7 +56,12 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
     ("scaling", {**_KEDA, "scaling": "keda"}, "ScaledObject.spec.maxReplicaCount", 4),
     ("metric", {**_KEDA, "metric": "latency"}, "ScaledObject.spec.triggers.0.name", "latency"),
     ("target", {**_KEDA, "target": "7"}, "ScaledObject.spec.triggers.0.metadata.threshold", "7"),
-    ("to_zero", {**_KEDA, "to_zero": "on"}, "ScaledObject.spec.minReplicaCount", 0),
+    (
+        "to_zero",
+        {**_KEDA, "metric": "gateway-latency", "to_zero": "on"},
+        "ScaledObject.spec.minReplicaCount",
+        0,
+    ),
     ("cooldown", {**_KEDA, "cooldown": "901"}, "ScaledObject.spec.cooldownPeriod", 901),
     (
         "sqs_queue_url",
@@ -102,13 +108,18 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         f"{_TRITON}.initContainers.0.envFrom",
         [{"secretRef": {"name": "models-s3"}}],
     ),
-    ("network_policy", {"network_policy": "off"}, "NetworkPolicy", None),
     ("strict_mtls", {"strict_mtls": "on"}, "PeerAuthentication.spec.mtls.mode", "STRICT"),
     (
         "service_monitor",
         {"service_monitor": "on"},
         "ServiceMonitor.spec.endpoints.0.port",
         "metrics",
+    ),
+    (
+        "summary_latencies",
+        {"summary_latencies": "on"},
+        _ARGS,
+        "--metrics-config=summary_latencies=true",
     ),
     (
         "transformer_image",
@@ -153,7 +164,7 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
 def made(typed: Mapping[str, str]) -> dict[str, Any]:
     """Every object of the revision by kind, and Triton's configuration as "config"."""
     data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
-    spec = specs.from_json(request_body.spec_of(data))
+    spec = serving_spec.from_json(request_body.spec_of(data))
     served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
     objects = [*revision.shared(_PLACE, served), *revision.own(_PLACE, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)
@@ -209,7 +220,7 @@ def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
     assert at(found, _ROUTE) == "arn:aws:iam::111122223333:role/models"
     assert at(pod, "volumes.1.emptyDir") == {"medium": "Memory", "sizeLimit": "1Gi"}
     assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
-    assert found["NetworkPolicy"]["spec"]["policyTypes"] == ["Ingress"]
+    assert found["NetworkPolicy"]["spec"]["policyTypes"] == ["Egress", "Ingress"]
     assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(found)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.manifests.parts import Served
+from deployments.changes.selectors import evidence
+from deployments.changes.services import decisions
+from deployments.manifests.domain.metadata import Served
+from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
-from deployments.selectors import plans
-from deployments.services import changes, preflight
+from deployments.preflight.services import preflight
+from deployments.spec.domain import serving_spec
 from portal.core.errors import Conflict, Invalid
 from tests.contract import schemas
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.reference_world import (
+from tests.deployments.external_weights import (
     CLAIM,
     COMMIT,
     IMAGE,
@@ -22,8 +23,9 @@ from tests.deployments.delivery.reference_world import (
     language_cluster,
     register,
 )
-from tests.deployments.delivery.refusals import refused
-from tests.deployments.delivery.test_manifests import all_manifests
+from tests.deployments.manifests.test_manifests import all_manifests
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 __all__ = ["language_cluster"]
 pytestmark = pytest.mark.usefixtures("language_cluster")
@@ -46,12 +48,14 @@ def test_the_weights_are_those_of_the_version(
     version = register(world, uri)
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
 
-    change = changes.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
+    change = decisions.request_deploy(
+        actor=world.member, draft=draft(world, version, engine=engine)
+    )
 
     assert change.revision is not None
     [workload] = [
         one
-        for one in plans.manifests_of(change.revision)
+        for one in rendering.manifests_of(change.revision)
         if one["kind"] in ("InferenceService", "LLMInferenceService")
     ]
     spec = workload["spec"]
@@ -68,13 +72,13 @@ def test_the_weights_are_those_of_the_version(
 def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world: World) -> None:
     version = register(world)
 
-    change = changes.request_deploy(
+    change = decisions.request_deploy(
         actor=world.member, draft=draft(world, version, engine="triton-vllm")
     )
 
     assert change.revision is not None
-    served = plans.served_of(change.revision)
-    files = plans.files_for(version=version, spec=served.spec)
+    served = rendering.served_of(change.revision)
+    files = rendering.files_for(version=version, spec=served.spec)
     [engine] = [body for key, body in files.objects.items() if key.endswith("model.json")]
     assert served.storage_uri == f"s3://slipway-models/{files.prefix}"
     assert f'"revision": "{COMMIT}"' in engine.decode()
@@ -82,10 +86,10 @@ def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world
 
 def test_it_is_requested_approved_by_another_and_applied(world: World) -> None:
     version = register(world, parameters_millions=8190, dtype="bf16")
-    change = changes.request_deploy(actor=world.member, draft=draft(world, version))
+    change = decisions.request_deploy(actor=world.member, draft=draft(world, version))
 
     with refused(world, Conflict, "evidence_changed"):
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
     world.approved(change)
 
     assert change.revision is not None
@@ -96,10 +100,10 @@ def test_it_is_requested_approved_by_another_and_applied(world: World) -> None:
 
 
 def test_the_evidence_of_a_request_covers_the_reference(world: World) -> None:
-    change = changes.request_deploy(
+    change = decisions.request_deploy(
         actor=world.member, draft=draft(world, register(world), engine="triton-vllm")
     )
-    before = plans.evidence_of(change)
+    before = evidence.digest(change)
 
     # Nothing does this: a version never changes. If it did, no approval would hold.
     ModelVersion.objects.filter(source_uri=URI).update(source_uri=NEXT)
@@ -107,7 +111,7 @@ def test_the_evidence_of_a_request_covers_the_reference(world: World) -> None:
     after = ChangeRequest.objects.select_related(
         "deployment__cluster", "deployment__team", "revision__version__model__team"
     ).get(pk=change.pk)
-    assert plans.evidence_of(after) != before
+    assert evidence.digest(after) != before
 
 
 def test_a_canary_serves_the_weights_of_its_own_version(
@@ -115,11 +119,11 @@ def test_a_canary_serves_the_weights_of_its_own_version(
 ) -> None:
     first = register(world, parameters_millions=8190)
     second = register(world, NEXT, parameters_millions=9000)
-    change = world.approved(changes.request_deploy(actor=world.member, draft=draft(world, first)))
+    change = world.approved(decisions.request_deploy(actor=world.member, draft=draft(world, first)))
     world.cluster.make_ready("chat-r1")
     deployment = world.look(change.deployment)
 
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=second.pk, steps=STEPS
     )
 
@@ -129,9 +133,9 @@ def test_a_canary_serves_the_weights_of_its_own_version(
     assert llm["parameters_millions"] == 9000
     # The uploaded weights of another version never come with it.
     uploaded = _uploaded(world, first.model)
-    changes.withdraw(actor=world.member, change_id=canary.pk)
+    decisions.withdraw(actor=world.member, change_id=canary.pk)
     with refused(world, Invalid) as raised:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member, deployment_id=deployment.pk, version_id=uploaded.pk, steps=STEPS
         )
     assert "kserve-vllm cannot load chat.onnx" in raised[0].fields["version_id"]
@@ -146,21 +150,21 @@ def _uploaded(world: World, model: Model) -> ModelVersion:
 
 
 @pytest.mark.parametrize("uri", [URI, CLAIM, IMAGE])
-@pytest.mark.parametrize("engine", specs.LLM_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.LLM_ENGINES)
 def test_its_manifests_are_taken_by_a_strict_server(world: World, engine: str, uri: str) -> None:
     published = schemas.require_custom()
     version = register(world, uri, parameters_millions=8190)
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
     asked = draft(world, version, engine=engine)
     if not preflight.check(actor=world.member, draft=asked).can_submit:
-        assert engine == specs.TRITON_VLLM
+        assert engine == serving_spec.TRITON_VLLM
         return
-    change = changes.request_deploy(actor=world.member, draft=asked)
+    change = decisions.request_deploy(actor=world.member, draft=asked)
     assert change.revision is not None
-    served: Served = plans.served_of(change.revision)
+    served: Served = rendering.served_of(change.revision)
 
     seen = set()
-    for manifest in all_manifests(plans.place_of(change.deployment), served):
+    for manifest in all_manifests(rendering.place_of(change.deployment), served):
         key = (manifest["apiVersion"], manifest["kind"])
         if schemas.is_built_in(manifest):
             schemas.check_built_in(manifest)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from deployments.domain import specs, written_kinds
-from deployments.domain.manifests import revision, routes
-from deployments.domain.manifests.parts import DIGEST_ANNOTATION, Manifest, Place, Served
-from tests.deployments.delivery.manifest_strategies import placed
+from deployments.delivery.domain import owned_kinds
+from deployments.manifests.domain import http_route, revision
+from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest, Place, Served
+from deployments.spec.domain import serving_spec
+from tests.deployments.manifest_strategies import placed
 
 _PLACE = Place(
     team="vision",
@@ -32,7 +33,7 @@ _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 
 def _made(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, Manifest]:
     """The revision's own objects by kind."""
-    spec = specs.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
     served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib)
     return {manifest["kind"]: manifest for manifest in revision.own(_PLACE, served)}
 
@@ -44,8 +45,8 @@ def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
     workload, *others = revision.own(*pair)
     kinds = {(one["apiVersion"], one["kind"]) for one in others}
 
-    assert (workload["apiVersion"], workload["kind"]) in written_kinds.WORKLOADS
-    assert kinds <= set(written_kinds.SATELLITES)
+    assert (workload["apiVersion"], workload["kind"]) in owned_kinds.WORKLOADS
+    assert kinds <= set(owned_kinds.SATELLITES)
     assert all(one["metadata"]["namespace"] == pair[0].namespace for one in [workload, *others])
 
 
@@ -89,7 +90,7 @@ def test_several_nodes_are_workers_under_kserve_and_a_pipeline_under_its_llm_ser
 
 def test_an_autoscaler_owns_the_number_of_replicas() -> None:
     fixed = _made("triton", min_replicas=2, max_replicas=2)
-    scaled = _made("triton", min_replicas=2, max_replicas=4)
+    scaled = _made("triton", min_replicas=2, max_replicas=4, scaling={"kind": "hpa"})
 
     assert fixed["Deployment"]["spec"]["replicas"] == 2
     assert "HorizontalPodAutoscaler" not in fixed
@@ -135,8 +136,8 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
     scaling = {"kind": "knative", "can_scale_to_zero": True}
     data: dict[str, Any] = {"max_replicas": 3, "scaling": scaling}
     predictor = _made("kserve-triton", **data)["InferenceService"]["spec"]["predictor"]
-    spec = specs.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
-    route = routes.http_route(_PLACE, [routes.backend_for(1, spec, 100)])
+    spec = serving_spec.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
+    route = http_route.http_route(_PLACE, [http_route.backend_for(1, spec, 100, model="detector")])
     backend = route["spec"]["rules"][0]["backendRefs"][0]
 
     assert (predictor["minReplicas"], predictor["scaleMetric"]) == (0, "concurrency")
@@ -170,9 +171,9 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
 def test_the_route_leads_to_the_service_of_the_engine(
     engine: str, data: dict[str, Any], service: str, port: int
 ) -> None:
-    spec = specs.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
-    route = routes.http_route(_PLACE, [routes.backend_for(1, spec, 100)])
+    route = http_route.http_route(_PLACE, [http_route.backend_for(1, spec, 100, model="detector")])
 
     backend = route["spec"]["rules"][0]["backendRefs"][0]
     assert (backend["name"], backend["port"]) == (service, port)
@@ -201,9 +202,9 @@ def test_requests_come_from_the_gateway_and_metrics_from_anywhere() -> None:
 
 def test_a_change_of_the_autoscaler_alone_changes_the_digest_that_is_compared() -> None:
     digests = {
-        _made("triton", max_replicas=most)["Deployment"]["metadata"]["annotations"][
-            DIGEST_ANNOTATION
-        ]
+        _made("triton", max_replicas=most, scaling={"kind": "hpa"})["Deployment"]["metadata"][
+            "annotations"
+        ][DIGEST_ANNOTATION]
         for most in (3, 4)
     }
 

@@ -9,27 +9,29 @@ import pytest
 import yaml
 from hypothesis import given
 
-from deployments.domain import specs
-from deployments.domain.manifests import revision, routes, team
-from deployments.domain.manifests.parts import Manifest, Place, Served, to_yaml
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import ServingSpec
-from tests.deployments.delivery.manifest_strategies import placed, serving_specs
+from deployments.errors import Rejected
+from deployments.manifests.domain import http_route, namespace, resource_limits, revision
+from deployments.manifests.domain.metadata import Manifest, Place, Served, to_yaml
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from tests.deployments.manifest_strategies import placed, serving_specs
 
 PLACE = Place("t", "t", "d", 1, False, "gw", "gw", "i", "s", cache_node_group="gpu")
 
 
 def all_manifests(place: Place, served: Served) -> list[Manifest]:
-    backend = routes.backend_for(served.number, served.spec, 100)
-    shadow = routes.backend_for(served.number + 1, served.spec, 0, mirror=25)
+    model, spec = served.model_name, served.spec
+    backend = http_route.backend_for(served.number, spec, 100, model=model)
+    shadow = http_route.backend_for(served.number + 1, spec, 0, model=model, mirror=25)
     made = [
         *revision.shared(place, served),
         *revision.own(place, served),
-        routes.http_route(place, [backend]),
-        routes.http_route(place, [backend, shadow]),
+        http_route.http_route(place, [backend]),
+        http_route.http_route(place, [backend, shadow]),
     ]
+    made += resource_limits.of_namespace(place, quota_gpus=4)
     if place.is_local_cluster:
-        made.append(team.s3_secret(place, access_key_id="id", secret_access_key="key"))
+        made.append(namespace.s3_secret(place, access_key_id="id", secret_access_key="key"))
     return made
 
 
@@ -83,7 +85,7 @@ def test_a_secret_is_made_for_local_clusters_only(pair: tuple[Place, Served]) ->
 
 @given(serving_specs())
 def test_a_spec_survives_json(spec: ServingSpec) -> None:
-    assert specs.from_json(spec.to_json()) == spec
+    assert serving_spec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,12 @@ def test_a_spec_survives_json(spec: ServingSpec) -> None:
         ({"env": {"LD_PRELOAD": "/models/x.so"}}, "env"),
         ({"env": {"PATH": "/models"}}, "env"),
         ({"env": {"1": "x"}}, "env"),
+        ({"cpu": "1025"}, "cpu"),
+        ({"cpu": "1024001m"}, "cpu"),
+        ({"cpu": "9" * 5000}, "cpu"),
+        ({"memory": "32769Gi"}, "memory"),
+        ({"memory": "33554433Mi"}, "memory"),
+        ({"storage": {"shm_size": "32769Gi"}}, "storage.shm_size"),
         ({"instance_type": "../x"}, "instance_type"),
         ({"schema": 3}, "schema"),
         ({"replicas": 2}, "replicas"),
@@ -112,27 +120,36 @@ def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: st
     good = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 
     with pytest.raises(Rejected) as refusal:
-        specs.from_json({**good, **changed})
+        serving_spec.from_json({**good, **changed})
 
     assert field in refusal.value.fields
 
 
+def _backend(number: int, engine: str, weight: int, mirror: int = 0) -> http_route.Backend:
+    spec = ServingSpec(engine=engine, instance_type="g5.xlarge")
+    return http_route.backend_for(number, spec, weight, model="m", mirror=mirror)
+
+
 def test_a_revision_without_a_share_is_not_in_the_route() -> None:
-    backends = [routes.Backend(1, specs.TRITON, 0), routes.Backend(2, specs.KSERVE_TRITON, 100)]
+    backends = [_backend(1, serving_spec.TRITON, 0), _backend(2, serving_spec.KSERVE_TRITON, 100)]
 
-    route = routes.http_route(PLACE, backends)
+    route = http_route.http_route(PLACE, backends)
 
-    assert routes.weights_in(route) == {"d-r2-predictor": 100} == routes.weights_of(PLACE, backends)
-    assert routes.problem_with({**route, "metadata": {"generation": 1}}) is None
+    assert (
+        http_route.weights_in(route)
+        == {"d-r2-predictor": 100}
+        == http_route.weights_of(PLACE, backends)
+    )
+    assert http_route.problem_with({**route, "metadata": {"generation": 1}}) is None
 
 
 def test_a_shadow_is_a_mirror_and_no_backend() -> None:
     backends = [
-        routes.Backend(1, specs.TRITON, 100),
-        routes.Backend(2, specs.KSERVE_TRITON, 0, mirror=25),
+        _backend(1, serving_spec.TRITON, 100),
+        _backend(2, serving_spec.KSERVE_TRITON, 0, mirror=25),
     ]
 
-    route = routes.http_route(PLACE, backends)
+    route = http_route.http_route(PLACE, backends)
 
     rule = route["spec"]["rules"][0]
     assert [ref["name"] for ref in rule["backendRefs"]] == ["d-r1"]
@@ -140,6 +157,10 @@ def test_a_shadow_is_a_mirror_and_no_backend() -> None:
         "type": "RequestMirror",
         "requestMirror": {"backendRef": {"name": "d-r2-predictor", "port": 80}, "percent": 25},
     }
-    assert routes.weights_in(route) == {"d-r1": 100} == routes.weights_of(PLACE, backends)
-    assert routes.mirrors_in(route) == {"d-r2-predictor": 25} == routes.mirrors_of(PLACE, backends)
-    assert routes.mirrors_in(None) == {}
+    assert http_route.weights_in(route) == {"d-r1": 100} == http_route.weights_of(PLACE, backends)
+    assert (
+        http_route.mirrors_in(route)
+        == {"d-r2-predictor": 25}
+        == http_route.mirrors_of(PLACE, backends)
+    )
+    assert http_route.mirrors_in(None) == {}

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain.manifests.text import by_library, to_yaml
+from deployments.manifests.domain.yaml import by_library, to_yaml
 
 _texts = st.one_of(
     st.text(max_size=12),

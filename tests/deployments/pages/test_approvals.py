@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.domain.states import ChangeState
+from deployments.changes.services import decisions
 from deployments.models import Approval, ChangeRequest
-from deployments.services import changes
+from deployments.states import ChangeState
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX
+from tests.deployments.signed_in import HTMX
+from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
 INBOX_QUERIES = 23
@@ -19,7 +19,7 @@ INBOX_QUERIES = 23
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return changes.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
+    return decisions.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
 
 
 def decide(client: Client, change: ChangeRequest, decision: str, **typed: str):
@@ -73,7 +73,7 @@ def test_an_approval_of_other_evidence_is_refused_and_the_comment_is_kept(
 
     change.refresh_from_db()
     assert answer.status_code == 409
-    assert "What you saw has changed" in answer.content.decode()
+    assert "The request changed after you opened it" in answer.content.decode()
     assert "Fine." in answer.content.decode()
     assert change.state == ChangeState.SUBMITTED
 
@@ -111,7 +111,7 @@ def test_polling_of_a_request_stops_when_it_is_final(
     client = signed_in(world.lead)
     path = f"/approvals/{change.pk}"
     assert client.get(path, **HTMX, HTTP_HX_TARGET="change-head").status_code == 200
-    changes.withdraw(actor=world.member, change_id=change.pk)
+    decisions.withdraw(actor=world.member, change_id=change.pk)
 
     final = client.get(path, **HTMX, HTTP_HX_TARGET="change-head")
 
@@ -125,11 +125,11 @@ def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(
     client = signed_in(world.lead)
     client.get("/approvals")
     for number in range(2):
-        changes.request_deploy(actor=world.member, draft=world.draft(f"first{number}"))
+        decisions.request_deploy(actor=world.member, draft=world.draft(f"first{number}"))
     with django_assert_num_queries(INBOX_QUERIES):
         client.get("/approvals")
     for number in range(5):
-        changes.request_deploy(actor=world.member, draft=world.draft(f"more{number}"))
+        decisions.request_deploy(actor=world.member, draft=world.draft(f"more{number}"))
 
     with django_assert_num_queries(INBOX_QUERIES):
         client.get("/approvals")

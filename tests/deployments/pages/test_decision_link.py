@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
 from django.test import Client
 
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Rollout
-from deployments.services import changes, rollouts
+from deployments.rollouts.services import actions
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.notifications import links, services
 from portal.notifications.links import Question
 from portal.notifications.models import Channel, DecisionLink
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import STEPS, start_canary
+from tests.deployments.signed_in import STEPS, start_canary
+from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
 
@@ -49,6 +52,13 @@ def _link_to(world: World, user: User, question: Question, path: str) -> str:
     return links.path_of(link)
 
 
+def _open(client: Client, address: str) -> str:
+    """The address without the token, to which the link leads."""
+    answer = client.get(address)
+    assert answer.status_code == 302
+    return str(answer["Location"])
+
+
 @pytest.fixture
 def address(world: World, rollout: Rollout) -> str:
     question = Question(
@@ -67,9 +77,9 @@ def test_looking_shows_the_evidence_and_changes_nothing(
     audited = AuditEvent.objects.count()
     client = signed_in(world.lead)
 
-    pages = [client.get(address).content.decode() for _ in range(2)]
+    pages = [client.get(_open(client, address)).content.decode() for _ in range(2)]
 
-    assert "Promote <small>10 → 50 %" in pages[1]
+    assert "Promote <small>10 → 50%" in pages[1]
     assert "detector:1 → detector:2" in pages[1]
     rollout.refresh_from_db()
     assert (rollout.step_index, rollout.phase) == (0, "running")
@@ -82,8 +92,9 @@ def test_the_person_promotes_once(
 ) -> None:
     client = signed_in(world.lead)
 
-    done = client.post(address, {"choice": "promote", "comment": ""})
-    again = client.post(address, {"choice": "abort", "comment": ""})
+    page = _open(client, address)
+    done = client.post(page, {"choice": "promote", "comment": ""})
+    again = client.post(page, {"choice": "abort", "comment": ""})
 
     assert (done.status_code, done["Location"]) == (302, "/deployments/vision/detector/rollout")
     assert again.status_code == 409
@@ -95,7 +106,9 @@ def test_the_person_promotes_once(
 def test_the_person_aborts_and_says_why(
     world: World, rollout: Rollout, address: str, signed_in: SignIn
 ) -> None:
-    signed_in(world.lead).post(address, {"choice": "abort", "comment": "wrong dataset"})
+    client = signed_in(world.lead)
+
+    client.post(_open(client, address), {"choice": "abort", "comment": "wrong dataset"})
 
     rollout.refresh_from_db()
     assert (rollout.phase, rollout.phase_reason) == ("aborting", "wrong dataset")
@@ -107,19 +120,66 @@ def test_the_link_of_another_is_refused(
 ) -> None:
     client = signed_in(getattr(world, person))
 
-    assert client.get(address).status_code == status
-    assert client.post(address, {"choice": "promote", "comment": ""}).status_code == status
+    page = _open(client, address)
+
+    assert client.get(page).status_code == status
+    assert client.post(page, {"choice": "promote", "comment": ""}).status_code == status
 
     rollout.refresh_from_db()
     assert rollout.step_index == 0
 
 
-def test_whoever_is_not_signed_in_signs_in_first(rollout: Rollout, address: str) -> None:
-    answer = Client().post(address, {"choice": "promote", "comment": ""})
+def test_whoever_is_not_signed_in_signs_in_first(
+    world: World, rollout: Rollout, address: str
+) -> None:
+    client = Client()
 
-    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={address}")
+    page = _open(client, address)
+    looked = client.get(page)
+    posted = client.post(page, {"choice": "promote", "comment": ""})
+
+    assert (looked.status_code, looked["Location"]) == (302, f"/sign-in?next={page}")
+    assert posted.status_code == 401
+    assert f'name="next" value="{page}"' in posted.content.decode()
     rollout.refresh_from_db()
     assert rollout.step_index == 0
+    client.force_login(world.lead)
+    assert client.get(page).status_code == 200
+
+
+def test_page_of_a_link_needs_the_link_in_the_same_session(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn
+) -> None:
+    page = _open(Client(), address)
+    client = signed_in(world.lead)
+
+    assert client.get(page).status_code == 404
+    assert client.post(page, {"choice": "promote", "comment": ""}).status_code == 404
+    assert client.post(address, {"choice": "promote", "comment": ""}).status_code == 405
+    rollout.refresh_from_db()
+    assert rollout.step_index == 0
+
+
+def test_the_token_is_in_no_page_address_session_or_log(
+    world: World, rollout: Rollout, address: str, signed_in: SignIn, caplog: Any
+) -> None:
+    token = address.rpartition("/")[2]
+    client = signed_in(world.lead)
+
+    answer = client.get(address)
+    page = client.get(answer["Location"])
+    with caplog.at_level("DEBUG"):
+        assert client.get(f"/decide/{token[:-1]}").status_code == 404
+        assert client.post(address).status_code == 405
+        logging.getLogger("gunicorn.access").info("%(r)s", {"r": f"GET {address} HTTP/1.1"})
+
+    assert token not in answer["Location"]
+    assert answer["Referrer-Policy"] == "no-referrer"
+    assert "no-store" in answer["Cache-Control"]
+    assert token not in page.content.decode()
+    assert token not in str(dict(client.session))
+    assert "/decide/[redacted]" in caplog.text
+    assert token[:-1] not in caplog.text
 
 
 def test_an_invented_link_is_not_found(world: World, rollout: Rollout, signed_in: SignIn) -> None:
@@ -132,8 +192,9 @@ def test_an_expired_link_is_explained(
     world.clock.move(timedelta(hours=24).total_seconds())
     client = signed_in(world.lead)
 
-    page = client.get(address)
-    refused = client.post(address, {"choice": "abort", "comment": ""})
+    opened = _open(client, address)
+    page = client.get(opened)
+    refused = client.post(opened, {"choice": "abort", "comment": ""})
 
     assert "This link has expired." in page.content.decode()
     assert refused.status_code == 409
@@ -147,22 +208,24 @@ def test_a_verdict_that_turned_stops_a_promotion_but_not_an_abort(
     Rollout.objects.filter(pk=rollout.pk).update(evidence_hash="f" * 64)
     client = signed_in(world.lead)
 
-    page = client.get(address).content.decode()
-    refused = client.post(address, {"choice": "promote", "comment": ""})
+    opened = _open(client, address)
+    page = client.get(opened).content.decode()
+    refused = client.post(opened, {"choice": "promote", "comment": ""})
 
-    assert "A verdict has turned since the message was sent." in page
+    assert "A verdict changed after this message was sent." in page
     assert refused.status_code == 409
     rollout.refresh_from_db()
     assert (rollout.step_index, DecisionLink.objects.get().used_at) == (0, None)
-    assert client.post(address, {"choice": "abort", "comment": ""}).status_code == 302
+    assert client.post(opened, {"choice": "abort", "comment": ""}).status_code == 302
 
 
 def test_a_step_that_moved_on_is_not_promoted_twice(
     world: World, rollout: Rollout, address: str, signed_in: SignIn
 ) -> None:
-    rollouts.promote(actor=world.admin, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash)
+    actions.promote(actor=world.admin, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash)
 
-    refused = signed_in(world.lead).post(address, {"choice": "promote", "comment": ""})
+    client = signed_in(world.lead)
+    refused = client.post(_open(client, address), {"choice": "promote", "comment": ""})
 
     assert refused.status_code == 409
     assert "moved to another step" in refused.content.decode()
@@ -177,7 +240,7 @@ def test_what_the_service_refuses_leaves_the_link_usable(
     world.team.memberships.filter(user=world.lead).update(role="member")
     client = signed_in(world.lead)
 
-    refused = client.post(address, {"choice": "promote", "comment": ""})
+    refused = client.post(_open(client, address), {"choice": "promote", "comment": ""})
 
     assert refused.status_code == 403
     assert DecisionLink.objects.get().used_at is None
@@ -187,7 +250,7 @@ def test_what_the_service_refuses_leaves_the_link_usable(
 
 def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     question = Question(
@@ -199,11 +262,12 @@ def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
     address = _link_to(world, world.lead, question, f"/approvals/{change.pk}")
     client = signed_in(world.lead)
 
-    page = client.get(address).content.decode()
-    refused = client.post(address, {"choice": "reject", "comment": ""})
-    done = client.post(address, {"choice": "approve", "comment": ""})
+    opened = _open(client, address)
+    page = client.get(opened).content.decode()
+    refused = client.post(opened, {"choice": "reject", "comment": ""})
+    done = client.post(opened, {"choice": "approve", "comment": ""})
 
-    assert "asked by" in page
+    assert "requested by" in page
     assert refused.status_code == 422
     assert done.status_code == 302
     assert ChangeRequest.objects.get(pk=change.pk).state in ("approved", "applying")

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.domain.states import DeploymentState
 from deployments.models import Deployment
+from deployments.states import DeploymentState
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX
+from tests.deployments.signed_in import HTMX
+from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
 QUERIES = 14

@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from deployments.gateways import inference
-from deployments.gateways.inference import Answer, GatewayUnreachable
-from deployments.services import trials
+from deployments.serving.gateways import inference
+from deployments.serving.gateways.inference import Answer, GatewayUnreachable
+from deployments.serving.services import try_it
 from fleet.models import Pod, Workload
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX, start_canary
+from tests.deployments.signed_in import HTMX, start_canary
+from tests.deployments.world import World
 
 ONE = "/deployments/vision/detector"
 SignIn = Callable[[User], Client]
@@ -111,7 +111,18 @@ def test_a_trial_shows_the_answer_and_how_long_it_took(
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [("{", 422), ("[]", 422), ('{"a": "%s"}' % ("x" * trials.MAX_REQUEST_BYTES), 422)],
+    [
+        ("{", 422),
+        ("[]", 422),
+        ('{"a": "%s"}' % ("x" * try_it.MAX_REQUEST_BYTES), 422),
+        ("[" * 100_000, 422),
+        ('{"a":' * 65 + "1" + "}" * 65, 422),
+        ('{"a": "\\ud800"}', 422),
+        ('{"a": NaN}', 422),
+        ('{"a": 1e999}', 422),
+        ('{"a": %s}' % ("9" * 5000), 422),
+    ],
+    ids=lambda value: str(value)[:20],
 )
 def test_a_body_that_is_no_request_is_not_sent(
     world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch, body: str, status: int
@@ -122,6 +133,21 @@ def test_a_body_that_is_no_request_is_not_sent(
     answer = signed_in(world.viewer).post(f"{ONE}/try", {"body": body})
 
     assert answer.status_code == status
+
+
+def test_an_answer_that_is_nested_without_end_is_shown_as_it_came(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.serving()
+    text = "[" * 100_000
+    monkeypatch.setattr(
+        inference, "post_json", lambda *_: Answer(200, text.encode(), is_cut=False, milliseconds=1)
+    )
+
+    page = signed_in(world.viewer).post(f"{ONE}/try", {"body": "{}"})
+
+    assert page.status_code == 200
+    assert text[:100] in page.content.decode()
 
 
 def test_a_gateway_that_does_not_answer_is_told_as_such(

@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.domain.states import RolloutPhase
 from deployments.models import Rollout
-from deployments.services import rollouts
+from deployments.rollouts.services import actions
+from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX, start_canary
+from tests.deployments.signed_in import HTMX, start_canary
+from tests.deployments.world import World
 
 URL = "/deployments/vision/detector/rollout"
 SignIn = Callable[[User], Client]
@@ -30,7 +30,14 @@ def rollout(world: World) -> Rollout:
 def press(client: Client, rollout: Rollout, action: str, **typed: str):
     rollout.refresh_from_db()
     return client.post(
-        URL, {"action": action, "evidence_hash": rollout.evidence_hash, "reason": "", **typed}
+        URL,
+        {
+            "action": action,
+            "evidence_hash": rollout.evidence_hash,
+            "reason": "",
+            "confirmed": "yes",
+            **typed,
+        },
     )
 
 
@@ -39,8 +46,8 @@ def test_the_page_says_what_each_button_will_do(
 ) -> None:
     page = signed_in(world.lead).get(URL).content.decode()
 
-    assert "10 → 50 %" in page
-    assert "Sends 50 % of requests to detector:2 at the gateway." in page
+    assert "10 → 50%" in page
+    assert "Sends 50% of requests to detector:2 at the gateway." in page
     assert "Sends all requests back to detector:1" in page
     assert "not known" in page
 
@@ -60,8 +67,9 @@ def test_a_failing_guard_says_so_at_the_pill_and_at_the_resting_buttons(
 
     page = signed_in(world.lead).get(URL).content.decode()
 
-    assert '<span class="pill bad">Would not pass</span>' in page
-    assert page.count("Would not pass. Mean latency: +93% against stable.") == 2
+    assert '<span class="pill bad">Failing</span>' in page
+    # At both buttons, and where the one in the header is pointed at.
+    assert page.count("Failing. Mean latency: +93% against stable.") == 3
     assert page.count(" disabled") == 2
 
 
@@ -118,7 +126,7 @@ def test_any_member_may_pause_carry_on_and_abort(
     press(client, rollout, "pause", reason="looking at a ticket")
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.PAUSED
-    assert "Carry on" in client.get(URL).content.decode()
+    assert "Resume" in client.get(URL).content.decode()
 
     press(client, rollout, "unpause")
     press(client, rollout, "abort", reason="wrong labels")
@@ -134,7 +142,7 @@ def test_polling_stops_when_the_rollout_is_over(
     running = client.get(URL, **HTMX, HTTP_HX_TARGET="rollout")
     assert running.status_code == 200
     assert 'hx-trigger="every 3s"' in running.content.decode()
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk)
+    actions.abort(actor=world.member, rollout_id=rollout.pk)
     world.look(rollout.deployment)
     world.clock.move(3600)
     world.look(rollout.deployment)
@@ -160,7 +168,9 @@ def test_a_split_that_chance_does_not_explain_raises_an_alarm(
 
     page = signed_in(world.viewer).get(URL).content.decode()
 
-    assert "The gateway does not split as asked: the candidate got 900 of 1,000 requests." in page
+    assert (
+        "The gateway does not split as requested: the candidate got 900 of 1,000 requests." in page
+    )
 
 
 def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
@@ -177,7 +187,7 @@ def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
         "source": "Triton request counters",
         "statistic": "always-valid p 0.0003",
     }
-    rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="errors")
+    actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="errors")
     Rollout.objects.filter(pk=rollout.pk).update(evidence=[failing])
     client = signed_in(world.lead)
 
@@ -187,18 +197,18 @@ def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
         world.look(rollout.deployment)
     over = client.get(URL).content.decode()
 
-    assert "Why it stopped" in page
-    assert "All requests go back to detector:1; the candidate is removed once" in page
+    assert "Aborted" in page
+    assert "All requests go back to detector:1. The candidate is removed once" in page
     assert "<b>Error ratio</b>: 36 of 1,200 requests failed" in page
     assert "always-valid p 0.0003" in page
-    assert "All requests go to detector:1 again and the candidate is removed." in over
+    assert "All requests go to detector:1 again. The candidate is removed." in over
     assert "Request another canary" in over
 
 
 def test_a_completed_rollout_says_what_came_after_and_offers_the_way_back(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
     )
     for _ in range(8):
@@ -209,6 +219,6 @@ def test_a_completed_rollout_says_what_came_after_and_offers_the_way_back(
 
     page = signed_in(world.member).get(URL).content.decode()
 
-    assert "detector:2 is stable and answers all requests; r1 is removed." in page
+    assert "detector:2 is stable and serves all requests. r1 is removed." in page
     assert "Roll back to r1" in page
     assert f"{URL.removesuffix('rollout')}roll-back?revision=1" in page

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from deployments.models import ChangeRequest
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import start_canary
+from tests.deployments.signed_in import start_canary
+from tests.deployments.world import World
 
 ONE = "/deployments/vision/detector"
 SEEN_BY_THE_TEAM = [

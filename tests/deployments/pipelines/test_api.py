@@ -9,8 +9,7 @@ from rest_framework.test import APIClient
 
 from deployments.models import Pipeline
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.piped import (
+from tests.deployments.pipelines_world import (
     ENSEMBLE,
     look,
     members,
@@ -19,6 +18,7 @@ from tests.deployments.delivery.piped import (
     start_router,
     step,
 )
+from tests.deployments.world import World
 
 URL = "/api/v1/pipelines"
 
@@ -84,7 +84,8 @@ def test_a_preview_tells_checks_and_manifests_and_keeps_nothing(world: World) ->
         f"{URL}/preview", body(world, {"nodes": [weights]}), format="json"
     )
     assert (
-        bad.json()["wrong"]["nodes.0.steps"] == "The weights of root are 10 in all; make them 100."
+        bad.json()["wrong"]["nodes.0.steps"]
+        == "The weights of root add up to 10. They must add up to 100."
     )
     assert not Pipeline.objects.exists()
 

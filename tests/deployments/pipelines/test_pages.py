@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.gateways import inference
 from deployments.models import Pipeline, PipelineChange
+from deployments.serving.gateways import inference
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.piped import ask, members, node, serving, step
-from tests.deployments.web.conftest import HTMX
+from tests.deployments.pipelines_world import ask, members, node, serving, step
+from tests.deployments.signed_in import HTMX
+from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
 NEW = "/pipelines/new"
@@ -50,7 +50,7 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
     assert 'value="approve"' not in signed_in(world.member).get(ONE).content.decode()
     inbox = signed_in(world.lead).get("/approvals").content.decode()
     assert "Create the pipeline both" in inbox
-    assert "Create the pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
+    assert "Create pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
     assert signed_in(world.lead).get("/jump?q=vision/bo")["Location"] == ONE
 
     decided = signed_in(world.lead).post(
@@ -89,7 +89,7 @@ def test_checks_show_while_typing_and_a_chain_is_explained(world: World, signed_
 
 def test_where_nothing_can_be_it_says_why(world: World, signed_in: SignIn) -> None:
     page = signed_in(world.member).get(NEW).content.decode()
-    assert "asks at least two deployments of vision" in page
+    assert "Deploy at least two models of vision" in page
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_steps_are_changed_and_the_pipeline_retired_by_request(
     withdrawn = {"decision": "withdraw", "evidence_hash": change.evidence_hash}
     assert member.post(ONE, withdrawn).status_code == 302
 
-    assert "Stop it now" in member.get(f"{ONE}/stop").content.decode()
+    assert "Stop pipeline" in member.get(f"{ONE}/stop").content.decode()
     assert member.post(f"{ONE}/stop", {"comment": "too loud"}).status_code == 302
     assert Pipeline.objects.get().is_stopped
     assert "Start again" in member.get(ONE).content.decode()
@@ -169,5 +169,5 @@ def test_a_pipeline_of_several_nodes_is_shown_and_changed_through_the_api(
     serving(world, {"nodes": [outer, inner]})
     page = signed_in(world.member).get(ONE).content.decode()
     assert "Change steps" not in page
-    assert "all others" in page
+    assert "all other requests" in page
     assert signed_in(world.member).get(f"{ONE}/change").status_code == 302

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, DeploymentState
-from deployments.models import (
-    Deployment,
-    Pipeline,
-)
-from deployments.services import (
-    changes,
-    pipeline_decisions,
-    pipeline_reconcile,
-    pipeline_stopping,
-    pipeline_trials,
-    pipelines,
-    stopping,
-)
-from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
-from fleet.services import observers
+from deployments.changes.services import decisions as change_decisions
+from deployments.lifecycle.services import stop as lifecycle_stop
+from deployments.models import Deployment, Pipeline
+from deployments.pipelines.services import decisions as pipeline_decisions
+from deployments.pipelines.services import reconcile, requests, try_it
+from deployments.pipelines.services import stop as pipeline_stop
+from deployments.states import ChangeState, DeploymentState
+from fleet.kube.domain.errors import ObjectInvalid, Unreachable
+from fleet.observation.services import subscribers
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.piped import (
+from tests.deployments.pipelines_world import (
     ENSEMBLE,
     approve,
     ask,
@@ -33,7 +25,8 @@ from tests.deployments.delivery.piped import (
     start_router,
     step,
 )
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
 
@@ -59,10 +52,10 @@ def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) 
 def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) -> None:
     pipeline = serving(world)
     with refused(world, Conflict, "no_change"):
-        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
-    change = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+        requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
+    change = requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
     with refused(world, Conflict, "change_open"):
-        pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk)
+        requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
     approve(world.lead, change)
     look(pipeline)
 
@@ -72,7 +65,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     assert [one["weight"] for one in steps["steps"]] == [90, 10]
     assert not AuditEvent.objects.filter(action="pipeline.healed").exists()
 
-    approve(world.lead, pipelines.request_retire(actor=world.member, pipeline_id=pipeline.pk))
+    approve(world.lead, requests.request_retire(actor=world.member, pipeline_id=pipeline.pk))
     look(pipeline)
     assert world.cluster.writes[-2:] == [
         ("delete", "HTTPRoute", "both"),
@@ -86,9 +79,9 @@ def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) ->
     pipeline = serving(world)
     deployment = Deployment.objects.get(name="classifier")
     with refused(world, Conflict, "in_a_pipeline"):
-        changes.request_retire(actor=world.member, deployment_id=deployment.pk)
+        change_decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
-    stopping.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
+    lifecycle_stop.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
     look(pipeline)
 
     assert (pipeline.state, pipeline.state_reason) == (
@@ -141,7 +134,7 @@ def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
         pipeline_decisions.withdraw(actor=world.member, change_id=change.pk)
     else:
         world.clock.move(15 * 24 * 3600)
-        pipeline_reconcile.sweep()
+        reconcile.sweep()
 
     change.refresh_from_db()
     pipeline = Pipeline.objects.get()
@@ -165,7 +158,7 @@ def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
     writes = list(world.cluster.writes)
     Pipeline.objects.update(lease_until=world.clock.at.replace(year=2099), lease_token="other")
 
-    assert pipeline_reconcile.reconcile(pipeline_id=change.pipeline_id) is None
+    assert reconcile.reconcile(pipeline_id=change.pipeline_id) is None
     assert world.cluster.writes == writes
 
 
@@ -175,15 +168,15 @@ def test_a_change_on_the_cluster_is_looked_at_at_once(world: World) -> None:
     assert pipeline.next_check_at > world.clock.at
 
     labels = [{"slipway.dev/pipeline-id": str(pipeline.pk)}, {"slipway.dev/pipeline-id": "x"}]
-    observers.notify(world.cluster_id + 1, labels)
+    subscribers.notify(world.cluster_id + 1, labels)
     pipeline.refresh_from_db()
     assert pipeline.next_check_at > world.clock.at
     del world.cluster.objects["InferenceGraph", "vision", "both"]
-    observers.notify(world.cluster_id, labels)
+    subscribers.notify(world.cluster_id, labels)
 
     pipeline.refresh_from_db()
     assert pipeline.next_check_at == world.clock.at
-    pipeline_reconcile.sweep()
+    reconcile.sweep()
     assert "both" in world.cluster.names("InferenceGraph")
 
 
@@ -192,14 +185,14 @@ def test_who_may_not_stop_a_pipeline(world: World, who: str) -> None:
     pipeline = serving(world)
     error = Forbidden if who == "viewer" else NotFound
     with refused(world, error):
-        pipeline_stopping.stop(actor=getattr(world, who), pipeline_id=pipeline.pk)
+        pipeline_stop.stop(actor=getattr(world, who), pipeline_id=pipeline.pk)
 
 
 def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: World) -> None:
     pipeline = serving(world)
-    waiting = pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    waiting = requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
 
-    pipeline_stopping.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
+    pipeline_stop.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
     look(pipeline)
 
     assert world.cluster.writes[-2:] == [
@@ -213,11 +206,11 @@ def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: W
     stopped = AuditEvent.objects.get(action="pipeline.stopped")
     assert (stopped.actor_name, stopped.reason) == ("member", "too loud")
     with refused(world, Conflict, "stopped"):
-        pipelines.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+        requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
     with refused(world, Conflict, "not_serving"):
-        pipeline_trials.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
+        try_it.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
 
-    started = pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+    started = requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
     look(pipeline)
     assert pipeline.state == DeploymentState.STOPPED
     approve(world.lead, started)
@@ -226,13 +219,13 @@ def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: W
     look(pipeline)
     assert (pipeline.state, pipeline.is_stopped) == (DeploymentState.READY, False)
     with refused(world, Conflict, "not_stopped"):
-        pipelines.request_start(actor=world.member, pipeline_id=pipeline.pk)
+        requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
 
 
 def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:
     change = ask(world)
     with refused(world, Conflict, "not_serving"):
-        pipeline_stopping.stop(actor=world.member, pipeline_id=change.pipeline_id)
+        pipeline_stop.stop(actor=world.member, pipeline_id=change.pipeline_id)
 
 
 def test_a_stop_ends_what_is_being_applied(world: World) -> None:
@@ -240,7 +233,7 @@ def test_a_stop_ends_what_is_being_applied(world: World) -> None:
     approve(world.lead, change)
     look(change.pipeline, rounds=1)
 
-    pipeline_stopping.stop(actor=world.lead2, pipeline_id=change.pipeline_id)
+    pipeline_stop.stop(actor=world.lead2, pipeline_id=change.pipeline_id)
     pipeline = look(change.pipeline)
 
     change.refresh_from_db()

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, DeploymentState, Environment
-from deployments.models import (
-    Deployment,
-    GitDelivery,
-    Pipeline,
-    PipelineApproval,
-    PipelineChange,
-)
-from deployments.selectors import pipelines as selectors
-from deployments.services import (
-    changes,
-    pipeline_decisions,
-    pipelines,
-)
+from deployments.changes.services import decisions as change_decisions
+from deployments.models import Deployment, GitDelivery, Pipeline, PipelineApproval, PipelineChange
+from deployments.pipelines.selectors import pipelines as selectors
+from deployments.pipelines.services import decisions as pipeline_decisions
+from deployments.pipelines.services import requests
+from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.models import Cluster
 from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.notifications.models import Notice
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.decided import rule
-from tests.deployments.delivery.piped import (
+from tests.deployments.decided_changes import rule
+from tests.deployments.pipelines_world import (
     approve,
     ask,
     draft,
@@ -36,7 +27,8 @@ from tests.deployments.delivery.piped import (
     start_router,
     step,
 )
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
 
@@ -70,7 +62,7 @@ def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> N
     assert (pipeline.state, pipeline.state_reason) == (DeploymentState.READY, "")
     assert pipeline.observed_generation == pipeline.desired_generation == 1
     change.refresh_from_db()
-    assert (change.state, change.state_reason) == (ChangeState.DONE, "It answers.")
+    assert (change.state, change.state_reason) == (ChangeState.DONE, "Ready.")
     graph = world.cluster.objects["InferenceGraph", "vision", "both"]
     urls = [one["serviceUrl"] for one in graph["spec"]["nodes"]["root"]["steps"]]
     assert urls == [
@@ -101,7 +93,7 @@ def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
 
 def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
     members(world)
-    change = pipelines.request_create(actor=world.lead, draft=draft(world))
+    change = requests.request_create(actor=world.lead, draft=draft(world))
 
     for who, error in (
         (world.lead, Forbidden),
@@ -123,7 +115,7 @@ def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
     change = ask(world)
     rule(world, environments=("production",), kinds=("deploy",))
 
-    with pytest.raises(Conflict, match="changed since"):
+    with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
     approve(world.lead, change)
     assert not Pipeline.objects.get().desired_generation
@@ -153,7 +145,7 @@ def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
     members(world)
     chained = {"nodes": [node("sequence", step("detector"), step("classifier", data="$response"))]}
     with refused(world, Invalid) as raised:
-        pipelines.request_create(actor=world.member, draft=draft(world, chained))
+        requests.request_create(actor=world.member, draft=draft(world, chained))
     assert raised[0].fields.keys() == {"nodes.0.steps.1.data"}
     assert "Triton ensemble" in raised[0].message
 
@@ -165,26 +157,26 @@ def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
         ),
     ):
         with refused(world, Invalid) as raised:
-            pipelines.request_create(actor=world.member, draft=draft(world, spec))
+            requests.request_create(actor=world.member, draft=draft(world, spec))
         assert f"nodes.0.{where}" in raised[0].fields
 
 
 def test_names_are_shared_with_deployments(world: World) -> None:
     with_name = serving(world)
     with refused(world, Invalid) as raised:
-        pipelines.request_create(actor=world.member, draft=draft(world, name="detector"))
+        requests.request_create(actor=world.member, draft=draft(world, name="detector"))
     assert raised[0].fields["name"].startswith("vision/detector already exists on eks-test.")
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
-    assert raised[0].fields["name"].startswith("A pipeline has the address vision/both already.")
+        change_decisions.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
+    assert raised[0].fields["name"].startswith("A pipeline already uses the address vision/both.")
 
 
 def test_a_name_that_a_deployment_took_meanwhile_is_refused_at_approval(world: World) -> None:
     change = ask(world)
     Deployment.objects.filter(name="detector").update(name="both")
     renamed = {"nodes": [node("ensemble", step("both"), step("classifier"))]}
-    PipelineChange.objects.update(spec=pipelines.read_spec(renamed).to_json())
-    with pytest.raises(Conflict, match="changed since"):
+    PipelineChange.objects.update(spec=requests.read_spec(renamed).to_json())
+    with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
 
     with refused(world, Invalid) as raised:
@@ -204,31 +196,32 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
     features["kserve"] = {"is_there": True, "version": version}
     Cluster.objects.update(capabilities={"features": features})
 
-    found = pipelines.preview(actor=world.member, draft=draft(world, OTHER))
+    found = requests.preview(actor=world.member, draft=draft(world, OTHER))
 
     assert found.is_ok is not is_refused
     told = next(check for check in found.checks if check.name == "Splitter")
-    assert ("drops about one request in a hundred" in told.detail) is is_refused
+    assert ("drops about 1% of requests" in told.detail) is is_refused
 
 
 def test_the_cluster_and_the_teams_way_of_delivery_decide_where(world: World) -> None:
     members(world)
     features = {
         "kubernetes": {"is_there": True},
-        "inference-graph": {"is_there": False, "why": "This KServe does not serve it"},
+        "inference-graph": {"is_there": False, "why": "The installed KServe does not include it"},
     }
     Cluster.objects.update(capabilities={"features": features})
     with refused(world, Invalid) as raised:
-        pipelines.request_create(actor=world.member, draft=draft(world))
+        requests.request_create(actor=world.member, draft=draft(world))
     assert raised[0].message == (
-        "Cluster: eks-test: This KServe does not serve it: no pipeline of several deployments. "
+        "Cluster: eks-test: The installed KServe does not include it. InferenceGraph is needed for "
+        "pipelines of several deployments. "
         "Choose another cluster, or ask a platform admin."
     )
 
     Cluster.objects.update(capabilities={})
     GitDelivery.objects.create(team=world.team, repository_url="https://git.example/x")
     with refused(world, Invalid) as raised:
-        pipelines.request_create(actor=world.member, draft=draft(world))
+        requests.request_create(actor=world.member, draft=draft(world))
     assert "vision delivers through Git" in raised[0].message
 
 
@@ -236,7 +229,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
     members(world)
     Deployment.objects.filter(name="classifier").update(environment=Environment.STAGING)
     with refused(world, Invalid) as raised:
-        pipelines.request_create(actor=world.member, draft=draft(world))
+        requests.request_create(actor=world.member, draft=draft(world))
     assert raised[0].fields["nodes.0.steps.1.deployment"] == (
         "classifier is a staging deployment; the pipeline is production."
     )

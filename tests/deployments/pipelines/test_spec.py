@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import pipeline_rules, pipelines
-from deployments.domain.manifests import graph
-from deployments.domain.manifests.graph import GraphPlace
-from deployments.domain.manifests.parts import to_yaml
-from deployments.domain.pipeline_rules import Member
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.manifests.domain.metadata import to_yaml
+from deployments.pipelines.domain import manifests, pipeline_spec, rules
+from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.rules import Member
 from tests.contract import schemas
 
 PLACE = GraphPlace(
@@ -44,7 +43,7 @@ def spec_of(kind: str, *steps: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def faults(data: dict[str, Any]) -> dict[str, str]:
     try:
-        pipeline_rules.check(pipelines.from_json(data), MEMBERS)
+        rules.check(pipeline_spec.from_json(data), MEMBERS)
     except Rejected as error:
         return error.fields
     return {}
@@ -84,7 +83,11 @@ ROOT = "nodes.0"
         (spec_of("ensemble", CAT, {"node": "root"}), f"{ROOT}.steps.1.node", "back to the root"),
         (spec_of("ensemble", CAT, {**DOG, "weight": 5}), f"{ROOT}.steps.1.weight", "Only a split"),
         (spec_of("ensemble", CAT, {**DOG, "condition": "a"}), f"{ROOT}.steps.1.condition", "Only"),
-        (spec_of("ensemble", CAT, {"deployment": "fox"}), f"{ROOT}.steps.1.deployment", "no live"),
+        (
+            spec_of("ensemble", CAT, {"deployment": "fox"}),
+            f"{ROOT}.steps.1.deployment",
+            "not a running",
+        ),
         (spec_of("ensemble", CAT, {"deployment": "off"}), f"{ROOT}.steps.1.deployment", "stopped"),
         (spec_of("ensemble", CAT, {**DOG, "name": "No!"}), f"{ROOT}.steps.1.name", "lower-case"),
         (spec_of("ensemble", CAT, {**DOG, "data": "$response"}), f"{ROOT}.steps.1.data", "Triton"),
@@ -101,9 +104,9 @@ ROOT = "nodes.0"
         (
             spec_of("splitter", {**CAT, "weight": 50}, {**DOG, "weight": 49}),
             f"{ROOT}.steps",
-            "99 in all",
+            "add up to 99",
         ),
-        (spec_of("switch", CAT, DOG), f"{ROOT}.steps.0.condition", "only the last"),
+        (spec_of("switch", CAT, DOG), f"{ROOT}.steps.0.condition", "Only the last"),
         (
             spec_of("switch", {**CAT, "condition": "@this"}, DOG),
             f"{ROOT}.steps.0.condition",
@@ -122,10 +125,10 @@ ROOT = "nodes.0"
         (
             spec_of("sequence", {**CAT, "condition": "a"}, DOG),
             f"{ROOT}.steps.0.condition",
-            "no answer before",
+            "no previous answer",
         ),
         (spec_of("ensemble", CAT, DOG, min_replicas=0), "min_replicas", "1 to 20"),
-        (spec_of("ensemble", CAT, DOG, min_replicas=3), "max_replicas", "At least"),
+        (spec_of("ensemble", CAT, DOG, min_replicas=3), "max_replicas", "Max replicas"),
         (spec_of("ensemble", CAT, DOG, min_replicas=True), "min_replicas", "whole number"),
         (spec_of("single", CAT, DOG), f"{ROOT}.kind", "one of"),
         ({"nodes": []}, "nodes", "root"),
@@ -150,7 +153,7 @@ def test_nodes_are_reached_and_never_go_round() -> None:
             node("b", DOG, {"node": "a"}),
         ]
     }
-    assert "round for ever" in faults(round_)["nodes.1.steps.1.node"]
+    assert "loop forever" in faults(round_)["nodes.1.steps.1.node"]
     alone = {"nodes": [node("root", CAT, DOG), node("a", CAT, DOG)]}
     assert faults(alone) == {"nodes.1.name": "No step leads to the node a."}
     twice = {"nodes": [node("root", CAT, DOG), node("root", CAT, DOG)]}
@@ -163,7 +166,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     count = draw(st.integers(1, 3))
     nodes = []
     for number in range(count):
-        kind = draw(st.sampled_from([kind.value for kind in pipelines.NodeKind]))
+        kind = draw(st.sampled_from([kind.value for kind in pipeline_spec.NodeKind]))
         targets: list[dict[str, Any]] = [CAT, DOG]
         if number + 1 < count:
             targets.append({"node": f"n{number + 1}"})
@@ -184,18 +187,18 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=20, deadline=None)
 def test_every_pipeline_is_what_the_published_schemas_take(data: dict[str, Any]) -> None:
     checked = schemas.require_custom()
-    spec = pipelines.from_json(data)
-    pipeline_rules.check(spec, MEMBERS)
+    spec = pipeline_spec.from_json(data)
+    rules.check(spec, MEMBERS)
     paths = {name: member.path for name, member in MEMBERS.items()}
 
-    made = graph.manifests(PLACE, spec, paths)
+    made = manifests.manifests(PLACE, spec, paths)
 
     for one in made:
         key = (one["apiVersion"], one["kind"])
         assert [error.message for error in checked[key].iter_errors(one)] == []
-    assert pipelines.stored(spec.to_json()) == spec
-    assert pipelines.from_json(spec.to_json()) == spec
-    assert to_yaml(made) == to_yaml(graph.manifests(PLACE, spec, paths))
+    assert pipeline_spec.stored(spec.to_json()) == spec
+    assert pipeline_spec.from_json(spec.to_json()) == spec
+    assert to_yaml(made) == to_yaml(manifests.manifests(PLACE, spec, paths))
     for node in made[0]["spec"]["nodes"].values():
         targets = ("nodeName", "serviceName", "serviceUrl")
         assert all(sum(one in step for one in targets) == 1 for step in node["steps"])
@@ -207,9 +210,9 @@ def test_every_pipeline_is_what_the_published_schemas_take(data: dict[str, Any])
 
 def test_steps_ask_the_stable_address_of_a_deployment() -> None:
     data = spec_of("switch", {**CAT, "condition": "a", "is_required": True}, DOG)
-    spec = pipelines.from_json(data)
+    spec = pipeline_spec.from_json(data)
 
-    made, route = graph.manifests(PLACE, spec, {"cat": INFER, "dog": INFER})
+    made, route = manifests.manifests(PLACE, spec, {"cat": INFER, "dog": INFER})
 
     assert made["spec"]["nodes"]["root"]["steps"] == [
         {

@@ -7,13 +7,14 @@ from decimal import Decimal
 import pytest
 from rest_framework.test import APIClient
 
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Rollout, RolloutLimit
-from deployments.services import changes, rollout_limits
+from deployments.plans.services import auto_promotion
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from tests.deployments import canaries
+from tests.deployments.world import World
 
 AUTO = [
     {"weight": 10, "soak_seconds": 0, "min_requests": 100, "auto_promote": True},
@@ -38,7 +39,7 @@ def _fill(world: World, deployment) -> Rollout:
 
 def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> None:
     deployment, _ = canaries.start(world, steps=AUTO)
-    rollout_limits.choose(actor=world.lead, team=world.team, percent=25)
+    auto_promotion.choose(actor=world.lead, team=world.team, percent=25)
 
     rollout = _fill(world, deployment)
 
@@ -46,7 +47,7 @@ def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> N
     assert (rollout.step_index, shown.is_promotable) == (0, True)
     assert [step.auto_promote for step in shown.steps] == [False, False]
 
-    rollout_limits.choose(actor=world.lead, team=world.team, percent=50)
+    auto_promotion.choose(actor=world.lead, team=world.team, percent=50)
     world.look(deployment)
     rollout.refresh_from_db()
     assert rollout.step_index == 1
@@ -54,24 +55,24 @@ def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> N
 
 def test_a_plan_beyond_the_limit_is_refused_and_nothing_is_written(world: World) -> None:
     deployment = world.serving()
-    rollout_limits.choose(actor=world.lead, team=world.team, percent=25)
+    auto_promotion.choose(actor=world.lead, team=world.team, percent=25)
 
     with pytest.raises(Invalid) as refusal:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
             steps=AUTO,
         )
 
-    assert "Step 1 would go on to 50 % by itself" in refusal.value.fields["steps"]
+    assert "Step 1 would promote automatically to 50%" in refusal.value.fields["steps"]
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 
 def test_only_who_may_promote_chooses_the_limit_and_it_is_audited(world: World) -> None:
     for actor in (world.member, world.viewer):
         with pytest.raises(Forbidden):
-            rollout_limits.choose(actor=actor, team=world.team, percent=0)
+            auto_promotion.choose(actor=actor, team=world.team, percent=0)
     assert not RolloutLimit.objects.exists()
 
     lead = _client(world.lead)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import robot_limit
-from deployments.domain.problems import Rejected
-from deployments.domain.rollout_steps import Step
+from deployments.errors import Rejected
+from deployments.plans.domain import auto_promotion_limit
+from deployments.plans.domain.steps import Step
 
 STEPS = tuple(Step(weight, 60, 100, auto_promote=True) for weight in (5, 25, 50))
 
@@ -26,7 +26,7 @@ STEPS = tuple(Step(weight, 60, 100, auto_promote=True) for weight in (5, 25, 50)
 def test_a_step_goes_on_alone_when_what_comes_next_is_within_the_limit(
     percent: int, alone: list[bool]
 ) -> None:
-    found = robot_limit.within(STEPS, percent)
+    found = auto_promotion_limit.within(STEPS, percent)
 
     assert [step.auto_promote for step in found] == alone
     assert [step.weight for step in found] == [5, 25, 50]
@@ -35,15 +35,15 @@ def test_a_step_goes_on_alone_when_what_comes_next_is_within_the_limit(
 def test_what_waits_for_a_person_stays_so_whatever_the_limit() -> None:
     by_hand = (Step(5, 60, 100),)
 
-    assert robot_limit.within(by_hand, 100) == by_hand
-    robot_limit.require_within(by_hand, 0, team="vision")
+    assert auto_promotion_limit.within(by_hand, 100) == by_hand
+    auto_promotion_limit.require_within(by_hand, 0, team="vision")
 
 
 def test_a_plan_beyond_the_limit_is_refused_at_its_first_such_step() -> None:
     with pytest.raises(Rejected) as refusal:
-        robot_limit.require_within(STEPS, 25, team="vision")
+        auto_promotion_limit.require_within(STEPS, 25, team="vision")
 
     assert refusal.value.fields == {
-        "steps": "Step 2 would go on to 50 % by itself; vision lets a rollout go on by itself up "
-        "to 25 %. Let a person promote it."
+        "steps": "Step 2 would promote automatically to 50%, but the automatic promotion limit of "
+        "vision is 25%. Use manual promotion for this step."
     }

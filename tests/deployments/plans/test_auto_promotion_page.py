@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deployments.models import RolloutLimit
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.test_rollout_page import SignIn
+from tests.deployments.pages.test_rollout import SignIn
+from tests.deployments.world import World
 
 PAGE = "/admin/teams/vision/rollout-templates"
 SET = "/admin/teams/vision/rollout-limit"
@@ -14,13 +14,13 @@ SET = "/admin/teams/vision/rollout-limit"
 
 def test_a_lead_sets_how_far_rollouts_go_by_themselves(world: World, signed_in: SignIn) -> None:
     lead = signed_in(world.lead)
-    assert "As each approved plan says" in lead.get(PAGE).content.decode()
+    assert "No limit" in lead.get(PAGE).content.decode()
 
     answer = lead.post(SET, {"percent": "25"})
 
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
     assert RolloutLimit.objects.get().percent == 25
-    assert "up to <b>25 %</b> of the requests" in lead.get(PAGE).content.decode()
+    assert "up to a traffic weight of <b>25%</b>" in lead.get(PAGE).content.decode()
     assert SET not in signed_in(world.member).get(PAGE).content.decode()
 
 

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from deployments.models import ChangeRequest, RolloutTemplate
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 URL = "/deployments/vision/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
@@ -89,7 +89,7 @@ def test_a_plan_that_cannot_be_is_refused_at_its_place(world: World, signed_in: 
     answer = signed_in(world.member).post(URL, _plan(world, requests_0="3"))
 
     assert answer.status_code == 422
-    assert "promotes by itself, so it needs min_requests" in answer.content.decode()
+    assert "is promoted automatically and needs min_requests" in answer.content.decode()
     assert not ChangeRequest.objects.filter(kind="canary").exists()
     assert AuditEvent.objects.count() == audited
 
@@ -113,7 +113,7 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
     world: World, signed_in: SignIn
 ) -> None:
     client = signed_in(world.member)
-    assert "No template yet" in client.get(TEMPLATES).content.decode()
+    assert "No templates yet" in client.get(TEMPLATES).content.decode()
 
     plan = _plan(world, keep_as="careful", quality_label_drift="", quality_output_length="0.2")
     made = client.post(f"{TEMPLATES}/edit", plan)
@@ -123,9 +123,9 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
 
     assert made["Location"] == TEMPLATES
     assert "Guards error ratio, mean latency." in listed
-    assert "1 min, 50 requests<br>promotes itself" in " ".join(listed.split())
+    assert "1 min, 50 requests<br>auto-promote" in " ".join(listed.split())
     assert template.plan["quality"] == {"label_drift": None}, "0.2 is the default of the other"
-    assert "3 guarded, as soon as" in begun
+    assert "3 guards, active once" in begun
     client.post(f"{TEMPLATES}/{template.pk}/remove")
     assert RolloutTemplate.objects.count() == 0
 
@@ -137,7 +137,7 @@ def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn
 
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert "Each is a number from 0 to 1" in page
+    assert "Enter a number from 0 to 1" in page
     assert 'value="careful"' in page
     assert RolloutTemplate.objects.count() == 0
 

@@ -10,7 +10,7 @@ from django.test import Client
 from deployments.models import ChangeRequest, RolloutTemplate
 from fleet.models import Cluster
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 URL = "/deployments/vision/detector/canary"
 SignIn = Callable[[User], Client]
@@ -82,7 +82,7 @@ def test_a_cluster_without_prometheus_says_so_before_and_after(
     page = client.get(URL).content.decode()
     answer = client.post(URL, typed(world))
 
-    assert "Cluster eks-test has no Prometheus registered" in page
+    assert "Cluster eks-test has no Prometheus, so" in page
     assert answer.status_code == 422
     assert "No Prometheus is registered for cluster eks-test." in answer.content.decode()
     assert not ChangeRequest.objects.filter(kind="canary").exists()
@@ -100,4 +100,4 @@ def test_a_template_keeps_queries_and_begins_the_form_with_them(
 
     assert [row["metric"] for row in kept.plan["guards"]] == ["latency_p95", "promql"]
     assert 'value="Checkout errors"' in page
-    assert "1 query of your own" in page
+    assert "Custom PromQL: 1" in page

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.preflight import DeployDraft
+from deployments.changes.services import decisions
 from deployments.models import ModelVersion
-from deployments.services import changes, preflight, sizing
-from deployments.services.sizing import Load
+from deployments.preflight.domain.checks import DeployDraft
+from deployments.preflight.services import gpu_advice, preflight
+from deployments.preflight.services.gpu_advice import Load
+from deployments.spec.domain import serving_spec
 from portal.core.errors import Invalid, QuotaExceeded
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.reference_world import (
+from tests.deployments.external_weights import (
     CLAIM,
     COMMIT,
     IMAGE,
@@ -23,7 +23,8 @@ from tests.deployments.delivery.reference_world import (
     named,
     register,
 )
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 __all__ = ["language_cluster"]
 pytestmark = pytest.mark.usefixtures("language_cluster")
@@ -44,7 +45,7 @@ def test_an_engine_that_cannot_load_it_is_refused_with_those_that_can(
     version = register(world, uri)
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
+        decisions.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
 
     assert raised[0].fields["version_id"].endswith(f"Choose {fix}.")
 
@@ -53,7 +54,7 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
     version = register(world)
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(
+        decisions.request_deploy(
             actor=world.member,
             draft=draft(world, version, llm={"hugging_face_id": "org/other"}),
         )
@@ -66,10 +67,10 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
 
 def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
     data = {"engine": "triton-vllm", "instance_type": "g5.xlarge"}
-    asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", specs.from_json(data))
+    asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", serving_spec.from_json(data))
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=asked)
+        decisions.request_deploy(actor=world.member, draft=asked)
 
     assert "triton-vllm cannot load detector.onnx" in raised[0].fields["version_id"]
 
@@ -81,7 +82,7 @@ def test_what_may_change_after_the_approval_is_told_before_it(world: World) -> N
     tag = named(checked(world, register(world, "oci://ghcr.io/org/chat:2")), "Artifact")
 
     assert (pinned.ok, pinned.fix) == (None, "")
-    assert [one.detail.endswith("They may change after the approval.") for one in (claim, tag)] == [
+    assert [one.detail.endswith("They can change after approval.") for one in (claim, tag)] == [
         True,
         True,
     ]
@@ -92,8 +93,8 @@ def test_a_volume_that_is_not_there_is_refused(world: World) -> None:
     version = register(world, CLAIM)
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=draft(world, version))
-    assert "there is no PersistentVolumeClaim weights" in raised[0].message
+        decisions.request_deploy(actor=world.member, draft=draft(world, version))
+    assert "PersistentVolumeClaim weights does not exist" in raised[0].message
 
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
     assert checked(world, version).can_submit
@@ -104,7 +105,7 @@ def test_an_archived_reference_cannot_be_deployed(world: World) -> None:
     ModelVersion.objects.filter(pk=version.pk).update(state="archived")
 
     with refused(world, Invalid, "version_not_ready"):
-        changes.request_deploy(actor=world.member, draft=draft(world, version))
+        decisions.request_deploy(actor=world.member, draft=draft(world, version))
 
 
 def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> None:
@@ -113,7 +114,7 @@ def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> 
     unsaid = register(world, "hf://org/chat:main")
 
     advice = [
-        sizing.advise(
+        gpu_advice.advise(
             actor=world.member, version_id=one.pk, cluster_id=world.cluster_id, load=Load()
         )
         for one in (small, large)
@@ -123,8 +124,8 @@ def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> 
     assert [one.need.terms[0].mib for one in advice] == [3906, 31243]
     assert named(checked(world, small), "GPU memory").ok is True
     assert named(checked(world, large), "GPU memory").ok is False
-    with pytest.raises(Invalid, match="was not stated"):
-        sizing.advise(
+    with pytest.raises(Invalid, match="is not set"):
+        gpu_advice.advise(
             actor=world.member, version_id=unsaid.pk, cluster_id=world.cluster_id, load=Load()
         )
 
@@ -137,7 +138,7 @@ def test_more_context_than_the_model_is_stated_to_take_is_told(world: World) -> 
 
     check = named(more, "Context")
     assert (check.ok, check.is_refusal) == (False, False)
-    assert check.detail == "16,384 tokens are asked for; chat:1 is stated to take 8,192."
+    assert check.detail == "16,384 tokens are requested, but the context length of chat:1 is 8,192."
     assert "Context" not in [one.name for one in fits.checks]
 
 
@@ -145,7 +146,7 @@ def test_quota_counts_its_gpus(world: World) -> None:
     version = register(world)
 
     with refused(world, QuotaExceeded) as raised:
-        changes.request_deploy(
+        decisions.request_deploy(
             actor=world.member,
             draft=draft(world, version, min_replicas=9, max_replicas=9),
         )
@@ -155,10 +156,10 @@ def test_quota_counts_its_gpus(world: World) -> None:
 
 def test_it_is_not_packed_beside_an_uploaded_model(world: World) -> None:
     register(world)
-    asked = world.draft(packed=(specs.Packed(model="chat", version=1),))
+    asked = world.draft(packed=(serving_spec.Packed(model="chat", version=1),))
 
     found = preflight.check(actor=world.member, draft=asked)
 
-    assert named(found, "Packed models").detail == (
-        f"chat:1 lies at {URI}: only uploaded versions are packed."
+    assert named(found, "Multi-model serving").detail == (
+        f"chat:1 is a reference to {URI}. Multi-model serving needs uploaded versions."
     )

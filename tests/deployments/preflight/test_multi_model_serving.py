@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.preflight import Check, Preflight
-from deployments.domain.specs import Packed, ServingSpec
-from deployments.domain.states import ChangeState, VersionState
+from deployments.changes.selectors import evidence
+from deployments.changes.services import decisions
+from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
-from deployments.selectors import plans, registry
-from deployments.services import changes, preflight, versions
+from deployments.preflight.domain.checks import Check, Preflight
+from deployments.preflight.services import preflight
+from deployments.registry.selectors import versions as registry_versions
+from deployments.registry.services import declarations, versions
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.states import ChangeState, VersionState
+from fleet.models import Workload
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 _PACKED = (Packed(model="classifier", version=1),)
 
@@ -53,14 +58,14 @@ def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
     draft = world.draft(packed=_PACKED)
     found = preflight.check(actor=world.member, draft=draft)
     alone = preflight.check(actor=world.member, draft=world.draft())
-    change = changes.request_deploy(actor=world.member, draft=draft)
+    change = decisions.request_deploy(actor=world.member, draft=draft)
     ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
     change = ChangeRequest.objects.get(pk=change.pk)
 
-    words = "Ready, where serving reads them: classifier:1."
-    assert _check(found, "Packed models").detail == words
-    assert all(check.name != "Packed models" for check in alone.checks)
-    assert plans.evidence_of(change) != change.evidence_hash
+    words = "Ready in the serving repository: classifier:1."
+    assert _check(found, "Multi-model serving").detail == words
+    assert all(check.name != "Multi-model serving" for check in alone.checks)
+    assert evidence.digest(change) != change.evidence_hash
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_what_the_team_has_not_or_serves_already_is_refused(
     world: World, packable: ModelVersion, packed: Packed, field: str
 ) -> None:
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
+        decisions.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
 
     assert list(raised[0].fields) == [field]
 
@@ -86,11 +91,11 @@ def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
     draft = world.draft(packed=_PACKED)
     world.store.sizes.pop(f"{packable.repository_prefix}classifier/1/model.onnx")
     with refused(world, Invalid) as missing:
-        changes.request_deploy(actor=world.member, draft=draft)
+        decisions.request_deploy(actor=world.member, draft=draft)
     world.store.lay_out(packable)
     ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.ARCHIVED)
     with refused(world, Invalid) as archived:
-        changes.request_deploy(actor=world.member, draft=draft)
+        decisions.request_deploy(actor=world.member, draft=draft)
 
     assert "classifier/1/model.onnx" in missing[0].fields["packed"]
     assert "classifier:1 is archived." in archived[0].fields["packed"]
@@ -99,11 +104,11 @@ def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
 def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
     world: World, packable: ModelVersion
 ) -> None:
-    change = changes.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
+    change = decisions.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
     ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.QUARANTINED)
 
     with pytest.raises(Invalid, match=r"classifier:1 is quarantined\."):
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     change.refresh_from_db()
     assert change.state == ChangeState.SUBMITTED
@@ -115,7 +120,7 @@ def test_a_version_that_is_packed_somewhere_counts_as_serving_and_is_not_archive
 ) -> None:
     deployment = world.serving(packed=_PACKED)
 
-    assert registry.deployments_serving([packable.pk]) == {packable.pk: [deployment]}
+    assert registry_versions.deployments_serving([packable.pk]) == {packable.pk: [deployment]}
     with refused(world, Conflict, code="still_serving"):
         versions.archive(actor=world.member, version_id=packable.pk)
 
@@ -129,15 +134,50 @@ def test_packed_models_ride_along_with_a_canary_and_leaving_one_out_is_told(
     left_out = preflight.check_revision(
         actor=world.member, deployment=deployment, version=world.version2, spec=alone, number=2
     )
-    canary = changes.request_canary(
+    canary = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=[{"weight": 10, "soak_seconds": 0, "min_requests": 0}],
     )
 
-    told = _check(left_out, "Clients of packed models")
+    told = _check(left_out, "Multi-model clients")
     assert (told.ok, told.is_refusal) == (False, False)
-    assert told.detail == "classifier:1 will no longer answer at this address."
+    assert told.detail == "classifier:1 will no longer be served at this address."
     assert canary.revision is not None
-    assert plans.spec_of(canary.revision).packed == _PACKED
+    assert rendering.spec_of(canary.revision).packed == _PACKED
+
+
+def test_all_models_of_one_process_are_metered_together(
+    world: World, packable: ModelVersion
+) -> None:
+    alone, both = world.serving(name="alone"), world.serving(packed=_PACKED)
+
+    rows = {row.name: row for row in Workload.objects.all()}
+    apart, together = rows[f"{alone.name}-r1"], rows[f"{both.name}-r1"]
+
+    assert (apart.triton_models, apart.labels["model"]) == (["detector"], "detector")
+    assert together.triton_models == ["detector", "classifier"]
+    assert together.labels["model"] == "detector + classifier"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_version_of_any_revision_cannot_be_declared_anew(
+    world: World, packable: ModelVersion, *, is_packed: bool
+) -> None:
+    """What was approved keeps its configuration, also while the deployment is stopped."""
+    decisions.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
+    version = packable if is_packed else world.version1
+    before = ModelVersion.objects.filter(pk=version.pk).values().get()
+
+    with pytest.raises(Conflict) as refusal:
+        declarations.declare(
+            actor=world.member,
+            version_id=version.pk,
+            takes_batches=True,
+            largest_batch=8,
+            largest_inputs={},
+        )
+
+    assert refusal.value.code == "version_in_use"
+    assert ModelVersion.objects.filter(pk=version.pk).values().get() == before

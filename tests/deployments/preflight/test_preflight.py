@@ -5,25 +5,26 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from deployments.domain.preflight import Check
-from deployments.domain.specs import Scaling
-from deployments.gateways.artifacts import StoreUnreachable
+from deployments.changes.services import decisions
 from deployments.models import Deployment, ModelVersion
-from deployments.services import changes, preflight
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services import preflight
+from deployments.registry.gateways.object_store import StoreUnreachable
+from deployments.spec.domain.serving_spec import Scaling
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from fleet.models import Cluster, Node, Workload
 from portal.accounts.models import Team
 from portal.core.errors import Invalid
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.refusals import refused
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
 
 
 def test_an_engine_that_the_cluster_lacks_is_refused_with_the_others(world: World) -> None:
     Cluster.objects.update(capabilities={"engines": ["triton"], "notes": ["KServe is missing."]})
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft())
+        decisions.request_deploy(actor=world.member, draft=world.draft())
     assert raised[0].fields["engine"].endswith("KServe is missing. Choose triton.")
 
 
@@ -31,7 +32,7 @@ def test_what_the_cluster_refuses_in_a_dry_run_is_refused(world: World) -> None:
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft())
+        decisions.request_deploy(actor=world.member, draft=world.draft())
     assert "no such runtime" in raised[0].message
 
 
@@ -63,6 +64,7 @@ def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> Non
         "Access",
         "Engine",
         "Runtime",
+        "Scaling",
         "Settings",
         "GPU memory",
         "Quota",
@@ -90,7 +92,7 @@ def check_named(world: World, name: str, **changed: Any) -> Check:
 
 def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:
     assert check_named(world, "Artifact").detail == (
-        "10 bytes and their config lie where serving reads them."
+        "10 bytes and the configuration are in the serving repository."
     )
     model_key = next(key for key in world.store.sizes if key.endswith("model.onnx"))
 
@@ -98,9 +100,11 @@ def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:
     changed = check_named(world, "Artifact")
     del world.store.sizes[model_key]
     with refused(world, Invalid) as raised:
-        changes.request_deploy(actor=world.member, draft=world.draft())
+        decisions.request_deploy(actor=world.member, draft=world.draft())
 
-    assert changed.detail == "Serving would read 11 bytes; 10 were verified."
+    assert changed.detail == (
+        f"The serving repository differs from the verified file: {model_key} was overwritten."
+    )
     assert changed.is_refusal
     assert "detector/1/model.onnx" in raised[0].fields["version_id"]
     assert (
@@ -126,7 +130,7 @@ def test_a_setting_that_the_cluster_lacks_is_refused_by_name(world: World) -> No
 
     assert keda.is_refusal
     assert keda.detail.startswith("scaling.kind: KEDA is not installed")
-    assert plain.detail == "eks-test can do all that is asked."
+    assert plain.detail == "eks-test supports all requested settings."
 
 
 def test_only_a_measurement_of_too_much_memory_refuses(world: World) -> None:
@@ -155,7 +159,7 @@ def test_a_canary_that_todays_clients_cannot_call_is_refused(world: World) -> No
     ModelVersion.objects.filter(pk=world.version2.pk).update(signature=other)
 
     with refused(world, Invalid) as raised:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
@@ -164,7 +168,7 @@ def test_a_canary_that_todays_clients_cannot_call_is_refused(world: World) -> No
     assert (
         raised[0]
         .fields["version_id"]
-        .startswith("input image is FP16, was FP32; output label is gone.")
+        .startswith("input image is FP16, was FP32; output label was removed.")
     )
 
 
@@ -177,5 +181,5 @@ def test_with_karpenter_a_full_cluster_may_grow(world: World) -> None:
     growing = check_named(world, "Capacity now")
 
     assert (without.ok, growing.ok) == (False, None)
-    assert growing.detail.endswith("Karpenter starts nodes where a node pool allows g5.xlarge.")
+    assert growing.detail.endswith("Karpenter starts a node if a node pool allows g5.xlarge.")
     assert not growing.is_refusal

@@ -10,33 +10,34 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.domain import serving_files, specs
-from deployments.domain.signatures import Signature
-from deployments.gateways import role_access
-from deployments.gateways.role_access import RoleAccess
+from deployments.changes.selectors import evidence
+from deployments.changes.services import decisions
+from deployments.manifests.domain import bucket_files
+from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Revision
-from deployments.selectors import plans
-from deployments.services import changes, preflight
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.cluster_errors import ObjectInvalid, ObjectNotFound
-from fleet.domain.node_pools import NodePool, Requirement
-from fleet.domain.serving_policies import ServingPolicy
+from deployments.preflight.services import preflight
+from deployments.registry.domain.signatures import Signature
+from deployments.spec.domain import serving_spec
+from fleet.capacity.selectors import capacity
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.clusters.services import serving_policy
+from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound
 from fleet.models import Cluster, InstancePrice, Node
-from fleet.selectors import capacity
-from fleet.services import serving_policies
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import signed_in
+from tests.deployments.signed_in import signed_in
+from tests.deployments.world import World
 
 __all__ = ["signed_in"]
 OWN = "registry.example/triton:26.07"
-ROLE = "arn:aws:iam::111122223333:role/models"
+ROLE = "arn:aws:iam::111122223333:role/models-{team}"
 
 
 def set_policy(world: World, **wanted: str) -> None:
-    serving_policies.set_policy(
+    serving_policy.set_policy(
         actor=world.admin, cluster_id=world.cluster_id, wanted=ServingPolicy(**wanted)
     )
 
@@ -64,15 +65,15 @@ def test_the_image_of_the_cluster_is_in_the_runtime_and_in_new_revisions(world: 
 
 def test_a_new_image_never_restarts_what_serves_and_voids_what_waits(world: World) -> None:
     deployment = world.serving()
-    before = plans.yaml_of(Revision.objects.get())
-    waiting = changes.request_deploy(actor=world.member, draft=world.draft("other"))
+    before = rendering.yaml_of(Revision.objects.get())
+    waiting = decisions.request_deploy(actor=world.member, draft=world.draft("other"))
 
     set_policy(world, triton_image=OWN)
 
-    image = plans.spec_of(Revision.objects.get(deployment=deployment)).image
+    image = rendering.spec_of(Revision.objects.get(deployment=deployment)).image
     assert f"image: {image}" in before
     assert image != OWN
-    assert plans.evidence_of(ChangeRequest.objects.get(pk=waiting.pk)) != waiting.evidence_hash
+    assert evidence.digest(ChangeRequest.objects.get(pk=waiting.pk)) != waiting.evidence_hash
 
 
 def test_keys_of_a_secret_replace_the_role(world: World, settings: Any) -> None:
@@ -110,7 +111,7 @@ def test_a_wrong_policy_is_refused_at_its_field_and_nothing_changes(
 
 def test_only_a_platform_admin_sets_it(world: World) -> None:
     with pytest.raises(Forbidden):
-        serving_policies.set_policy(
+        serving_policy.set_policy(
             actor=world.lead, cluster_id=world.cluster_id, wanted=ServingPolicy(triton_image=OWN)
         )
 
@@ -132,7 +133,7 @@ def test_the_page_and_the_api_set_the_same_thing(
     by_api = client.put(address, {"vllm_image": "vllm/x:1"}, content_type="application/json")
 
     assert (wrong.status_code, done.status_code) == (422, 302)
-    assert "arn:aws:iam::123456789012:role/slipway-models" in wrong.content.decode()
+    assert "arn:aws:iam::123456789012:role/slipway-models-{team}" in wrong.content.decode()
     assert by_page["triton_image"] == OWN
     assert by_api.json()["triton_image"] == ""
     assert Cluster.objects.get().serving == {"vllm_image": "vllm/x:1"}
@@ -140,31 +141,10 @@ def test_the_page_and_the_api_set_the_same_thing(
     assert OWN not in client.get(page).content.decode()
 
 
-@pytest.mark.parametrize("ok", [True, False, None])
-def test_whether_the_role_may_read_is_asked_of_iam_and_never_refuses(
-    world: World, settings: Any, monkeypatch: pytest.MonkeyPatch, ok: bool | None
-) -> None:
-    settings.SLIPWAY_S3_ENDPOINT_URL = ""
-    asked: list[dict[str, str]] = []
-
-    def answer(**named: str) -> RoleAccess:
-        asked.append(named)
-        return RoleAccess(ok, "as IAM says")
-
-    monkeypatch.setattr(role_access, "may_read", answer)
-    set_policy(world, role_arn=ROLE)
-
-    found = check_named(world, "Access")
-
-    assert (found.ok, found.detail, found.is_refusal) == (ok, "as IAM says", False)
-    prefix = world.version1.repository_prefix
-    assert asked == [{"role_arn": ROLE, "bucket": "slipway-models", "prefix": prefix}]
-
-
 def test_what_the_spec_names_has_to_be_there(world: World) -> None:
     named = {
-        "placement": specs.Placement(priority_class="serving-high"),
-        "storage": specs.Storage(service_account="readers"),
+        "placement": serving_spec.Placement(priority_class="serving-high"),
+        "storage": serving_spec.Storage(service_account="readers"),
     }
     missing = check_named(world, "Names", **named)
     world.cluster.objects["PriorityClass", "", "serving-high"] = {"metadata": {}}
@@ -174,21 +154,25 @@ def test_what_the_spec_names_has_to_be_there(world: World) -> None:
 
     assert missing.is_refusal
     assert missing.detail == (
-        "placement.priority_class: there is no PriorityClass serving-high; "
-        "storage.service_account: there is no ServiceAccount readers."
+        "placement.priority_class: PriorityClass serving-high does not exist; "
+        "storage.service_account: ServiceAccount readers does not exist."
     )
     assert there.ok is True
 
 
 def test_models_over_several_nodes_need_the_runtime_of_kserve(world: World) -> None:
-    llm = specs.Llm(artifact="pvc://weights/m", nodes=2, tensor_parallel=1)
+    llm = serving_spec.Llm(artifact="pvc://weights/m", nodes=2, tensor_parallel=1)
 
     missing = check_named(world, "Runtime", engine="kserve-vllm", llm=llm)
     comes_along = check_named(world, "Runtime")
 
     assert missing.is_refusal
-    assert "no ClusterServingRuntime kserve-huggingfaceserver-multinode" in missing.detail
-    assert comes_along.detail.startswith("slipway-triton comes along in vision, with nvcr.io/")
+    assert (
+        "ClusterServingRuntime kserve-huggingfaceserver-multinode does not exist" in missing.detail
+    )
+    assert comes_along.detail.startswith(
+        "slipway-triton is created automatically in vision, with nvcr.io/"
+    )
 
 
 def test_a_team_without_a_namespace_gets_its_dry_run_in_another(world: World) -> None:
@@ -223,7 +207,9 @@ def test_capacity_comes_from_free_gpus_or_from_a_node_pool_that_starts_one(world
     full = check_named(world, "Capacity now")
 
     assert starts.ok is True
-    assert starts.detail.endswith("Node pool gpu starts a g5.xlarge; that takes minutes.")
+    assert starts.detail.endswith(
+        "Node pool gpu will start a g5.xlarge, which takes a few minutes."
+    )
     assert full.ok is False
     assert "limited to 4 GPUs and has 4; 1 more are needed" in full.detail
 
@@ -250,36 +236,38 @@ def test_the_size_of_a_language_model_decides_memory_and_how_long_it_may_load(
     def made(millions: int) -> dict[str, Any]:
         llm = {"hugging_face_id": "org/model", "parameters_millions": millions}
         spec = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", "llm": llm}
-        return {"engine": "kserve-vllm", "llm": specs.from_json(spec).llm}
+        return {"engine": "kserve-vllm", "llm": serving_spec.from_json(spec).llm}
 
     assert check_named(world, "GPU memory", **made(0)).ok is None
     assert check_named(world, "GPU memory", **made(3000)).ok is True
     too_large = check_named(world, "GPU memory", **made(70_000))
     assert (too_large.ok, too_large.is_refusal) == (False, False)
-    assert too_large.fix == ("Choose a share with more memory, or more GPUs or a shorter context.")
+    assert too_large.fix == (
+        "Choose a GPU share with more memory or more GPUs or a shorter context."
+    )
 
 
 def test_weights_that_may_change_after_the_approval_are_told_and_a_commit_pins_them(
     world: World,
 ) -> None:
     def of(name: str) -> Any:
-        llm = specs.Llm(hugging_face_id=name)
+        llm = serving_spec.Llm(hugging_face_id=name)
         return check_named(world, "Artifact", engine="kserve-vllm", llm=llm)
 
     loose, pinned = of("org/model"), of(f"org/model:{'ab' * 20}")
 
-    assert "may change after the approval" in loose.detail
+    assert "can change after approval" in loose.detail
     assert loose.fix == "Pin the commit: org/model:<40 hexadecimal digits>."
     assert (pinned.ok, pinned.fix) == (None, "")
 
 
 def test_a_pinned_commit_reaches_kserve_and_triton() -> None:
-    def spec(engine: str) -> specs.ServingSpec:
+    def spec(engine: str) -> serving_spec.ServingSpec:
         llm = {"hugging_face_id": f"org/model:{'ab' * 20}"}
-        return specs.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
+        return serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
 
     version, triton = spec("kserve-vllm").llm, spec("triton-vllm")
-    files = serving_files.plan(
+    files = bucket_files.plan(
         team="t", model="m", number=1, prefix="p/", signature=Signature((), ()), spec=triton
     )
     told = next(body for key, body in files.objects.items() if key.endswith("model.json"))

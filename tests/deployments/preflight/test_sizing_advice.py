@@ -7,14 +7,14 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from deployments.domain.sizing_choices import Advice, Why
 from deployments.models import ModelVersion
-from deployments.services import sizing
-from deployments.services.sizing import Load
+from deployments.preflight.services import gpu_advice
+from deployments.preflight.services.gpu_advice import Load
+from deployments.sizing.domain.ranking import Advice, Why
 from fleet.models import InstancePrice, Workload
 from portal.accounts.models import Team, User
 from portal.core.errors import Forbidden, Invalid, NotFound
-from tests.deployments.delivery.conftest import World
+from tests.deployments.world import World
 
 PARTS = {"weights": 700, "activations": 2000, "runtime": 450}
 
@@ -26,7 +26,7 @@ def read_files(world: World) -> None:
 
 
 def advice(world: World, version: ModelVersion, load: Load | None = None) -> Advice:
-    return sizing.advise(
+    return gpu_advice.advise(
         actor=world.member,
         version_id=version.pk,
         cluster_id=world.cluster_id,
@@ -90,8 +90,8 @@ def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None
 
     assert found.ranked == ()
     assert [refusal.words for refusal in found.rejected[0].refusals] == [
-        "takes 1 GPUs, 0 are left of the team's quota",
-        "$734.38 a month, $265.62 are left of the team's budget; its approver may agree",
+        "needs 1 GPU, 0 left in the team's quota",
+        "$734.38 a month, $265.62 left in the team's budget; an approver can accept it",
     ]
 
 
@@ -108,7 +108,7 @@ def test_only_members_are_advised(world: World, who: str, refused: type[Exceptio
     actor: User = getattr(world, who)
 
     with pytest.raises(refused):
-        sizing.advise(
+        gpu_advice.advise(
             actor=actor, version_id=world.version1.pk, cluster_id=world.cluster_id, load=Load()
         )
 

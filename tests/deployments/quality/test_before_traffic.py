@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.evidence import Verdict
+from deployments.guards.domain.evidence import Verdict
 from deployments.models import ChangeRequest, GoldenResult, GoldenRun
-from deployments.selectors import quality
-from deployments.services import golden_requests, golden_runs
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.golden_world import (
+from deployments.quality.selectors import quality
+from deployments.quality.services import golden_requests, golden_runs
+from tests.deployments.golden_requests import (
     begin,
     double,
     metadata,
@@ -19,6 +18,7 @@ from tests.deployments.delivery.golden_world import (
     sweep,
     weight,
 )
+from tests.deployments.world import World
 
 
 def routed(world: World) -> dict[str, int]:
@@ -34,16 +34,16 @@ def test_a_good_candidate_waits_for_its_answers_and_then_gets_traffic(world: Wor
 
     assert (rollout.phase, weight(deployment)) == ("preparing", 0)
     assert rollout.phase_reason == (
-        "before traffic: the golden requests are sent as soon as the candidate is ready"
+        "before traffic: golden requests run once the candidate is ready"
     )
     rollout = sweep(world, deployment)
     assert (rollout.phase, weight(deployment)) == ("running", 10)
     found = quality.before_traffic(rollout=rollout)
     assert (found.verdict, found.words) == (
         Verdict.PASSED,
-        "2 of 2 golden requests answered well",
+        "2 of 2 golden requests passed",
     )
-    assert found.signature_words == "inputs and outputs are those of the file"
+    assert found.signature_words == "inputs and outputs match the file"
     assert sorted(pods.asked) == [(1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
     row = found.rows[0]
     assert row.against_expected[0]["largest_absolute"] == pytest.approx(0.0005)
@@ -64,7 +64,7 @@ def test_a_candidate_that_answers_wrongly_is_stopped_before_any_traffic(world: W
     assert not rollout.events.filter(kind="running").exists()
     words = rollout.events.get(kind="aborting").message
     assert words == (
-        "aborted: before traffic: 2 of 2 golden requests answered wrongly: one: "
+        "aborted: before traffic: 2 of 2 golden requests failed: one: "
         "y: element 1 of 1 is 2.25, expected 2: off by 0.25, allowed 0.0021"
     )
     row = quality.before_traffic(rollout=rollout).rows[0]
@@ -80,7 +80,7 @@ def test_an_unreachable_candidate_is_not_known_and_waits_until_it_answers(world:
 
     assert (rollout.phase, weight(deployment)) == ("preparing", 0)
     assert rollout.phase_reason == (
-        "before traffic: not known: the candidate's golden answers could not be had: "
+        "before traffic: unknown: the candidate did not respond to golden requests: "
         "pod detector-r2-0 cannot be reached"
     )
     pods.answers[2] = double
@@ -97,12 +97,12 @@ def test_a_server_that_is_not_up_is_not_known_but_a_refusal_of_the_model_is_wron
 
     begin(world, deployment)
     rollout = sweep(world, deployment)
-    assert rollout.phase_reason.endswith("pod detector-r2-0 answered 503")
+    assert rollout.phase_reason.endswith("pod detector-r2-0 returned HTTP 503")
 
     pods.status = 500
     rollout = sweep(world, deployment, seconds=30)
     assert rollout.phase in ("aborting", "aborted")
-    assert GoldenResult.objects.get().words == ("the model refused it with 500: the GPU is on fire")
+    assert GoldenResult.objects.get().words == ("the model returned HTTP 500: the GPU is on fire")
 
 
 def test_a_crash_between_two_requests_repeats_none_that_was_recorded(world: World) -> None:
@@ -148,7 +148,7 @@ def test_without_stable_the_comparison_is_left_out_after_a_few_attempts(world: W
     assert rollout.phase == "running"
     row = quality.before_traffic(rollout=rollout).rows[0]
     assert (row.verdict, row.against_stable) == (Verdict.PASSED, [])
-    assert row.stable_words == "stable could not be asked: pod detector-r1-0 cannot be reached"
+    assert row.stable_words == "stable did not respond: pod detector-r1-0 cannot be reached"
 
 
 def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: World) -> None:
@@ -160,7 +160,7 @@ def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: Worl
     found = quality.before_traffic(rollout=rollout)
     assert (found.verdict, found.words) == (
         Verdict.PASSED,
-        "no golden requests are saved for vision/detector",
+        "approved without golden requests",
     )
     assert (GoldenRun.objects.count(), pods.asked) == (0, [])
 
@@ -214,7 +214,7 @@ def test_a_probe_that_hears_nothing_for_a_while_is_not_known_and_aborts_nothing(
 
     guard = quality.guards_for(rollout=rollout)[0]
     assert guard.verdict == "not enough data"
-    assert "could not be had" in guard.words
+    assert "did not respond to golden requests" in guard.words
     assert rollout.phase == "running"
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import golden
 from deployments.models import GoldenRequest, ModelVersion
-from deployments.selectors import quality
-from deployments.services import golden_requests
+from deployments.quality.domain import golden_requests as quality_golden_requests
+from deployments.quality.selectors import quality
+from deployments.quality.services import golden_requests
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid, NotFound
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.golden_world import SIGNATURE, request_of, save, tensor
+from tests.deployments.golden_requests import SIGNATURE, request_of, save, tensor
+from tests.deployments.world import World
 
 
 def test_an_edit_is_a_new_row_and_the_old_one_stays_as_it_was(world: World) -> None:
@@ -98,7 +98,7 @@ def test_what_no_candidate_could_answer_is_refused(
 def test_there_are_never_more_than_can_be_sent_to_every_candidate(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(golden, "MOST_PER_MODEL", 2)
+    monkeypatch.setattr(quality_golden_requests, "MOST_PER_MODEL", 2)
     save(world, "one")
     save(world, "two")
 

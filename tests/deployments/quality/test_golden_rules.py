@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import golden
-from deployments.domain.problems import Rejected
-from deployments.domain.signatures import Signature, Tensor
+from deployments.errors import Rejected
+from deployments.quality.domain import golden_requests
+from deployments.registry.domain.signatures import Signature, Tensor
 
 SIGNATURE = Signature(
     inputs=(Tensor("x", "FP32", (-1, 3)), Tensor("text", "STRING", (-1, 1))),
@@ -19,7 +19,7 @@ Y = {"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [0.25, 0.75]}
 
 
 def test_a_fitting_request_is_kept_without_its_id() -> None:
-    kept = golden.check_request({"id": "1", "inputs": [X, TEXT]}, SIGNATURE)
+    kept = golden_requests.check_request({"id": "1", "inputs": [X, TEXT]}, SIGNATURE)
 
     assert kept == {"inputs": [X, TEXT]}
 
@@ -34,7 +34,7 @@ def test_a_fitting_request_is_kept_without_its_id() -> None:
         ([{**X, "data": [1, 2]}, TEXT], "has 2 elements"),
         ([{**X, "data": [1, 2, float("nan")]}, TEXT], "NaN"),
         ([X, {**TEXT, "data": ["\0"]}], "zero byte"),
-        ([X, {**TEXT, "data": ["a" * golden.MOST_BYTES]}], "at most 262,144"),
+        ([X, {**TEXT, "data": ["a" * golden_requests.MOST_BYTES]}], "the limit is 262,144"),
         ([], "no list of inputs"),
     ],
 )
@@ -42,20 +42,20 @@ def test_a_request_that_the_model_would_refuse_is_not_saved(
     inputs: list[dict[str, Any]], words: str
 ) -> None:
     with pytest.raises(Rejected, match=words) as caught:
-        golden.check_request({"inputs": inputs}, SIGNATURE)
+        golden_requests.check_request({"inputs": inputs}, SIGNATURE)
     assert set(caught.value.fields) == {"request"}
 
 
 def test_the_expected_answer_may_be_whole_or_its_outputs_alone() -> None:
-    whole = golden.check_expected({"model_name": "m", "outputs": [Y]}, SIGNATURE)
+    whole = golden_requests.check_expected({"model_name": "m", "outputs": [Y]}, SIGNATURE)
 
-    assert whole == golden.check_expected([Y], SIGNATURE) == [Y]
+    assert whole == golden_requests.check_expected([Y], SIGNATURE) == [Y]
     with pytest.raises(Rejected, match="has no z"):
-        golden.check_expected([{**Y, "name": "z"}], SIGNATURE)
+        golden_requests.check_expected([{**Y, "name": "z"}], SIGNATURE)
 
 
 def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
-    assert golden.check_tolerances({"y": {"relative": 0.01}}, [Y]) == {
+    assert golden_requests.check_tolerances({"y": {"relative": 0.01}}, [Y]) == {
         "y": {"absolute": 0.0, "relative": 0.01}
     }
     label = {"name": "label", "datatype": "BYTES"}
@@ -70,7 +70,7 @@ def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
         [],
     ):
         with pytest.raises(Rejected):
-            golden.check_tolerances(wrong, [Y, label])
+            golden_requests.check_tolerances(wrong, [Y, label])
 
 
 def test_a_lone_number_per_item_is_one_dimension_on_the_wire() -> None:
@@ -82,14 +82,14 @@ def test_a_lone_number_per_item_is_one_dimension_on_the_wire() -> None:
     label = {"name": "label", "datatype": "FP32", "shape": [2, 1], "data": [0.5, 1.0]}
     server = [{"datatype": "FP32", "shape": [-1, 1]}]
 
-    assert golden.check_expected([label], signature) == [label]
-    assert golden.check_request({"inputs": [{**label, "name": "x"}]}, signature)["inputs"]
-    assert not golden.signature_problem(
+    assert golden_requests.check_expected([label], signature) == [label]
+    assert golden_requests.check_request({"inputs": [{**label, "name": "x"}]}, signature)["inputs"]
+    assert not golden_requests.signature_problem(
         signature,
         {"inputs": [{**server[0], "name": "x"}], "outputs": [{**server[0], "name": "label"}]},
     )
     with pytest.raises(Rejected, match=r"has shape \[2\], but must fit \[-1, 1\]"):
-        golden.check_expected([{**label, "shape": [2]}], signature)
+        golden_requests.check_expected([{**label, "shape": [2]}], signature)
 
 
 def reported(**changed: Any) -> dict[str, Any]:
@@ -106,9 +106,9 @@ def reported(**changed: Any) -> dict[str, Any]:
 def test_a_signature_matches_when_names_datatypes_and_shapes_do() -> None:
     more = [*reported()["outputs"], {"name": "also", "datatype": "FP32", "shape": [1]}]
 
-    assert golden.signature_problem(SIGNATURE, reported()) == ""
-    assert golden.signature_problem(SIGNATURE, reported(outputs=more)) == ""
-    assert golden.signature_problem(Signature((), ()), reported()) == ""
+    assert golden_requests.signature_problem(SIGNATURE, reported()) == ""
+    assert golden_requests.signature_problem(SIGNATURE, reported(outputs=more)) == ""
+    assert golden_requests.signature_problem(Signature((), ()), reported()) == ""
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_a_signature_matches_when_names_datatypes_and_shapes_do() -> None:
     ],
 )
 def test_what_differs_from_the_signature_is_named(outputs: Any, words: str) -> None:
-    assert golden.signature_problem(SIGNATURE, reported(outputs=outputs)) == words
+    assert golden_requests.signature_problem(SIGNATURE, reported(outputs=outputs)) == words
 
 
 def test_an_input_that_nobody_sends_is_named() -> None:
     extra = {"name": "mask", "datatype": "FP32", "shape": [1]}
     inputs = [*reported()["inputs"], extra]
 
-    assert golden.signature_problem(SIGNATURE, reported(inputs=inputs)) == (
-        "the server wants an input mask that is not known"
+    assert golden_requests.signature_problem(SIGNATURE, reported(inputs=inputs)) == (
+        "the server needs an unknown input mask"
     )

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.quality import Kind
+from deployments.guards.domain.answer_metrics import Kind
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Rollout
-from deployments.selectors import quality
-from deployments.services import quality_observations
+from deployments.quality.selectors import quality
+from deployments.quality.services import observations
 from portal.core.errors import Forbidden, Invalid, NotFound
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from tests.deployments import canaries
+from tests.deployments.world import World
 
 
 def post(
     world: World, deployment: Deployment, number: int, kind: Kind, values: list[Any]
-) -> quality_observations.Posted:
-    return quality_observations.post(
+) -> observations.Posted:
+    return observations.post(
         actor=world.member,
         deployment_id=deployment.pk,
         revision_number=number,
@@ -92,9 +92,9 @@ def test_what_was_told_before_the_rollout_does_not_count(world: World) -> None:
 
 
 def _second(world: World, deployment: Deployment) -> tuple[Deployment, Rollout]:
-    from deployments.services import changes
+    from deployments.changes.services import decisions
 
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -119,7 +119,7 @@ def test_the_first_vectors_of_a_revision_are_its_reference_set(world: World) -> 
     guard = guard_of(rollout, "Embedding drift")
     assert (guard.verdict, guard.words) == (
         "fail",
-        "cosine distance of the means 1.000, which is no chance",
+        "cosine distance of means 1.000, statistically significant",
     )
     assert (guard.stable, guard.candidate) == ("0.000 from reference", "1.000 from reference")
     sizes = EmbeddingReference.objects.order_by("revision__number").values_list("n", flat=True)
@@ -131,7 +131,7 @@ def test_others_post_nothing(world: World, who: str, refusal: type[Exception]) -
     deployment = world.serving()
 
     with pytest.raises(refusal):
-        quality_observations.post(
+        observations.post(
             actor=getattr(world, who),
             deployment_id=deployment.pk,
             revision_number=1,
@@ -146,7 +146,7 @@ def test_what_does_not_serve_and_what_does_not_fit_is_refused(world: World) -> N
     deployment = world.serving()
     post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0]])
 
-    with pytest.raises(Invalid, match="does not serve now"):
+    with pytest.raises(Invalid, match="is not serving"):
         post(world, deployment, 2, Kind.LABELS, ["cat"])
     with pytest.raises(Invalid, match="cannot be compared"):
         post(world, deployment, 1, Kind.EMBEDDINGS, [[1.0, 0.0, 0.0]])

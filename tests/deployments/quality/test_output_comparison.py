@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from deployments.domain import outputs
-from deployments.domain.outputs import BadOutputs, Output, Tolerance
+from deployments.quality.domain import output_comparison
+from deployments.quality.domain.output_comparison import BadOutputs, Output, Tolerance
 
 
 def scores(*values: float, name: str = "scores", datatype: str = "FP32") -> Output:
@@ -15,8 +15,8 @@ def scores(*values: float, name: str = "scores", datatype: str = "FP32") -> Outp
 def test_a_float_agrees_up_to_absolute_plus_relative_tolerance() -> None:
     allowed = {"scores": Tolerance(absolute=0.5, relative=0.1)}
 
-    within = outputs.compare([scores(10.0)], [scores(11.5)], allowed)
-    beyond = outputs.compare([scores(10.0)], [scores(11.75)], allowed)
+    within = output_comparison.compare([scores(10.0)], [scores(11.5)], allowed)
+    beyond = output_comparison.compare([scores(10.0)], [scores(11.75)], allowed)
 
     assert within[0].is_within
     assert not beyond[0].is_within
@@ -27,8 +27,10 @@ def test_a_float_agrees_up_to_absolute_plus_relative_tolerance() -> None:
 
 
 def test_without_a_tolerance_each_datatype_has_its_usual_one() -> None:
-    single = outputs.compare([scores(1.0)], [scores(1.001)], {})
-    double = outputs.compare([scores(1.0, datatype="FP64")], [scores(1.001, datatype="FP64")], {})
+    single = output_comparison.compare([scores(1.0)], [scores(1.001)], {})
+    double = output_comparison.compare(
+        [scores(1.0, datatype="FP64")], [scores(1.001, datatype="FP64")], {}
+    )
 
     assert single[0].is_within
     assert not double[0].is_within
@@ -39,7 +41,7 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
     expected = [Output("ids", "INT64", (2,), (7, 8)), Output("label", "BYTES", (1,), ("cat",))]
     got = [Output("ids", "INT64", (2,), (7, 9)), Output("label", "BYTES", (1,), ("dog",))]
 
-    found = outputs.compare(expected, got, allowed)
+    found = output_comparison.compare(expected, got, allowed)
 
     assert [one.first_words for one in found] == [
         "element 2 of 2 is 9, expected 8: off by 1",
@@ -51,13 +53,13 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
 @pytest.mark.parametrize(
     ("got", "words"),
     [
-        ([], "it is missing from the answer"),
+        ([], "missing from the response"),
         ([Output("scores", "FP32", (2, 1), (1.0, 2.0))], "its shape is [2, 1], expected [1, 2]"),
         ([Output("scores", "INT32", (1, 2), (1, 2))], "it is INT32, expected FP32"),
     ],
 )
 def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(got: list[Output], words: str) -> None:
-    found = outputs.compare([scores(1.0, 2.0)], got, {})
+    found = output_comparison.compare([scores(1.0, 2.0)], got, {})
 
     assert [(one.first_words, one.beyond, one.elements) for one in found] == [(words, 2, 2)]
 
@@ -65,27 +67,29 @@ def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(got: list[Output], w
 def test_another_float_width_is_compared_as_numbers_and_more_outputs_do_no_harm() -> None:
     got = [scores(1.0, datatype="FP64"), scores(5.0, name="more")]
 
-    assert outputs.compare([scores(1.0)], got, {})[0].is_within
+    assert output_comparison.compare([scores(1.0)], got, {})[0].is_within
 
 
 def test_not_a_number_agrees_with_itself_and_with_nothing_else() -> None:
     nan, infinite = math.nan, math.inf
 
-    assert outputs.compare([scores(nan, infinite)], [scores(nan, infinite)], {})[0].is_within
-    found = outputs.compare([scores(1.0)], [scores(nan)], {})[0]
+    assert output_comparison.compare([scores(nan, infinite)], [scores(nan, infinite)], {})[
+        0
+    ].is_within
+    found = output_comparison.compare([scores(1.0)], [scores(nan)], {})[0]
     assert (found.is_within, found.largest_absolute) == (False, 0.0)
-    assert not outputs.compare([scores(infinite)], [scores(-infinite)], {})[0].is_within
+    assert not output_comparison.compare([scores(infinite)], [scores(-infinite)], {})[0].is_within
 
 
 def test_an_answer_is_read_flat_however_deep_it_is_nested() -> None:
     row = {"name": "a", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4]]}
 
-    assert outputs.read({"outputs": [row]})[0].data == (1.0, 2.0, 3.0, 4.0)
+    assert output_comparison.read({"outputs": [row]})[0].data == (1.0, 2.0, 3.0, 4.0)
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(BadOutputs, match="0 elements"):
-        outputs.read_one({"name": "a", "datatype": "FP32", "shape": [1], "data": deep})
+        output_comparison.read_one({"name": "a", "datatype": "FP32", "shape": [1], "data": deep})
 
 
 @pytest.mark.parametrize(
@@ -104,12 +108,12 @@ def test_an_answer_is_read_flat_however_deep_it_is_nested() -> None:
 )
 def test_what_is_no_output_is_refused(row: dict[str, object]) -> None:
     with pytest.raises(BadOutputs):
-        outputs.read({"outputs": [row]})
+        output_comparison.read({"outputs": [row]})
 
 
 def test_cosine_distance_is_zero_for_one_direction_and_none_without_any() -> None:
-    assert outputs.cosine_distance(scores(1.0, 2.0), scores(2.0, 4.0)) == pytest.approx(
+    assert output_comparison.cosine_distance(scores(1.0, 2.0), scores(2.0, 4.0)) == pytest.approx(
         0, abs=1e-12
     )
-    assert outputs.cosine_distance(scores(1.0, 0.0), scores(0.0, 1.0)) == 1.0
-    assert outputs.cosine_distance(scores(0.0, 0.0), scores(0.0, 1.0)) is None
+    assert output_comparison.cosine_distance(scores(1.0, 0.0), scores(0.0, 1.0)) == 1.0
+    assert output_comparison.cosine_distance(scores(0.0, 0.0), scores(0.0, 1.0)) is None

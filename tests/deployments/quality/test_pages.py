@@ -11,10 +11,9 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from deployments.models import GoldenRequest, ModelVersion
-from deployments.web import quality as pages
+from deployments.quality.web import lines as pages
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.golden_world import (
+from tests.deployments.golden_requests import (
     SIGNATURE,
     begin,
     request_of,
@@ -23,6 +22,7 @@ from tests.deployments.delivery.golden_world import (
     sweep,
     tensor,
 )
+from tests.deployments.world import World
 
 MODEL = "/models/vision/detector"
 TRY = "/deployments/vision/detector/try"
@@ -54,7 +54,7 @@ def test_an_answer_of_try_it_is_saved_and_listed_at_the_model(world: World) -> N
     text = saved.content.decode()
     assert "Golden request three dogs saved as no. 1." in text
     assert "detector:1" in text
-    assert "y ± 0.0001 + 0.1 %" in text
+    assert "y ± 0.0001 + 0.1%" in text
     assert GoldenRequest.objects.get().version == world.version1
 
 
@@ -115,7 +115,7 @@ def test_a_member_deletes_one(world: World) -> None:
 
     answer = signed_in(world.member).post(f"{MODEL}/golden-requests/{row.pk}/delete", follow=True)
 
-    assert "Golden request one is no longer sent to candidates." in answer.content.decode()
+    assert "Golden request one deleted." in answer.content.decode()
     assert GoldenRequest.objects.get().retired_at is not None
 
 
@@ -131,7 +131,7 @@ def test_try_it_reaches_a_candidate_without_traffic_and_offers_to_save_its_answe
     body = json.dumps(request_of(7))
 
     text = page_of(client, TRY)
-    assert "candidate · detector:2 · r2, past the gateway" in text
+    assert "candidate · detector:2 · r2, bypassing the gateway" in text
     answer = client.post(TRY, {"body": body, "target": "candidate"}).content.decode()
 
     assert pods.asked == [(2, 7.0)]
@@ -145,7 +145,7 @@ def test_without_a_candidate_there_is_no_choice(world: World) -> None:
     served(world)
     client = signed_in(world.member)
 
-    assert "past the gateway" not in page_of(client, TRY)
+    assert "bypassing the gateway" not in page_of(client, TRY)
     refused = client.post(TRY, {"body": json.dumps(request_of(7)), "target": "candidate"})
     assert refused.status_code == 422
 
@@ -158,15 +158,15 @@ def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: W
     rollout = sweep(world, deployment)
 
     found: dict[str, Any] = pages.before_traffic_context(rollout)
-    text = " ".join(render_to_string("delivery/_before_traffic.html", found).split())
+    text = " ".join(render_to_string("pages/_before_traffic.html", found).split())
 
-    assert found["disagreement"] == "Stable answers 1 of 2 differently (50 %)"
+    assert found["disagreement"] == "Stable gives a different result for 1 of 2 (50%)"
     line = found["output_lines"][0]
     assert (line.name, line.differing, line.requests) == ("y", 1, 2)
     assert (line.largest_absolute, line.largest_relative_percent) == (0.5, 12.5)
     assert "y: element 1 of 1 is 4.5, expected 4: off by 0.5, allowed 0.0041" in text
     assert "y: up to 0.5 apart" in text
-    assert "12.5 %" in text
+    assert "12.5%" in text
 
 
 def test_where_nothing_was_asked_the_rollout_shows_nothing(world: World) -> None:
@@ -174,4 +174,4 @@ def test_where_nothing_was_asked_the_rollout_shows_nothing(world: World) -> None
 
     found = pages.before_traffic_context(begin(world, deployment))
 
-    assert render_to_string("delivery/_before_traffic.html", found).strip() == ""
+    assert render_to_string("pages/_before_traffic.html", found).strip() == ""

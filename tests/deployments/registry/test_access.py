@@ -7,8 +7,8 @@ from django.test import Client
 
 from deployments.models import ModelVersion
 from portal.audit.models import AuditEvent
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People, Upload
 
 pytestmark = pytest.mark.django_db
 M = "/api/v1/models"
@@ -35,6 +35,8 @@ DOORS = {
     "parts": ("get", V + "/parts", None, [401, 404, 403, 409, 409, 409]),
     "complete": ("post", V + "/complete", {}, [401, 404, 403, 200, 200, 200]),
     "abandon": ("post", V + "/abandon", {}, [401, 404, 403, 409, 409, 409]),
+    "stop": ("post", V + "/stop", {}, [401, 404, 403, 409, 409, 409]),
+    "discard": ("post", V + "/discard", {}, [401, 404, 403, 409, 409, 409]),
     "describe": ("patch", V, {"metadata": {"a": 1}}, [401, 404, 403, 200, 200, 200]),
     "archive": ("post", V + "/archive", {}, [401, 404, 403, 200, 200, 200]),
     "restore": ("post", V + "/restore", {}, [401, 404, 403, 409, 409, 409]),
@@ -61,6 +63,13 @@ DOORS = {
         "/models/vision/detector/1/metadata",
         None,
         [302, 404, 403, 200, 200, 200],
+    ),
+    "page stop": ("post", "/models/vision/detector/1/stop", {}, [302, 404, 403, 409, 409, 409]),
+    "page discard": (
+        "post",
+        "/models/vision/detector/1/discard",
+        {},
+        [302, 404, 403, 409, 409, 409],
     ),
     "page archive": (
         "post",

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from django.test import Client
 
-from deployments.gateways.artifacts import S3Store
-from deployments.services import verification
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.services import verification
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People
 
 pytestmark = pytest.mark.django_db
 
@@ -52,16 +52,16 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
     )
 
     alias = client.put(
-        "/api/v1/models/vision/detector/aliases/champion",
+        "/api/v1/models/vision/detector/aliases/staging",
         {"version": 1},
         content_type="application/json",
     )
     assert alias.json()["version"] == 1
     model = client.get("/api/v1/models", {"tag": "edge"}).json()["results"][0]
-    assert [a["name"] for a in model["aliases"]] == ["champion"]
+    assert [a["name"] for a in model["aliases"]] == ["staging"]
     refused = client.post(f"{at}/archive", {}, content_type="application/json")
     assert (refused.status_code, refused.json()["code"]) == (409, "still_aliased")
-    assert client.delete("/api/v1/models/vision/detector/aliases/champion").status_code == 204
+    assert client.delete("/api/v1/models/vision/detector/aliases/staging").status_code == 204
     archived = client.post(f"{at}/archive", {}, content_type="application/json")
     assert archived.json()["state"] == "archived"
     assert client.post(f"{at}/restore").json()["state"] == "ready"

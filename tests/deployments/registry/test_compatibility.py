@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.compatibility import breaks
-from deployments.domain.signatures import Signature, Tensor
+from deployments.registry.domain.compatibility import breaks
+from deployments.registry.domain.signatures import Signature, Tensor
 
 IMAGE = Tensor("image", "FP32", (-1, 3, 224, 224))
 LABEL = Tensor("label", "INT64", (-1,))
@@ -17,7 +17,7 @@ STABLE = Signature(inputs=(IMAGE,), outputs=(LABEL,))
         (Signature((Tensor("image", "FP32", (-1, 3, -1, -1)),), (LABEL,)), []),
         (Signature((IMAGE,), (LABEL, Tensor("score", "FP32", (-1,)))), []),
         (Signature((IMAGE, LABEL), (LABEL,)), ["input label is new"]),
-        (Signature((IMAGE,), ()), ["output label is gone"]),
+        (Signature((IMAGE,), ()), ["output label was removed"]),
         (
             Signature((Tensor("image", "FP32", (-1, 3, 320, 320)),), (LABEL,)),
             ["input image is [any, 3, 320, 320], was [any, 3, 224, 224]"],

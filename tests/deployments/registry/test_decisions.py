@@ -7,15 +7,15 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from deployments.domain import states
-from deployments.domain.states import VersionState
+from deployments import states
 from deployments.models import ModelVersion
-from deployments.services import aliases, metadata, verification, versions
+from deployments.registry.services import aliases, metadata, verification, versions
+from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden, Invalid
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People, Upload
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +29,19 @@ def point(people: People, role: str, alias: str, number: int, **more: bool) -> N
         number=number,
         **more,
     )
+
+
+def test_champion_is_protected_before_it_exists(people: People, verified: Upload) -> None:
+    first = verified(onnx_models.linear())
+    count = AuditEvent.objects.count()
+
+    for asked in ({}, {"is_protected": False}, {"is_protected": True}):
+        with pytest.raises(Forbidden):
+            point(people, "member", "champion", 1, **asked)
+    assert (first.aliases.count(), AuditEvent.objects.count()) == (0, count)
+
+    point(people, "lead", "champion", 1)
+    assert first.aliases.get().is_protected
 
 
 def test_a_protected_alias_is_moved_by_leads_only(people: People, verified: Upload) -> None:
@@ -59,7 +72,7 @@ def test_a_protected_alias_is_moved_by_leads_only(people: People, verified: Uplo
 
 
 def test_an_alias_points_to_ready_versions_only(people: People, verified: Upload) -> None:
-    verified(b"no model", filename="a.txt")
+    verified(b"no model", filename="a.onnx")
 
     with pytest.raises(Conflict, match="is failed"):
         point(people, "member", "staging", 1)
@@ -130,6 +143,7 @@ def test_every_illegal_transition_is_absent_from_the_table() -> None:
         ("verifying", "quarantined"),
         ("verifying", "failed"),
         ("ready", "archived"),
+        ("ready", "verifying"),
         ("quarantined", "ready"),
         ("quarantined", "archived"),
         ("archived", "ready"),

@@ -1,7 +1,7 @@
 """The first request that “Try it” offers."""
 
-from deployments.domain import examples
-from deployments.domain.signatures import Signature, Tensor
+from deployments.registry.domain import example_requests
+from deployments.registry.domain.signatures import Signature, Tensor
 
 
 def test_the_first_request_has_the_shapes_that_the_server_takes() -> None:
@@ -15,7 +15,7 @@ def test_the_first_request_has_the_shapes_that_the_server_takes() -> None:
         max_batch_size=8,
     )
 
-    assert examples.infer_request(signature) == {
+    assert example_requests.infer_request(signature) == {
         "inputs": [
             {"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [0, 0, 0]},
             {"name": "age", "datatype": "INT64", "shape": [1, 1], "data": [0]},
@@ -27,6 +27,6 @@ def test_the_first_request_has_the_shapes_that_the_server_takes() -> None:
 def test_an_input_too_large_for_a_browser_is_left_to_be_filled_in() -> None:
     large = Tensor("image", "FP32", (1, 3, 224, 224))
 
-    (one,) = examples.infer_request(Signature((large,), ()))["inputs"]
+    (one,) = example_requests.infer_request(Signature((large,), ()))["inputs"]
 
     assert one == {"name": "image", "datatype": "FP32", "shape": [1, 3, 224, 224], "data": []}

@@ -3,15 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.domain import parts
-from deployments.domain.parts import MOST_PARTS, SMALLEST_PART_BYTES
+from deployments.registry.domain import multipart
+from deployments.registry.domain.multipart import MOST_PARTS, SMALLEST_PART_BYTES
 
 SIZES = st.integers(min_value=1, max_value=50 * 2**30)
 
 
 @given(SIZES)
 def test_parts_cover_the_file_exactly_within_the_limits_of_s3(size: int) -> None:
-    plan = parts.plan(size)
+    plan = multipart.plan(size)
 
     sizes = [plan.bytes_of(number) for number in range(1, plan.count + 1)]
 
@@ -23,7 +23,7 @@ def test_parts_cover_the_file_exactly_within_the_limits_of_s3(size: int) -> None
 
 @given(SIZES, st.data())
 def test_missing_is_what_is_absent_or_of_another_size(size: int, data: st.DataObject) -> None:
-    plan = parts.plan(size)
+    plan = multipart.plan(size)
     numbers = st.integers(min_value=1, max_value=plan.count)
     absent = data.draw(st.sets(numbers, max_size=5))
     short = data.draw(st.sets(numbers, max_size=5)) - absent

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import formats, onnx_files, sizing
-from deployments.domain.formats import ModelFormat
-from deployments.domain.onnx_files import NotServable
-from tests.deployments.registry import onnx_models
+from deployments.registry.domain import formats, onnx
+from deployments.registry.domain.formats import ModelFormat
+from deployments.registry.domain.not_servable import NotServable
+from tests.deployments import onnx_models
 
 
 def written(folder: Path, body: bytes) -> Path:
@@ -20,7 +20,7 @@ def written(folder: Path, body: bytes) -> Path:
 
 
 def test_signature_weights_and_parameters_are_read(tmp_path: Path) -> None:
-    facts = onnx_files.read(written(tmp_path, onnx_models.linear()))
+    facts = onnx.read(written(tmp_path, onnx_models.linear()))
 
     assert [(t.name, t.dtype, t.dims) for t in facts.signature.inputs] == [("x", "FP32", (-1, 4))]
     assert (facts.weights_bytes, facts.parameter_count) == (32, 8)
@@ -29,7 +29,7 @@ def test_signature_weights_and_parameters_are_read(tmp_path: Path) -> None:
 
 
 def test_operators_of_other_domains_are_named(tmp_path: Path) -> None:
-    facts = onnx_files.read(written(tmp_path, onnx_models.linear(domain="acme.ops")))
+    facts = onnx.read(written(tmp_path, onnx_models.linear(domain="acme.ops")))
 
     assert facts.custom_domains == ("acme.ops",)
 
@@ -39,14 +39,14 @@ def test_operators_of_other_domains_are_named(tmp_path: Path) -> None:
     [
         (onnx_models.with_external_data(), "weights.bin"),
         (onnx_models.with_sequence_output(), "zipmap"),
-        (onnx_models.linear()[:40], "no ONNX model"),
+        (onnx_models.linear()[:40], "valid ONNX model"),
         (b"", "no graph"),
         (b"\x08\x07", "no graph"),
     ],
 )
 def test_what_cannot_be_served_says_why(tmp_path: Path, body: bytes, words: str) -> None:
     with pytest.raises(NotServable, match=words):
-        onnx_files.read(written(tmp_path, body))
+        onnx.read(written(tmp_path, body))
 
 
 @settings(max_examples=50)
@@ -56,7 +56,7 @@ def test_any_bytes_are_read_or_refused_and_never_break_the_reader(
 ) -> None:
     path = written(tmp_path_factory.mktemp("any"), b"\x08\x07" + body)
     with contextlib.suppress(NotServable):
-        onnx_files.read(path)
+        onnx.read(path)
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,3 @@ def test_any_bytes_are_read_or_refused_and_never_break_the_reader(
 )
 def test_the_content_decides_the_format(head: bytes, filename: str, expected: ModelFormat) -> None:
     assert formats.detect(head, filename) == expected
-
-
-def test_the_estimate_is_weights_plus_activations_per_batch_plus_runtime() -> None:
-    mib = 2**20
-
-    estimate = sizing.estimate_vram(
-        weights_bytes=100 * mib, largest_tensor_bytes=2 * mib, io_bytes=mib, max_batch_size=32
-    )
-
-    assert (estimate.weights_mib, estimate.activations_mib) == (100, 128)
-    assert estimate.total_mib == 688

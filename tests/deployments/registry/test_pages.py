@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from deployments.services import aliases
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload
+from deployments.registry.services import aliases
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People, Upload
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def test_every_page_of_a_ready_version_answers(
     expected = {
         "/models": ["detector", "staging → 2"],
         "/models?q=det&tag=edge&sort=name": ["detector"],
-        "/models/vision/detector": ["0.95", "Over versions", "map50"],
+        "/models/vision/detector": ["0.95", "Metrics by version", "map50"],
         "/models/vision/detector/compare?v=1&v=2": ["differs", "0.9"],
         "/models/vision/detector/edit": ["Description"],
         "/models/vision/detector/2": ["tritonclient", "config.pbtxt", "VersionId", "Deploy"],

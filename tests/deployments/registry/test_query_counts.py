@@ -7,10 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from deployments.domain.states import VersionState
 from deployments.models import Alias, Model, ModelVersion
+from deployments.states import VersionState
 from portal.core import clock
-from tests.deployments.registry.conftest import People
+from tests.deployments.uploading import People
 
 pytestmark = pytest.mark.django_db
 

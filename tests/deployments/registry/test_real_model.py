@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deployments.domain.states import VersionState
-from tests.deployments.registry.conftest import Upload
+from deployments.states import VersionState
+from tests.deployments.uploading import Upload
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.domain import references, specs
-from deployments.domain.problems import Rejected
+from deployments.errors import Rejected
+from deployments.registry.domain import references
+from deployments.spec.domain import serving_spec
 
 _COMMIT = "ab12" * 10
 _DIGEST = f"sha256:{'cd' * 32}"
@@ -39,10 +40,10 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("", "Say where the weights lie"),
-        ("Qwen/Qwen3-8B", "A file from elsewhere is uploaded instead."),
-        ("s3://bucket/model", "A file from elsewhere is uploaded instead."),
-        ("https://huggingface.co/Qwen/Qwen3-8B", "A file from elsewhere is uploaded instead."),
+        ("", "Enter the location of the weights"),
+        ("Qwen/Qwen3-8B", "Upload files from other sources instead."),
+        ("s3://bucket/model", "Upload files from other sources instead."),
+        ("https://huggingface.co/Qwen/Qwen3-8B", "Upload files from other sources instead."),
         ("hf://Qwen", "hf://organisation/model:commit"),
         ("hf://Qwen/Qwen3-8B/tree/main", "hf://organisation/model:commit"),
         ("hf://Qwen/Qwen3 8B", "hf://organisation/model:commit"),
@@ -50,7 +51,7 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
         ("pvc://weights/../other", "'..'"),
         ("oci://model:1", "oci://registry/image:tag"),
         ("oci://ghcr.io/org/model@sha256:12", "oci://registry/image:tag"),
-        (f"hf://org/{'m' * 300}", "250 is the most"),
+        (f"hf://org/{'m' * 300}", "the limit is 250"),
         ("hf://ärger/model", "hf://organisation/model:commit"),
     ],
 )
@@ -95,7 +96,7 @@ def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) ->
 
     for engine in found.engines:
         llm = {"hugging_face_id": found.hugging_face_id, "artifact": found.artifact}
-        spec = specs.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
+        spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
         assert spec.llm is not None
         assert references.of_spec(
             hugging_face_id=spec.llm.hugging_face_id, artifact=spec.llm.artifact

@@ -11,14 +11,14 @@ import yaml
 from django.test import Client
 
 from deployments.models import ChangeRequest, Model, ModelVersion
-from deployments.services import references
-from deployments.services.references import ReferenceDraft
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.capability_words import WORDS
+from deployments.registry.services import references
+from deployments.registry.services.references import ReferenceDraft
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.capability_descriptions import WORDS
 from fleet.models import Cluster
 from portal.accounts.models import User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.test_new_settings import control
+from tests.deployments.changes.test_new_settings import control
+from tests.deployments.world import World
 
 URI = f"hf://org/chat:{'ab12' * 10}"
 TYPED = {
@@ -75,9 +75,9 @@ def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_nobody_
 
     assert made.redirect_chain == [("/models/vision/chat/1", 302)]
     page = text_of(made)
-    assert "chat:1 is registered." in page
+    assert "chat:1 registered." in page
     assert URI in page
-    assert "Slipway has not read these weights and cannot vouch for them" in page
+    assert "Slipway has not verified these weights" in page
     assert "The reference is pinned" in page
     assert "Bucket" not in page
     version = ModelVersion.objects.get(source_uri=URI)
@@ -98,8 +98,8 @@ def test_what_is_wrong_is_told_at_its_field_and_nothing_is_made(client: Client) 
 
     page = text_of(answer)
     assert answer.status_code == 422
-    assert "It holds what looks like a password or token." in page
-    assert "Write millions: 8030 for 8 billion." in page
+    assert "The reference seems to contain a password or token." in page
+    assert "Enter millions: 8030 for 8 billion." in page
     assert not Model.objects.filter(name="chat").exists()
 
 
@@ -108,7 +108,7 @@ def test_a_viewer_is_told_who_may(
 ) -> None:
     viewer = signed_in(world.viewer)
 
-    assert "You can look, but not register" in text_of(viewer.get("/register"))
+    assert "You can't register versions" in text_of(viewer.get("/register"))
     refused = viewer.post("/register", TYPED)
 
     assert refused.status_code == 422
@@ -120,7 +120,7 @@ def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
 
     page = text_of(client.get("/models/vision/chat/1"))
 
-    assert "may change after an approval" in page
+    assert "can change after approval" in page
     assert "add the commit" in page
 
 
@@ -164,7 +164,7 @@ def test_the_request_from_the_form_serves_exactly_those_weights(
     review = text_of(new(client, world, version, "review"))
     submitted = new(client, world, version, "review", go="submit")
 
-    assert "which the portal does not read" in review
+    assert "which the portal does not verify" in review
     change = ChangeRequest.objects.get()
     assert submitted.url == f"/approvals/{change.pk}"
     assert change.revision is not None

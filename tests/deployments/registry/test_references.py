@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from deployments.models import Model, ModelVersion
-from deployments.services import metadata, references, versions
-from deployments.services.references import ReferenceDraft
+from deployments.registry.services import metadata, references, versions
+from deployments.registry.services.references import ReferenceDraft
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
-from tests.deployments.registry.conftest import People
+from tests.deployments.uploading import People
 
 pytestmark = pytest.mark.django_db
 COMMIT = "ab12" * 10
@@ -61,7 +61,7 @@ def test_what_may_still_change_is_told(people: People) -> None:
 
     assert [v.checks[1]["ok"] for v in (loose, claim)] == [False, False]
     assert "add the commit" in loose.checks[1]["detail"]
-    assert "a path of its own" in claim.checks[1]["detail"]
+    assert "a separate path" in claim.checks[1]["detail"]
     assert (loose.number, claim.number) == (1, 2)
 
 

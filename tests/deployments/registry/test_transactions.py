@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import S3Store
 from deployments.models import ModelVersion
-from deployments.services import uploads, verification
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload
+from deployments.registry.gateways import object_store
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.services import uploads, verification
+from deployments.states import VersionState
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People, Upload
 from tests.network_guard import CalledInTransaction, Guarded
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def calls(transactional_db: None, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
-    monkeypatch.setattr(artifacts, "store", lambda: Guarded(s3_store, made))
+    monkeypatch.setattr(object_store, "store", lambda: Guarded(s3_store, made))
     return made
 
 
 def test_the_guard_itself_sees_a_call_inside_a_transaction(calls: list[str]) -> None:
     with pytest.raises(CalledInTransaction), transaction.atomic():
-        artifacts.store().list_keys("")
+        object_store.store().list_keys("")
 
 
 def test_uploading_and_verifying(calls: list[str], upload: Upload) -> None:

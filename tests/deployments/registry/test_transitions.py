@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from deployments.domain.states import VERSION, VersionState
 from deployments.models import Model, ModelVersion
-from deployments.services import version_states
+from deployments.registry.services import transitions
+from deployments.states import VERSION, VersionState
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
-from tests.deployments.registry.conftest import People
+from tests.deployments.uploading import People
 
 pytestmark = pytest.mark.django_db
 Move = Callable[[ModelVersion, Lease], None]
@@ -22,35 +22,33 @@ Move = Callable[[ModelVersion, Lease], None]
 MOVES: dict[str, tuple[VersionState, Move]] = {
     "to_verifying": (
         VersionState.VERIFYING,
-        lambda v, lease: version_states.to_verifying(
+        lambda v, lease: transitions.to_verifying(
             version=v, actor=SYSTEM, s3_version_id="x", size=1
         ),
     ),
     "to_ready": (
         VersionState.READY,
-        lambda v, lease: version_states.to_ready(version=v, lease=lease, facts={}),
+        lambda v, lease: transitions.to_ready(version=v, lease=lease, facts={}),
     ),
     "to_quarantined": (
         VersionState.QUARANTINED,
-        lambda v, lease: version_states.to_quarantined(
-            version=v, lease=lease, facts={}, reason="r"
-        ),
+        lambda v, lease: transitions.to_quarantined(version=v, lease=lease, facts={}, reason="r"),
     ),
     "to_failed": (
         VersionState.FAILED,
-        lambda v, lease: version_states.to_failed(version=v, reason="r", lease=lease),
+        lambda v, lease: transitions.to_failed(version=v, reason="r", lease=lease),
     ),
     "to_archived": (
         VersionState.ARCHIVED,
-        lambda v, lease: version_states.to_archived(version=v, actor=SYSTEM, reason="r"),
+        lambda v, lease: transitions.to_archived(version=v, actor=SYSTEM, reason="r"),
     ),
     "to_restored": (
         VersionState.READY,
-        lambda v, lease: version_states.to_restored(version=v, actor=SYSTEM),
+        lambda v, lease: transitions.to_restored(version=v, actor=SYSTEM),
     ),
     "to_released": (
         VersionState.READY,
-        lambda v, lease: version_states.to_released(version=v, actor=SYSTEM, reason="r", days=1),
+        lambda v, lease: transitions.to_released(version=v, actor=SYSTEM, reason="r", days=1),
     ),
 }
 SOURCES = {
@@ -109,7 +107,7 @@ def test_a_stale_copy_of_the_row_moves_nothing(people: People) -> None:
     ModelVersion.objects.update(state=VersionState.ARCHIVED)
 
     with pytest.raises(Conflict, match="is archived now"):
-        version_states.to_archived(version=version, actor=SYSTEM, reason="")
+        transitions.to_archived(version=version, actor=SYSTEM, reason="")
 
 
 def test_a_worker_that_lost_its_lease_writes_nothing(people: People) -> None:
@@ -119,6 +117,6 @@ def test_a_worker_that_lost_its_lease_writes_nothing(people: People) -> None:
     ModelVersion.objects.update(lease_token="another worker")
 
     with pytest.raises(Conflict):
-        version_states.to_ready(version=version, lease=lease, facts={"sha256": "f" * 64})
+        transitions.to_ready(version=version, lease=lease, facts={"sha256": "f" * 64})
 
     assert ModelVersion.objects.get().sha256 == ""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.domain import triton_config
-from deployments.domain.signatures import (
+from deployments.registry.domain import triton_config
+from deployments.registry.domain.signatures import (
     BYTES_OF_DTYPE,
     USUAL_MAX_BATCH,
     Signature,
@@ -44,7 +44,22 @@ def test_the_text_of_a_batched_model_is_exactly_this() -> None:
         "]\n"
         "version_policy: { latest: { num_versions: 1 } }\n"
         "dynamic_batching { }\n"
+        "instance_group [ { kind: KIND_GPU count: 1 } ]\n"
     )
+
+
+def test_a_lone_number_of_a_model_without_batches_is_plain_and_never_reshaped() -> None:
+    """Triton: "cannot have empty reshape for non-batching model as scalar tensors are not supported"."""
+    signature = Signature(
+        inputs=(Tensor("audio", "FP32", (1, -1)), Tensor("rate", "INT64", ())),
+        outputs=(Tensor("speech", "FP32", ()),),
+    )
+
+    text = triton_config.render(model="vad", signature=signature)
+
+    assert "reshape" not in text
+    assert '  { name: "rate" data_type: TYPE_INT64 dims: [ 1 ] }\n' in text
+    assert '  { name: "speech" data_type: TYPE_FP32 dims: [ 1 ] }\n' in text
 
 
 @given(TENSORS, TENSORS)
@@ -105,4 +120,4 @@ def test_triton_s_own_schema_reads_the_text_back(
     for item, tensor in zip(config.input, inputs, strict=True):
         dims = triton_config.serving_dims(tensor, is_batched=signature.is_batched)
         assert list(item.dims) == (list(dims) or [1])
-        assert item.HasField("reshape") == (not dims)
+        assert item.HasField("reshape") == (signature.is_batched and not dims)

@@ -13,13 +13,13 @@ from django.db import connections
 from django.test import Client
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from deployments.domain.states import VersionState
-from deployments.gateways import bucket_setup
-from deployments.gateways.artifacts import S3Store
 from deployments.models import ModelVersion
-from deployments.services import verification
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People
+from deployments.registry.gateways import bucket_setup
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.services import verification
+from deployments.states import VersionState
+from tests.deployments import onnx_models
+from tests.deployments.uploading import People
 
 Result = TypeVar("Result")
 CHROMIUM = shutil.which("chromium")
@@ -98,6 +98,12 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     page.set_input_files("#file", big_model(tmp_path))
     expect(page.locator("[name=model]")).to_have_value("detector")
     page.fill("[name=accuracy]", "0.91")
+    page.click("text=Batching and sizes")
+    page.fill("[name=largest_batch]", "8")
+    page.fill("[name=largest_inputs]", "x = -1 x four")
+    page.click("#send")
+    expect(page.locator("[name=largest_inputs]")).to_have_attribute("aria-invalid", "true")
+    page.fill("[name=largest_inputs]", "x = -1 x 4")
     page.click("#send")
 
     expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
@@ -109,6 +115,9 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     )
     assert version.has_part_checksums
     assert version.metadata == {"accuracy": 0.91}
+    sizes = {"x": [-1, 4]}
+    told = {"takes_batches": None, "largest_batch": 8, "largest_inputs": sizes}
+    assert version.declared == told
     assert version.sha256 == version.declared_sha256 != ""
     assert page.complaints == []  # type: ignore[attr-defined]
 
@@ -136,7 +145,7 @@ def test_an_upload_goes_on_after_the_tab_was_closed(page: Page, tmp_path: Path) 
     again.goto("/upload")
     expect(again.locator("#unfinished")).to_contain_text("detector.onnx")
     again.set_input_files("#file", path)
-    expect(again.locator("#file-note")).to_contain_text("already sent as detector:1")
+    expect(again.locator("#file-note")).to_contain_text("Already partly uploaded as detector:1")
     puts: list[str] = []
     again.on("request", lambda r: puts.append(r.url) if r.method == "PUT" else None)
     again.click("#send")

@@ -1,25 +1,29 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import hmac
+import os
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 import time_machine
 
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import S3Store
 from deployments.models import Model, ModelVersion
-from deployments.services import uploads, verification
-from deployments.services.upload_drafts import UploadDraft
+from deployments.registry.gateways import object_store
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.services import uploads, verification
+from deployments.registry.services.upload_validation import UploadDraft
+from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, Unavailable
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload, send_parts
-from tests.deployments.registry.crashing_store import CrashingStore, Death
+from tests.deployments import onnx_models
+from tests.deployments.crashing_store import CrashingStore, Death
+from tests.deployments.uploading import People, Upload, send_parts
 
 pytestmark = pytest.mark.django_db
 MIB = 2**20
@@ -51,17 +55,17 @@ def assert_nothing_happened(store: S3Store) -> None:
     ("draft", "field", "words"),
     [
         ({"name": "My_Model"}, "model", "'my-model'"),
-        ({"name": "x" * 41}, "model", "shorten it to 40"),
+        ({"name": "x" * 41}, "model", "Shorten it to 40"),
         ({"filename": "a/b.onnx"}, "filename", "slash"),
         ({"size_bytes": 0}, "size_bytes", "empty"),
         ({"size_bytes": -1}, "size_bytes", "empty"),
         ({"size_bytes": 51 * 2**30, "filename": "a.pt"}, "size_bytes", "limit of 50 GiB"),
         ({"size_bytes": 2**31}, "size_bytes", "2 GiB"),
-        ({"sha256": "ABC"}, "sha256", "64 lower-case"),
+        ({"sha256": "ABC"}, "sha256", "64 lowercase"),
         ({"metadata": {"accuracy": 91.4}}, "metadata.accuracy", "0.914"),
         ({"metadata": {"run_url": "javascript:alert(1)"}}, "metadata.run_url", "https://"),
         ({"metadata": {"trained_at": "yesterday"}}, "metadata.trained_at", "2026-11-21"),
-        ({"metadata": {"Bad Key": 1}}, "metadata.Bad Key", "no key"),
+        ({"metadata": {"Bad Key": 1}}, "metadata.Bad Key", "not a valid field name"),
         ({"metadata": {"nested": {"a": 1}}}, "metadata.nested", "text or a number"),
     ],
 )
@@ -150,7 +154,7 @@ def test_death_between_the_store_and_the_row_loses_nothing(
     send_parts(people.member, version, body)
     store = CrashingStore(s3_store, at_call=2, is_after=True)
     with monkeypatch.context() as patched:
-        patched.setattr(artifacts, "store", lambda: store)
+        patched.setattr(object_store, "store", lambda: store)
         with pytest.raises(Death, match="complete_upload"):
             uploads.complete(actor=people.member, version_id=version.pk)
 
@@ -184,7 +188,7 @@ def test_a_version_is_never_pinned_without_a_version_id(
 
     version.refresh_from_db()
     assert version.state == VersionState.FAILED
-    assert "keeps no object versions" in version.state_reason
+    assert "has versioning disabled" in version.state_reason
 
 
 def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S3Store) -> None:
@@ -197,7 +201,7 @@ def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S
     assert open_uploads(s3_store) == []
     version.refresh_from_db()
     assert (version.state, version.upload_id) == (VersionState.FAILED, "")
-    assert version.state_reason == "member abandoned the upload."
+    assert version.state_reason == "member canceled the upload."
     with pytest.raises(Conflict):
         uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
 
@@ -248,3 +252,89 @@ def test_known_bytes_are_refused_unless_wanted_again(
 
     again = start(people, sha256=known.sha256, is_duplicate_allowed=True)
     assert again.number == 2
+
+
+def test_team_has_so_many_open_uploads_at_a_time(
+    people: People, s3_store: S3Store, settings: Any
+) -> None:
+    settings.SLIPWAY_TEAM_OPEN_UPLOADS = 2
+    first = start(people)
+    start(people, name="other")
+
+    with pytest.raises(Conflict, match="2 open uploads, the limit") as refusal:
+        start(people, name="third")
+
+    assert refusal.value.code == "too_many_uploads"
+    assert ModelVersion.objects.count() == len(open_uploads(s3_store)) == 2
+    assert not Model.objects.filter(name="third").exists()
+    uploads.abandon(actor=people.named("member"), version_id=first.pk)
+    assert start(people, name="third").number == 1
+
+
+def test_team_has_so_many_bytes(people: People, s3_store: S3Store, settings: Any) -> None:
+    settings.SLIPWAY_TEAM_STORAGE_BYTES = 40 * MIB
+    start(people)
+
+    with pytest.raises(Conflict, match="Team vision uses") as refusal:
+        start(people, name="too-large", size_bytes=20 * MIB + 1)
+
+    assert refusal.value.code == "storage_full"
+    assert ModelVersion.objects.count() == len(open_uploads(s3_store)) == 1
+    assert start(people, name="fits", size_bytes=20 * MIB).number == 1
+
+
+def test_room_that_was_taken_meanwhile_is_refused_and_leaves_no_upload(
+    people: People, s3_store: S3Store, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SLIPWAY_TEAM_OPEN_UPLOADS = 1
+    create = s3_store.create_upload
+
+    def lose_the_race(key: str, *, with_part_checksums: bool) -> str:
+        monkeypatch.undo()
+        settings.SLIPWAY_TEAM_OPEN_UPLOADS = 1
+        start(people, name="faster")
+        return create(key, with_part_checksums=with_part_checksums)
+
+    monkeypatch.setattr(s3_store, "create_upload", lose_the_race)
+
+    with pytest.raises(Conflict) as refusal:
+        start(people)
+
+    assert refusal.value.code == "too_many_uploads"
+    assert [row.model.name for row in ModelVersion.objects.select_related("model")] == ["faster"]
+    assert len(open_uploads(s3_store)) == 1
+
+
+def test_signed_addresses_take_exactly_the_bytes_of_their_part(
+    people: People, s3_store: S3Store
+) -> None:
+    version = start(people, size_bytes=20 * MIB + 7)
+    plan = uploads.plan_of(version)
+    numbers = range(1, plan.count + 1)
+
+    signed = uploads.sign_parts(
+        actor=people.named("member"), version_id=version.pk, numbers=numbers, checksums={}
+    )
+
+    for part in signed:
+        query = parse_qs(urlsplit(part.url).query)
+        assert query["X-Amz-SignedHeaders"] == ["content-length;host"]
+        assert _signature(s3_store, part.url, part.size_bytes) == query["X-Amz-Signature"][0]
+        assert _signature(s3_store, part.url, part.size_bytes + 1) != query["X-Amz-Signature"][0]
+
+
+def _signature(store: S3Store, url: str, length: int) -> str:
+    """What an S3 server works out for a PUT of so many bytes: Signature Version 4 by its rules."""
+    address = urlsplit(url)
+    query = sorted(item for item in address.query.split("&") if "X-Amz-Signature=" not in item)
+    known = parse_qs(address.query)
+    headers = f"content-length:{length}\nhost:{address.netloc}\n"
+    parts = ("PUT", address.path, "&".join(query), headers, "content-length;host")
+    canonical = "\n".join((*parts, "UNSIGNED-PAYLOAD"))
+    scope = known["X-Amz-Credential"][0].partition("/")[2]
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = "\n".join(("AWS4-HMAC-SHA256", known["X-Amz-Date"][0], scope, digest))
+    key = f"AWS4{os.environ['AWS_SECRET_ACCESS_KEY']}".encode()
+    for word in scope.split("/"):
+        key = hmac.digest(key, word.encode(), "sha256")
+    return hmac.new(key, text.encode(), "sha256").hexdigest()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import pickle
 from datetime import timedelta
 from typing import Any
@@ -10,18 +11,20 @@ import httpx
 import pytest
 import time_machine
 
-from deployments.domain.states import VersionState
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import S3Store
+from deployments.manifests.services import serving_bytes
 from deployments.models import ModelVersion
-from deployments.services import uploads, verification
-from deployments.services.checklist import LEASE_SECONDS
-from deployments.services.upload_drafts import UploadDraft
+from deployments.registry.domain import laid_out
+from deployments.registry.gateways import object_store, sandbox
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.services import uploads, verification
+from deployments.registry.services.checklist import LEASE_SECONDS
+from deployments.registry.services.upload_validation import UploadDraft
+from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
-from tests.deployments.registry import onnx_models
-from tests.deployments.registry.conftest import People, Upload
-from tests.deployments.registry.crashing_store import CrashingStore, Death
+from tests.deployments import onnx_models
+from tests.deployments.crashing_store import CrashingStore, Death
+from tests.deployments.uploading import People, Upload
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +51,8 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
     assert version.signature["max_batch_size"] == 32
     assert version.signature["parameter_count"] == 8
     assert version.vram_estimate_mib == 464
-    prefix = f"repositories/vision/detector/1/{sha256[:12]}/"
+    config_sha256 = hashlib.sha256(version.config_pbtxt.encode()).hexdigest()
+    prefix = f"repositories/vision/detector/1/{sha256[:12]}-{config_sha256[:12]}/"
     assert version.repository_prefix == prefix
     assert s3_store.list_keys(prefix) == [
         f"{prefix}detector/1/model.onnx",
@@ -56,7 +60,16 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
     ]
     key = f"{prefix}detector/1/model.onnx"
     assert b"".join(s3_store.read(key, s3_store.head(key).version_id)) == body
-    assert [row["ok"] for row in version.checks] == [True] * 7
+    assert [row["ok"] for row in version.checks] == [True] * 9
+    assert version.checks[-1]["detail"].endswith(
+        "exactly this file and verified; locked in the bucket"
+    )
+    laid = laid_out.from_json(version.laid_out)
+    assert [(one.key, one.version_id, one.etag, one.size_bytes) for one in laid] == [
+        (one.key, one.version_id, one.etag, one.size_bytes) for one in s3_store.list_newest(prefix)
+    ]
+    assert laid[0].sha256 == sha256
+    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
     assert version.next_check_at is None
     assert list(AuditEvent.objects.order_by("id").values_list("action", flat=True)) == [
         "model.created",
@@ -64,6 +77,29 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
         "version.uploaded",
         "version.ready",
     ]
+
+
+def test_what_is_written_over_a_laid_out_object_is_seen(
+    verified: Upload, s3_store: S3Store
+) -> None:
+    version = verified(onnx_models.linear())
+    key = f"{version.repository_prefix}detector/1/model.onnx"
+    approved = s3_store.head(key)
+    same = b"".join(s3_store.read(key, approved.version_id))
+
+    # The same bytes again are another version too: nobody but the portal writes here.
+    s3_store.put(key, same, content_type="application/octet-stream")
+    seen = serving_bytes.of_version(version, serving_bytes.Bucket())
+    intruder = s3_store.head(key).version_id
+    s3_store.client.delete_object(Bucket=s3_store.bucket, Key=key)
+    hidden = serving_bytes.of_version(version, serving_bytes.Bucket())
+
+    assert seen == [f"{key} was overwritten"]
+    assert hidden == [f"{key} was deleted"]
+    markers = s3_store.client.list_object_versions(Bucket=s3_store.bucket)["DeleteMarkers"]
+    for version_id in (markers[0]["VersionId"], intruder):
+        s3_store.client.delete_object(Bucket=s3_store.bucket, Key=key, VersionId=version_id)
+    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
 
 
 def assert_failed_and_gone(version: ModelVersion, store: S3Store, words: str) -> None:
@@ -82,8 +118,18 @@ def test_a_wrong_declared_digest_fails_and_leaves_nothing(
 ) -> None:
     version = verified(onnx_models.linear(), sha256="0" * 64)
 
-    assert_failed_and_gone(version, s3_store, "changed on the way")
-    assert [row["ok"] for row in version.checks] == [True, True, False, None, None, None, None]
+    assert_failed_and_gone(version, s3_store, "changed during upload")
+    assert [row["ok"] for row in version.checks] == [
+        True,
+        True,
+        False,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]
     assert version.checks[-1]["detail"] == "not tried"
 
 
@@ -112,14 +158,14 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
     verification.advance(version.pk)
 
     version.refresh_from_db()
-    assert_failed_and_gone(version, s3_store, "changed on the way")
+    assert_failed_and_gone(version, s3_store, "changed during upload")
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"Dear team, please find the model attached.", "no model format"),
-        (onnx_models.linear()[:-30], "no ONNX model"),
+        (b"Dear team, please find the model attached.", "an unsupported format"),
+        (onnx_models.linear()[:-30], "valid ONNX model"),
         (onnx_models.with_external_data(), "weights.bin"),
         (b"\x10\0\0\0\0\0\0\0{}", "safetensors"),
     ],
@@ -170,7 +216,7 @@ def test_the_same_bytes_twice_are_noted_on_the_check(verified: Upload, s3_store:
     second = verified(onnx_models.linear())
 
     assert second.state == VersionState.READY
-    assert "already version 1" in second.checks[2]["detail"]
+    assert "identical to version 1" in second.checks[2]["detail"]
     assert second.repository_prefix.startswith("repositories/vision/detector/2/")
 
 
@@ -196,16 +242,31 @@ def test_a_worker_that_holds_the_row_keeps_others_out(upload: Upload, s3_store: 
     assert ModelVersion.objects.get().state == VersionState.VERIFYING
 
 
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that differ in one number are read by a process of their own only once."""
+    answers: dict[str, sandbox.Outcome] = {}
+    really_run = sandbox.run
+
+    def run(task: str, argument: dict[str, Any], **options: Any) -> sandbox.Outcome:
+        key = json.dumps([task, {**argument, "path": ""}])
+        if key not in answers:
+            answers[key] = really_run(task, argument, **options)
+        return answers[key]
+
+    monkeypatch.setattr(sandbox, "run", run)
+
+
 @pytest.mark.parametrize("is_after", [False, True])
 def test_a_worker_may_die_around_any_call_and_the_next_one_finishes(
     upload: Upload, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch, is_after: bool
 ) -> None:
+    read_once(monkeypatch)
     died_at: list[str] = []
     for at_call in range(1, 40):
         version = upload(onnx_models.linear(scale=at_call), model="detector")
         store = CrashingStore(s3_store, at_call=at_call, is_after=is_after)
         with monkeypatch.context() as patched:
-            patched.setattr(artifacts, "store", lambda store=store: store)
+            patched.setattr(object_store, "store", lambda store=store: store)
             # A process that is gone gives no lease back.
             patched.setattr(leases, "back_off", lambda *args, **kwargs: True)
             try:
@@ -230,7 +291,7 @@ def test_a_worker_may_die_around_any_call_and_the_next_one_finishes(
             == 1
         )
 
-    assert {"head", "read_head", "read", "copy", "put", "list_keys"} <= set(died_at)
+    assert {"head", "read_head", "read", "copy", "put", "list_keys", "hold"} <= set(died_at)
     assert died_at == store.calls
 
 
@@ -238,10 +299,10 @@ def test_the_removal_of_a_failed_version_survives_death(
     verified: Upload, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for at_call in (1, 2):
-        version = verified(b"no model at all", filename=f"{at_call}.txt")
+        version = verified(b"no model at all", filename=f"{at_call}.onnx")
         store = CrashingStore(s3_store, at_call=at_call, is_after=True)
         with monkeypatch.context() as patched:
-            patched.setattr(artifacts, "store", lambda store=store: store)
+            patched.setattr(object_store, "store", lambda store=store: store)
             with pytest.raises(Death):
                 verification.advance(version.pk)
         with time_machine.travel(clock.now() + timedelta(minutes=5)):
@@ -277,4 +338,18 @@ def test_verification_that_never_ends_is_ended(upload: Upload, s3_store: S3Store
         verification.advance(version.pk)
 
         version.refresh_from_db()
-        assert_failed_and_gone(version, s3_store, "did not end within")
+        assert_failed_and_gone(version, s3_store, "did not finish within")
+
+
+def test_settings_of_a_revision_are_compared_by_content(s3_store: S3Store) -> None:
+    key, body = "repositories/vision/detector/1/ab/detector/configs/slipway-1.pbtxt", b"max: 8"
+
+    def differences(*, is_laid_out: bool) -> list[str]:
+        return serving_bytes._of_settings(s3_store, {key: body}, is_laid_out=is_laid_out)
+
+    assert differences(is_laid_out=False) == []
+    assert differences(is_laid_out=True) == [f"{key} was deleted"]
+    s3_store.put(key, body, content_type="text/plain")
+    assert differences(is_laid_out=True) == []
+    s3_store.put(key, b"max: 9", content_type="text/plain")
+    assert differences(is_laid_out=False) == [f"{key} was overwritten"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, RolloutPhase
-from deployments.models import (
-    ChangeRequest,
-    Rollout,
-    RolloutEvent,
-)
-from deployments.services import changes, rollouts
+from deployments.changes.services import decisions
+from deployments.models import ChangeRequest, Rollout, RolloutEvent
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, RolloutPhase
 from portal.core.errors import Conflict
-from tests.deployments.delivery.canaries import STEPS, send, start, view
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.guarded import begin, fill, weights
+from tests.deployments.canaries import STEPS, send, start, view
+from tests.deployments.guarded_rollouts import begin, fill, weights
+from tests.deployments.world import World
 
 AUTO = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100, "auto_promote": True},
@@ -31,7 +28,7 @@ def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> 
     send(world, "detector-r2", 5, failure=100)
     world.look(deployment)
 
-    for act in (rollouts.promote, rollouts.promote_fully):
+    for act in (actions.promote, actions.promote_fully):
         with pytest.raises(Conflict) as refusal:
             act(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
         assert refusal.value.code == "rollout_phase"
@@ -41,14 +38,14 @@ def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> 
 
 def test_an_approval_that_comes_too_late_starts_nothing(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.clock.move(15 * 24 * 3600)
 
     world.work()
     with pytest.raises(Conflict):
-        changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     assert ChangeRequest.objects.get(pk=change.pk).state == ChangeState.EXPIRED
     assert not Rollout.objects.exists()
@@ -73,7 +70,7 @@ def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
     promoted = RolloutEvent.objects.filter(step_index=1).order_by("id").first()
     assert promoted is not None
     assert (promoted.message, promoted.actor_name) == (
-        "promoted by itself, as approved with the plan 10 → 50 %",
+        "promoted automatically, as approved with the plan 10 → 50%",
         "",
     )
     world.look(deployment)
@@ -82,7 +79,7 @@ def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
 
 def test_what_is_paused_does_not_go_on_by_itself(world: World) -> None:
     deployment, rollout = begin(world, steps=AUTO)
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
+    actions.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
 
     fill(world, deployment)
 
@@ -92,7 +89,7 @@ def test_what_is_paused_does_not_go_on_by_itself(world: World) -> None:
 
 def test_a_paused_candidate_that_turns_bad_is_sent_home_all_the_same(world: World) -> None:
     deployment, rollout = start(world)
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.clock.move(20)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 50, failure=50)

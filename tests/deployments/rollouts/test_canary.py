@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, DeploymentState, RolloutPhase
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutEvent
-from deployments.services import changes, rollouts
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, DeploymentState, RolloutPhase
 from fleet.models import Workload
-from fleet.services import telemetry
+from fleet.telemetry.services import poll
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
-from tests.deployments.delivery.canaries import STEPS, send, soak, start, view
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import STEPS, send, soak, start, view
+from tests.deployments.world import World
 
 
 def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -44,7 +45,7 @@ def test_both_sides_are_read_as_soon_as_a_step_begins(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[dict[str, object]] = []
-    monkeypatch.setattr(telemetry, "poll_soon", lambda **where: asked.append(where))
+    monkeypatch.setattr(poll, "poll_soon", lambda **where: asked.append(where))
 
     _, rollout = start(world)
 
@@ -66,7 +67,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert shown.next_weight == 50
     assert [guard.verdict for guard in shown.guards] == ["pass", "pass", "pass"]
 
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     moved = view(world, rollout)
     assert (moved.is_promotable, moved.candidate_requests, moved.observed_share) == (
         False,
@@ -80,7 +81,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
         "detector-r2-predictor": 50,
     }
     shown = view(world, rollout)
-    rollouts.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    actions.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     world.look(deployment)
     world.look(deployment)
     assert world.cluster.weights("vision", "detector") == {"detector-r2-predictor": 100}
@@ -122,7 +123,7 @@ def test_a_wrong_split_blocks_promotion_but_is_not_the_candidates_fault(world: W
     world.look(deployment)
     shown = view(world, rollout)
 
-    for act in (rollouts.promote, rollouts.promote_fully):
+    for act in (actions.promote, actions.promote_fully):
         with pytest.raises(Conflict) as refusal:
             act(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
         assert refusal.value.code == "not_promotable"
@@ -170,7 +171,7 @@ def test_a_verdict_that_turned_since_it_was_shown_refuses_the_click(world: World
     send(world, "detector-r2", 5, failure=500)
 
     with pytest.raises(Conflict) as refusal:
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 
     assert refusal.value.code == "evidence_changed"
     assert Deployment.objects.get().candidate_weight == 10
@@ -182,20 +183,22 @@ def test_of_two_leads_who_click_at_once_one_wins(world: World, monkeypatch) -> N
     deployment, rollout = start(world, steps)
     world.look(deployment)
     shown = view(world, rollout)
-    from deployments.services import evidence_rows
+    from deployments.rollouts.services import evidence
 
-    original = evidence_rows.store
+    original = evidence.store
 
     def other_lead_first(row, found):
         original(row, found)
-        monkeypatch.setattr(evidence_rows, "store", original)
-        rollouts.promote(actor=world.lead2, rollout_id=row.pk, evidence_hash=shown.evidence_hash)
+        monkeypatch.setattr(evidence, "store", original)
+        actions.promote(actor=world.lead2, rollout_id=row.pk, evidence_hash=shown.evidence_hash)
 
-    monkeypatch.setattr(evidence_rows, "store", other_lead_first)
+    monkeypatch.setattr(evidence, "store", other_lead_first)
     with pytest.raises(Conflict) as refusal:
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 
-    assert refusal.value.message == "Someone else moved the rollout a moment ago. Look again."
+    assert (
+        refusal.value.message == "Someone else moved the rollout at the same time. Reload the page."
+    )
     promoted = AuditEvent.objects.filter(action="rollout.promoted")
     assert [event.actor_name for event in promoted] == ["lead2"]
     assert Rollout.objects.get().step_index == 1
@@ -203,14 +206,14 @@ def test_of_two_leads_who_click_at_once_one_wins(world: World, monkeypatch) -> N
 
 def test_the_requester_may_not_promote_their_own_canary(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.lead2, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
     rollout = Rollout.objects.get()
 
     with pytest.raises(Forbidden) as refusal:
-        rollouts.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash="")
+        actions.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash="")
 
     assert refusal.value.code == "four_eyes"
 
@@ -218,14 +221,14 @@ def test_the_requester_may_not_promote_their_own_canary(world: World) -> None:
 def test_rolling_back_serves_the_old_version_as_a_new_revision(world: World) -> None:
     deployment, rollout = start(world)
     shown = view(world, rollout)
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash
     )
     for _ in range(3):
         soak(world, deployment, 16)
     assert deployment.stable_revision.number == 2
 
-    change = changes.request_roll_back(
+    change = decisions.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     world.approved(change)
@@ -246,20 +249,20 @@ def test_another_model_or_bad_steps_are_refused_with_the_field(world: World) -> 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
             steps=[{"weight": 50, "soak_seconds": 0, "min_requests": 0}] * 2,
         )
 
-    assert "rise" in refusal.value.fields["steps"]
+    assert "increase" in refusal.value.fields["steps"]
     assert ChangeRequest.objects.filter(kind="canary").count() == 0
 
 
 def test_the_histories_tell_who_moved_it(world: World) -> None:
     _, rollout = start(world)
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="no")
+    actions.abort(actor=world.member, rollout_id=rollout.pk, reason="no")
 
     kinds = list(RolloutEvent.objects.order_by("id").values_list("kind", "actor_name"))
 

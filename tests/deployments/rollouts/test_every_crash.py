@@ -15,30 +15,23 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.changes.services import decisions
+from deployments.changes.services import transitions as change_transitions
+from deployments.delivery.services import bucket_files, effects, record
+from deployments.lifecycle.services import apply_changes
 from deployments.models import Alias, ChangeRequest, Deployment, Rollout, RolloutEvent
-from deployments.services import (
-    applying,
-    change_states,
-    changes,
-    cluster_effects,
-    desired,
-    evidence_rows,
-    promoting,
-    recording,
-    rollout_states,
-    rollout_steps,
-    rollout_telling,
-    rollouts,
-    timeline,
-)
+from deployments.rollouts.services import actions, evidence, promote, reconcile
+from deployments.rollouts.services import notifications as rollout_notifications
+from deployments.rollouts.services import transitions as rollout_transitions
+from deployments.serving.services import desired_state, timeline
+from deployments.states import ROLLOUT, RolloutPhase
 from portal.audit import trail
 from portal.audit.models import AuditEvent
 from portal.core import leases
 from portal.notifications import services as notifications
 from portal.notifications.models import Notice
-from tests.deployments.delivery.canaries import send
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import send
+from tests.deployments.world import World
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -46,30 +39,31 @@ STEPS = [
 ]
 # All that a worker does between looking and being done; the effects on the cluster first.
 POINTS: tuple[tuple[ModuleType, str], ...] = (
-    (cluster_effects, "push_revisions"),
-    (cluster_effects, "push_routes"),
-    (cluster_effects, "delete_revision"),
-    (cluster_effects, "settle"),
-    (recording, "record"),
-    (rollout_steps, "observation_of"),
-    (evidence_rows, "store"),
-    (rollout_states, "move"),
-    (rollout_states, "mark"),
-    (rollout_states, "reload"),
-    (rollout_states, "finish"),
-    (rollout_states, "begin_abort"),
-    (desired, "add_candidate"),
-    (desired, "set_weight"),
-    (desired, "swap"),
-    (desired, "drop_candidate"),
-    (promoting, "one_step"),
-    (promoting, "to_all"),
-    (promoting, "move_alias"),
-    (change_states, "move"),
+    (bucket_files, "lay_out_all"),
+    (effects, "push_revisions"),
+    (effects, "push_routes"),
+    (effects, "delete_revision"),
+    (effects, "settle"),
+    (record, "record"),
+    (reconcile, "observation_of"),
+    (evidence, "store"),
+    (rollout_transitions, "move"),
+    (rollout_transitions, "mark"),
+    (rollout_transitions, "reload"),
+    (rollout_transitions, "finish"),
+    (rollout_transitions, "begin_abort"),
+    (desired_state, "add_candidate"),
+    (desired_state, "set_weight"),
+    (desired_state, "swap"),
+    (desired_state, "drop_candidate"),
+    (promote, "one_step"),
+    (promote, "to_all"),
+    (promote, "move_alias"),
+    (change_transitions, "move"),
     (trail, "record"),
     (timeline, "note_rollout"),
-    (rollout_telling, "moved"),
-    (rollout_telling, "waits"),
+    (rollout_notifications, "moved"),
+    (rollout_notifications, "waits"),
     (notifications, "tell"),
     (leases, "release"),
 )
@@ -87,7 +81,7 @@ class Deaths:
         self.died: set[tuple[str, str, str, int]] = set()
         self.is_armed = True
         for module, name in POINTS:
-            told = f"{module.__name__.rsplit('.', 1)[-1]}.{name}"
+            told = f"{module.__name__}.{name}"
             monkeypatch.setattr(module, name, self._deadly(told, getattr(module, name)))
 
     def _deadly(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,7 +149,7 @@ def _good(walk: Walk) -> None:
     send(world, "detector-r1", 9 * (100 - weight))
     send(world, "detector-r2", 9 * weight)
     if row.observed.get("is_promotable") and row.step_index == 0:
-        rollouts.promote(actor=world.lead, rollout_id=row.pk, evidence_hash=row.evidence_hash)
+        actions.promote(actor=world.lead, rollout_id=row.pk, evidence_hash=row.evidence_hash)
 
 
 def _bad(walk: Walk) -> None:
@@ -173,15 +167,15 @@ def _bad(walk: Walk) -> None:
 @pytest.fixture
 def walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=STEPS,
         plan={"move_alias": "champion"},
     )
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    applying.sweep()
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    apply_changes.sweep()
     return Walk(world, Deaths(monkeypatch))
 
 
@@ -209,7 +203,7 @@ def test_a_good_rollout_in_which_every_worker_died_once_ends_as_approved(
     promoted = AuditEvent.objects.filter(action="rollout.promoted").order_by("id")
     assert [event.actor_name for event in promoted] == ["lead", "slipway"]
     assert (_told("rollout.started"), _told("rollout.finished")) == (1, 1)
-    _assert_all_died(walk.deaths, but={"rollout_states.begin_abort"})
+    _assert_all_died(walk.deaths, but={"deployments.rollouts.services.transitions.begin_abort"})
 
 
 def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
@@ -225,12 +219,15 @@ def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
     assert _once("rollout.aborted")
     assert (_told("rollout.aborted"), _told("rollout.finished")) == (1, 1)
     places = {place for place, *_ in walk.deaths.died}
-    assert {"rollout_states.begin_abort", "desired.drop_candidate"} <= places
+    assert {
+        "deployments.rollouts.services.transitions.begin_abort",
+        "deployments.serving.services.desired_state.drop_candidate",
+    } <= places
 
 
 def _assert_all_died(deaths: Deaths, *, but: set[str]) -> None:
     """A point that nobody comes by any more would prove nothing."""
     for side in ("before", "after"):
         found = {name for name, its_side, *_ in deaths.died if its_side == side}
-        wanted = {f"{module.__name__.rsplit('.', 1)[-1]}.{name}" for module, name in POINTS}
+        wanted = {f"{module.__name__}.{name}" for module, name in POINTS}
         assert wanted - found == but

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from deployments.domain.states import ChangeState, RolloutPhase
-from deployments.models import (
-    Alias,
-    ChangeRequest,
-    Deployment,
-    Rollout,
-    RolloutEvent,
-)
-from deployments.services import aliases, changes, rollouts
-from tests.deployments.delivery.canaries import STEPS, soak, view
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.guarded import begin
+from deployments.changes.services import decisions
+from deployments.models import Alias, ChangeRequest, Deployment, Rollout, RolloutEvent
+from deployments.registry.services import aliases
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, RolloutPhase
+from tests.deployments.canaries import STEPS, soak, view
+from tests.deployments.guarded_rollouts import begin
+from tests.deployments.world import World
 
 
 def finish(world: World, deployment: Deployment, rollout: Rollout) -> None:
     shown = view(world, rollout)
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead2, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash
     )
     for _ in range(3):
@@ -41,7 +37,9 @@ def test_the_alias_follows_when_the_plan_asked_for_it(world: World) -> None:
     finish(world, deployment, rollout)
 
     assert Alias.objects.get(name="champion").version == world.version2
-    assert RolloutEvent.objects.get(kind="alias").message == ("detector@champion now is detector:2")
+    assert RolloutEvent.objects.get(kind="alias").message == (
+        "detector@champion now points to detector:2"
+    )
 
 
 def test_an_alias_that_may_not_be_moved_holds_up_nothing(world: World) -> None:
@@ -60,14 +58,14 @@ def test_an_alias_that_may_not_be_moved_holds_up_nothing(world: World) -> None:
 
 def test_a_plan_is_part_of_what_is_approved(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=STEPS,
         plan={"guards": [{"metric": "error_rate", "max": 0.02}]},
     )
-    changes.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     ChangeRequest.objects.filter(pk=change.pk).update(plan={"kind": "canary", "guards": []})
 
     world.work()

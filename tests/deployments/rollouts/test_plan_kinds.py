@@ -6,18 +6,14 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.golden import ProbePurpose, ProbeVerdict
-from deployments.domain.states import RolloutPhase
-from deployments.models import (
-    ChangeRequest,
-    GoldenRun,
-    Rollout,
-)
-from deployments.services import changes, rollouts
+from deployments.changes.services import decisions
+from deployments.models import ChangeRequest, GoldenRun, Rollout
+from deployments.rollouts.services import actions
+from deployments.states import ProbePurpose, ProbeVerdict, RolloutPhase
 from portal.core.errors import Invalid
-from tests.deployments.delivery.canaries import STEPS, soak, view
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.guarded import begin, weights
+from tests.deployments.canaries import STEPS, soak, view
+from tests.deployments.guarded_rollouts import begin, weights
+from tests.deployments.world import World
 
 
 def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> None:
@@ -29,10 +25,10 @@ def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> Non
     world.look(deployment)
     shown = view(world, rollout)
     assert shown.is_promotable
-    assert shown.promotable_reason == "soak done, checked, without traffic so far"
+    assert shown.promotable_reason == "soak done, checked, no traffic so far"
     assert [guard.guard for guard in shown.guards] == ["Answers before traffic"]
 
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     world.look(deployment)
     world.look(deployment)
     assert weights(world) == {"detector-r2-predictor": 100}
@@ -47,9 +43,9 @@ def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> Non
 
 def test_blue_green_that_was_paused_in_the_dark_begins_its_check_anew(world: World) -> None:
     deployment, rollout = begin(world, steps=[], kind="blue-green")
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.look(deployment)
-    rollouts.unpause(actor=world.member, rollout_id=rollout.pk)
+    actions.unpause(actor=world.member, rollout_id=rollout.pk)
 
     world.look(deployment)
     world.look(deployment)
@@ -71,7 +67,7 @@ def test_blue_green_takes_no_steps_with_traffic(world: World, steps: list[Any]) 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
@@ -98,7 +94,7 @@ def test_steps_that_cannot_be_kept_are_refused(world: World, changed: dict[str, 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        changes.request_canary(
+        decisions.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
@@ -120,7 +116,7 @@ def test_no_traffic_before_the_answers_were_checked(
     world: World, verdict: ProbeVerdict, phase: RolloutPhase, words: str | None
 ) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

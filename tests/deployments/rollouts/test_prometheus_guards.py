@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.states import RolloutPhase
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, PrometheusReading, Rollout, RolloutVerdict
-from deployments.services import changes, prometheus_readings, rollout_templates, rollouts
-from fleet.gateways import prometheus as gateway
+from deployments.plans.services import templates
+from deployments.rollouts.services import actions, prometheus_readings
+from deployments.states import RolloutPhase
+from fleet.clusters.gateways import prometheus as gateway
 from fleet.models import Cluster
 from portal.core import leases
 from portal.core.errors import Conflict, Invalid
-from tests.deployments.delivery.canaries import send, view
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import send, view
+from tests.deployments.world import World
 from tests.fixtures.prometheus import RealPrometheus
 from tests.network_guard import refuse_inside_transaction
 
@@ -49,7 +51,7 @@ def histogram(revision: int, fast: int, slow: int) -> dict[str, float]:
 def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, Rollout]:
     Cluster.objects.filter(pk=world.cluster_id).update(prometheus_url=url)
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -97,7 +99,7 @@ def test_a_value_within_its_limit_passes_and_is_promoted_on(
     assert passed.is_promotable, passed.promotable_reason
     kept = RolloutVerdict.objects.get(evidence_hash=passed.evidence_hash).guards
     assert [one["query"] for one in kept if one["guard"] == "Checkout errors"] == [QUERY]
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=passed.evidence_hash)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=passed.evidence_hash)
 
 
 def test_breaches_in_a_row_abort_the_rollout_with_the_reason(
@@ -140,7 +142,7 @@ def test_series_that_vanish_neither_promote_nor_abort(
         "Prometheus has no series for the query",
     )
     with pytest.raises(Conflict) as refusal:
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     assert refusal.value.code == "evidence_changed"
     rollout.refresh_from_db()
     assert (rollout.phase, rollout.step_index) == (RolloutPhase.RUNNING, 0)
@@ -164,7 +166,7 @@ def test_a_prometheus_that_is_away_says_so_and_an_old_reading_is_no_reading(
     away = line(world, rollout, "Checkout errors")
 
     assert old.verdict == away.verdict == "not enough data"
-    assert old.words == f"no reading of Prometheus since {read_at:%H:%M:%S} UTC"
+    assert old.words == f"no data from Prometheus since {read_at:%H:%M:%S} UTC"
     assert away.words.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.RUNNING
@@ -202,7 +204,7 @@ def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
     [
         ({"query": "sum(x"}, "Checkout errors: Prometheus refuses the query: invalid parameter"),
         ({"query": "checkout_errors[5m]"}, "the query gives a matrix, not one number"),
-        ({"query": "checkout_errors"}, "the query gives 3 series, not one number; sum them up"),
+        ({"query": "checkout_errors"}, "the query gives 3 series, not one number; aggregate them"),
     ],
 )
 def test_a_query_that_does_not_work_is_refused_when_it_is_asked_for(
@@ -225,7 +227,7 @@ def test_without_a_prometheus_such_guards_are_refused_and_others_are_not(world: 
         "No Prometheus is registered for cluster eks-test. Leave out percentiles and PromQL, or ask "
         "a platform admin to register it."
     )
-    kept = rollout_templates.save(
+    kept = templates.save(
         actor=world.member, team=world.team, name="p95", steps=STEPS, plan={"guards": [P95]}
     )
     assert kept.plan["guards"] == [{**P95, "max": 40.0, "max_ratio": None, "ignore_below": 2.0}]

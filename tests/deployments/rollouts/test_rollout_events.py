@@ -15,12 +15,12 @@ from django.db import connection
 from rest_framework.test import APIClient
 
 from deployments.models import Rollout, RolloutEvent
-from deployments.services import rollouts
+from deployments.rollouts.services import actions
 from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.api import streams
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
+from tests.deployments import canaries
+from tests.deployments.world import World
 
 SSE = {"HTTP_ACCEPT": "text/event-stream"}
 
@@ -79,7 +79,7 @@ def test_a_stream_resumes_after_the_last_event_that_was_seen(
 ) -> None:
     last = RolloutEvent.objects.order_by("id").last()
     assert last is not None
-    rollouts.pause(actor=world.lead, rollout_id=rollout.pk, reason="lunch")
+    actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="lunch")
 
     told = _messages(_stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk)))
 
@@ -90,7 +90,7 @@ def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
     world: World, rollout: Rollout
 ) -> None:
     deployment = rollout.deployment
-    rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
+    actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
     for _ in range(6):
         world.clock.move(20)
         world.look(deployment)
@@ -175,7 +175,7 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
         assert len(told) < 60
         if event == "state":
             if data["phase"] == "running":
-                rollouts.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
+                actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
             world.clock.move(20)
             world.look(rollout.deployment)
 
@@ -199,7 +199,7 @@ def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout)
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    rollouts.pause(actor=world.lead, rollout_id=rollout.pk, reason="look")
+    actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="look")
     waiting.join(timeout=30)
 
     assert [event["message"] for event in found["events"]] == ["paused: look"]
@@ -228,7 +228,7 @@ def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
             if "guards" in data and not told:
                 # It has shown how things stand; now someone aborts.
                 told.append(data["phase"])
-                rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="by hand")
+                actions.abort(actor=world.member, rollout_id=rollout.pk, reason="by hand")
             elif told and "message" in data:
                 told.append(data["message"])
                 break

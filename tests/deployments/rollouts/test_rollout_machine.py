@@ -17,18 +17,18 @@ from hypothesis.stateful import (
     rule,
 )
 
-from deployments.domain import rollouts
-from deployments.domain.rollout_looks import NOTHING, Checks, RolloutObservation, RolloutPlan
-from deployments.domain.rollout_steps import Step
-from deployments.domain.rollouts import Effect
-from deployments.domain.states import ROLLOUT, RolloutPhase
+from deployments.plans.domain.steps import Step
+from deployments.rollouts.domain import decide
+from deployments.rollouts.domain.decide import Effect
+from deployments.rollouts.domain.observation import NOTHING, Checks, RolloutObservation, RolloutPlan
+from deployments.states import ROLLOUT, RolloutPhase
 
 _DEADLINES = {
-    RolloutPhase.PREPARING: rollouts.PREPARE_SECONDS,
-    RolloutPhase.RUNNING: rollouts.DECIDE_SECONDS,
-    RolloutPhase.PAUSED: rollouts.DECIDE_SECONDS,
-    RolloutPhase.PROMOTING: rollouts.PROMOTE_SECONDS,
-    RolloutPhase.ABORTING: rollouts.ABORT_SECONDS,
+    RolloutPhase.PREPARING: decide.PREPARE_SECONDS,
+    RolloutPhase.RUNNING: decide.DECIDE_SECONDS,
+    RolloutPhase.PAUSED: decide.DECIDE_SECONDS,
+    RolloutPhase.PROMOTING: decide.PROMOTE_SECONDS,
+    RolloutPhase.ABORTING: decide.ABORT_SECONDS,
 }
 
 _ENDS = (Effect.COMPLETE, Effect.FINISH_ABORT)
@@ -54,7 +54,7 @@ class Rollouts(RuleBasedStateMachine):
             ),
             step_index=0,
             step_started_at=None,
-            phase_deadline_at=self.now + timedelta(seconds=rollouts.PREPARE_SECONDS),
+            phase_deadline_at=self.now + timedelta(seconds=decide.PREPARE_SECONDS),
             drain_seconds=15,
             desired_weight=0,
             is_candidate_wanted=False,
@@ -94,13 +94,13 @@ class Rollouts(RuleBasedStateMachine):
     @rule(is_crashing=st.booleans())
     def look(self, is_crashing: bool) -> None:
         """A crash after deciding loses the effect; the next look must decide the same again."""
-        found = rollouts.decide(self.plan, self.observation(), self.now)
+        found = decide.decide(self.plan, self.observation(), self.now)
         if is_crashing:
-            assert rollouts.decide(self.plan, self.observation(), self.now) == found
+            assert decide.decide(self.plan, self.observation(), self.now) == found
             return
         self.act(found)
 
-    def act(self, found: rollouts.Decision) -> None:
+    def act(self, found: decide.Decision) -> None:
         if found.effect in _ENDS:
             self.end(found.effect)
         elif found.effect == Effect.ADD_CANDIDATE:
@@ -122,7 +122,7 @@ class Rollouts(RuleBasedStateMachine):
         elif found.effect != Effect.WAIT:
             self.shift(found)
 
-    def shift(self, found: rollouts.Decision) -> None:
+    def shift(self, found: decide.Decision) -> None:
         """The effects that move traffic."""
         if found.effect in (Effect.START, Effect.SWITCH):
             assert self.checks == Checks.PASSED, "traffic before its answers were checked"
@@ -292,7 +292,7 @@ class Rollouts(RuleBasedStateMachine):
             if not ROLLOUT[self.plan.phase]:
                 return
             self.follow()
-            self.act(rollouts.decide(self.plan, self.observation(), self.now))
+            self.act(decide.decide(self.plan, self.observation(), self.now))
             self.now += timedelta(days=1)
         raise AssertionError(f"{self.plan.phase} never ended")
 
@@ -320,7 +320,7 @@ def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
             is_current=False, weight=None, is_candidate_ready=None, is_stable_ready=None
         )
 
-        found = rollouts.decide(plan, silent, now)
+        found = decide.decide(plan, silent, now)
 
         if not ROLLOUT[phase]:
             assert found.effect == Effect.WAIT

@@ -19,16 +19,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from deployments.domain.states import ROLLOUT, ChangeState, RolloutPhase
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutVerdict
-from deployments.services import changes, rollout_states, rollout_steps, rollouts
-from fleet.domain.cluster_errors import Unreachable
+from deployments.rollouts.services import actions, reconcile, transitions
+from deployments.states import ROLLOUT, ChangeState, RolloutPhase
+from fleet.kube.domain.errors import Unreachable
 from portal.audit.models import AuditEvent
 from portal.core import leases
 from portal.core.errors import Conflict
-from tests.deployments.delivery.canaries import send
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.test_shadow import MIRRORING, let_mirror
+from tests.deployments.canaries import send
+from tests.deployments.rollouts.test_shadow import MIRRORING, let_mirror
+from tests.deployments.world import World
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -93,11 +94,11 @@ class Rows(RuleBasedStateMachine):
             self.world.cluster.make_ready("detector-r2")
         self.look()
 
-    @rule(where=st.sampled_from([(rollout_states, "reload"), (leases, "release")]))
+    @rule(where=st.sampled_from([(transitions, "reload"), (leases, "release")]))
     def a_worker_dies(self, where: tuple[object, str]) -> None:
         """In the middle of a transaction, or after an effect while it holds the lease."""
         with _dying(*where), transaction.atomic():
-            rollout_steps.advance(rollout_id=self.rollout.pk)
+            reconcile.advance(rollout_id=self.rollout.pk)
         self.world.clock.move(31)
 
     @rule(is_silent=st.booleans())
@@ -128,7 +129,7 @@ class Rows(RuleBasedStateMachine):
 
     @rule(is_fully=st.booleans())
     def a_lead_clicks(self, *, is_fully: bool) -> None:
-        act = rollouts.promote_fully if is_fully else rollouts.promote
+        act = actions.promote_fully if is_fully else actions.promote
         with contextlib.suppress(Conflict):
             act(
                 actor=self.world.lead,
@@ -138,7 +139,7 @@ class Rows(RuleBasedStateMachine):
 
     @rule()
     def someone_pauses_or_carries_on(self) -> None:
-        act = rollouts.unpause if self.row.phase == RolloutPhase.PAUSED else rollouts.pause
+        act = actions.unpause if self.row.phase == RolloutPhase.PAUSED else actions.pause
         with contextlib.suppress(Conflict):
             act(actor=self.world.member, rollout_id=self.rollout.pk)
 
@@ -148,7 +149,7 @@ class Rows(RuleBasedStateMachine):
         phase = RolloutPhase(self.row.phase)
         if not ROLLOUT[phase]:
             return
-        rollouts.abort(actor=self.world.member, rollout_id=self.rollout.pk, reason="enough")
+        actions.abort(actor=self.world.member, rollout_id=self.rollout.pk, reason="enough")
         deployment = self.deployment_row
         assert self.row.phase == RolloutPhase.ABORTING
         assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
@@ -214,7 +215,7 @@ def test_every_path_on_real_rows_ends_well(
 ) -> None:
     let_mirror(*MIRRORING)
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.states import ChangeState, RolloutPhase
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, Rollout
-from deployments.selectors import deployments as deployment_selectors
-from deployments.selectors import serving
-from deployments.services import changes, rollouts
+from deployments.rollouts.services import actions
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.serving.selectors import statistics
+from deployments.states import ChangeState, RolloutPhase
 from fleet.models import Cluster
 from portal.core.errors import Invalid
 from portal.notifications.models import Notice
-from tests.deployments.delivery.canaries import send, soak, view
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import send, soak, view
+from tests.deployments.world import World
 
 STEPS = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100},
@@ -30,7 +31,7 @@ def let_mirror(*features: str) -> None:
 
 
 def ask(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
-    return changes.request_canary(
+    return decisions.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -74,7 +75,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     fill(world, deployment)
     shown = view(world, rollout)
     assert shown.is_promotable, shown.promotable_reason
-    assert shown.next_words == "mirror 10 → 50 %"
+    assert shown.next_words == "mirror 10 → 50%"
     assert shown.observed_share == 0.1
     split = shown.guards[0]
     assert (split.guard, split.verdict) == ("Mirrored requests", "pass")
@@ -83,9 +84,9 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
         "10 % were asked for"
     )
     waits = Notice.objects.filter(event="rollout.waits").latest("id")
-    assert waits.words.startswith("At 10 % mirrored: ")
+    assert waits.words.startswith("At 10% mirrored: ")
 
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     deployment = world.look(deployment)
     assert routed(world) == (STABLE, {"detector-r2-predictor": 50})
     world.clock.move(5)
@@ -93,7 +94,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     last = view(world, rollout)
     assert (last.next_words, last.is_promotable) == ("to all users", True)
 
-    rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=last.evidence_hash)
+    actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=last.evidence_hash)
     world.look(deployment)
     world.look(deployment)
     assert routed(world) == ({"detector-r2-predictor": 100}, {})
@@ -116,7 +117,7 @@ def test_a_failing_shadow_is_sent_away_and_the_words_say_that_no_user_was_hurt(
     assert rollout.phase == RolloutPhase.ABORTING
     said = rollout.events.get(kind="aborting").message
     assert "90 of 100 mirrored requests failed" in said
-    assert said.endswith("; users only got answers of the stable revision")
+    assert said.endswith("; users only got answers from the stable revision")
     assert routed(world) == (STABLE, {})
     assert "detector-r2" in world.cluster.names("InferenceService"), "removed before it is drained"
     soak(world, deployment, 16)
@@ -134,7 +135,7 @@ def test_copies_are_not_counted_as_requests_of_users(world: World) -> None:
     found = deployment_selectors.get_visible(
         actor=world.member, team_slug="vision", name=deployment.name
     )
-    stats = serving.by_revision(found)
+    stats = statistics.by_revision(found)
 
     assert stats.total is not None
     assert stats.total.error_ratio == 0
@@ -155,14 +156,14 @@ def test_a_mirror_that_is_not_what_was_asked_for_raises_an_alarm_and_blocks(worl
 
 def test_pause_keeps_the_mirror_and_abort_ends_it_first(world: World) -> None:
     deployment, rollout = begin(world)
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.look(deployment)
     assert routed(world) == (STABLE, {"detector-r2-predictor": 10})
-    rollouts.unpause(actor=world.member, rollout_id=rollout.pk)
+    actions.unpause(actor=world.member, rollout_id=rollout.pk)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.RUNNING
 
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="enough")
+    actions.abort(actor=world.member, rollout_id=rollout.pk, reason="enough")
 
     deployment.refresh_from_db()
     assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
@@ -179,7 +180,7 @@ def test_where_the_gateway_cannot_mirror_it_is_refused_in_words(world: World) ->
         ask(world, deployment)
 
     assert refusal.value.fields == {
-        "kind": "Request mirroring is not installed: no shadow rollouts."
+        "kind": "Request mirroring is not installed. It is needed for shadow rollouts."
     }
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
@@ -189,7 +190,7 @@ def test_the_last_step_of_a_shadow_never_promotes_itself(world: World) -> None:
     deployment = world.serving()
     steps = [{"weight": 50, "soak_seconds": 0, "min_requests": 20, "auto_promote": True}]
 
-    with pytest.raises(Invalid, match="only a person lets it"):
+    with pytest.raises(Invalid, match="needs manual promotion"):
         ask(world, deployment, steps=steps)
 
     assert not ChangeRequest.objects.filter(kind="canary").exists()

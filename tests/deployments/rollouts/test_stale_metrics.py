@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from deployments.models import Deployment, Rollout
-from deployments.web import rollout_outcome
+from deployments.rollouts.web import outcome
 from fleet.models import MetricSample, Pod
 from portal.notifications.models import Notice
-from tests.deployments.delivery.canaries import send, soak, start, view
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import send, soak, start, view
+from tests.deployments.world import World
 
 
 def fill(world: World, deployment: Deployment) -> None:
@@ -28,15 +28,15 @@ def test_readings_that_stop_are_told_once_and_leave_no_verdict_standing(world: W
     shown = view(world, rollout)
     assert {guard.verdict for guard in shown.guards} == {"not enough data"}
     assert (shown.rollout.phase, shown.is_promotable) == ("running", False)
-    alarm = rollout_outcome.alarm_of(shown)
-    assert alarm.startswith("No reading of the candidate since ")
+    alarm = outcome.alarm_of(shown)
+    assert alarm.startswith("No metrics from the candidate since ")
     assert Notice.objects.filter(event="rollout.alarm").count() == 1
 
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
     world.look(deployment)
 
-    assert rollout_outcome.alarm_of(view(world, rollout)) == ""
+    assert outcome.alarm_of(view(world, rollout)) == ""
 
 
 def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: World) -> None:
@@ -53,8 +53,8 @@ def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: Worl
     assert rollout.observed["silence"].startswith("no requests reach either revision since ")
     notice = Notice.objects.get(event="rollout.alarm")
     assert notice.words == rollout.observed["silence"]
-    shown = rollout_outcome.alarm_of(view(world, rollout))
-    assert shown.endswith("by themselves they neither promote nor abort anything.")
+    shown = outcome.alarm_of(view(world, rollout))
+    assert shown.endswith("Slipway neither promotes nor aborts on them.")
 
 
 def test_a_server_that_was_restarted_counts_from_zero_and_loses_nothing(world: World) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.states import ChangeState, RolloutPhase
+from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Rollout
-from deployments.services import changes, rollouts
-from fleet.domain.cluster_errors import ObjectInvalid
+from deployments.rollouts.services import actions
+from deployments.states import ChangeState, RolloutPhase
+from fleet.kube.domain.errors import ObjectInvalid
 from portal.core.errors import Conflict
-from tests.deployments.delivery.canaries import STEPS, soak, start, view
-from tests.deployments.delivery.conftest import World
+from tests.deployments.canaries import STEPS, soak, start, view
+from tests.deployments.world import World
 
 
 def test_abort_sends_everything_back_then_removes_the_candidate(world: World) -> None:
     deployment, rollout = start(world)
 
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="looks wrong")
+    actions.abort(actor=world.member, rollout_id=rollout.pk, reason="looks wrong")
     world.look(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
@@ -36,7 +37,7 @@ def test_abort_reaches_the_gateway_even_when_the_candidate_cannot_be_pushed(worl
     del world.cluster.objects["InferenceService", "vision", "detector-r2"]
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no")
 
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk)
+    actions.abort(actor=world.member, rollout_id=rollout.pk)
     world.look(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
@@ -45,14 +46,14 @@ def test_abort_reaches_the_gateway_even_when_the_candidate_cannot_be_pushed(worl
 def test_abort_while_the_old_revision_drains_swaps_back(world: World) -> None:
     deployment, rollout = start(world)
     shown = view(world, rollout)
-    rollouts.promote_fully(
+    actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash
     )
     world.look(deployment)
     world.look(deployment)
     assert deployment.stable_revision.number == 2
 
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk, reason="p95 doubled")
+    actions.abort(actor=world.member, rollout_id=rollout.pk, reason="p95 doubled")
     world.look(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
@@ -64,18 +65,18 @@ def test_abort_while_the_old_revision_drains_swaps_back(world: World) -> None:
 
 def test_a_finished_rollout_cannot_be_aborted(world: World) -> None:
     deployment, rollout = start(world)
-    rollouts.abort(actor=world.member, rollout_id=rollout.pk)
+    actions.abort(actor=world.member, rollout_id=rollout.pk)
     world.look(deployment)
     soak(world, deployment, 16)
     world.look(deployment)
 
     with pytest.raises(Conflict, match="roll back"):
-        rollouts.abort(actor=world.member, rollout_id=rollout.pk)
+        actions.abort(actor=world.member, rollout_id=rollout.pk)
 
 
 def test_a_candidate_that_is_not_ready_in_time_is_removed(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -106,31 +107,31 @@ def test_a_candidate_that_falls_over_loses_its_traffic_by_itself(world: World) -
 
 def test_pausing_stays_and_blocks_promotion_until_unpaused(world: World) -> None:
     deployment, rollout = start(world)
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
+    actions.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
     world.look(deployment)
     shown = view(world, rollout)
 
-    with pytest.raises(Conflict, match="Unpause it first"):
-        rollouts.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
+    with pytest.raises(Conflict, match="Resume it first"):
+        actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     assert world.cluster.weights("vision", "detector")["detector-r2-predictor"] == 10
-    rollouts.unpause(actor=world.member, rollout_id=rollout.pk)
+    actions.unpause(actor=world.member, rollout_id=rollout.pk)
 
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
 
 
 def test_pausing_while_preparing_moves_no_traffic(world: World) -> None:
     deployment = world.serving()
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
     rollout = Rollout.objects.get()
-    rollouts.pause(actor=world.member, rollout_id=rollout.pk)
+    actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.cluster.make_ready("detector-r2")
 
     world.look(deployment)
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
-    rollouts.unpause(actor=world.member, rollout_id=rollout.pk)
+    actions.unpause(actor=world.member, rollout_id=rollout.pk)
     world.look(deployment)
 
     assert world.cluster.weights("vision", "detector")["detector-r2-predictor"] == 10

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain.calls import call_of
-from deployments.domain.signatures import Signature, Tensor
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.serving.domain.inference_call import call_of
 
 SIGNATURE = Signature(
     inputs=(Tensor("x", "FP32", (-1, 2)),), outputs=(Tensor("y", "FP32", (-1, 2)),)

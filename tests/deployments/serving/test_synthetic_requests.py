@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from deployments.models import OwnRequest, Rollout
-from deployments.services import own_requests
-from tests.deployments.delivery import canaries
-from tests.deployments.delivery.conftest import World
-from tests.deployments.delivery.golden_world import begin, double, save, served, sweep
+from deployments.serving.services import synthetic_requests
+from tests.deployments import canaries
+from tests.deployments.golden_requests import begin, double, save, served, sweep
+from tests.deployments.world import World
 
 _PROBES = 4
 
@@ -50,9 +50,9 @@ def test_probes_are_no_traffic(world: World) -> None:
 def test_what_was_asked_long_ago_is_not_kept(world: World) -> None:
     deployment = world.serving()
     revision = deployment.stable_revision
-    own_requests.note(revision)
+    synthetic_requests.note(revision)
     world.clock.move(timedelta(hours=2).total_seconds())
 
-    own_requests.note(revision)
+    synthetic_requests.note(revision)
 
     assert OwnRequest.objects.count() == 1

@@ -7,17 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from deployments.domain.problems import Rejected
-from deployments.domain.sizing_choices import (
-    Advice,
-    Demand,
-    Limits,
-    Offer,
-    ShareKind,
-    Why,
-    advise,
-)
-from deployments.domain.sizing_needs import (
+from deployments.errors import Rejected
+from deployments.sizing.domain.alternatives import Listed, elsewhere, profile_name, unsliced
+from deployments.sizing.domain.memory import (
     Attention,
     FileModel,
     LanguageModel,
@@ -26,7 +18,7 @@ from deployments.domain.sizing_needs import (
     need_of_file,
     need_of_language_model,
 )
-from deployments.domain.sizing_offers import Listed, elsewhere, profile_name, unsliced
+from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind, Why, advise
 
 DETECTOR = FileModel(weights_mib=700, activations_mib=2000, runtime_mib=450)
 LLAMA_8B = LanguageModel(
@@ -94,7 +86,7 @@ def test_a_measurement_replaces_the_estimate_and_what_is_more_is_added() -> None
     assert terms(same) == {"Measured": 1900}
     assert same.mib_on(1) == 1904
     assert same.words == "measured on a GPU that served detector:4; it replaces the estimate"
-    assert terms(grown) == {"Measured": 1900, "More weights": 100, "More instances": 2700}
+    assert terms(grown) == {"Measured": 1900, "Larger weights": 100, "Additional instances": 2700}
 
 
 def test_a_smaller_version_is_not_credited_with_memory_that_was_not_measured() -> None:
@@ -119,7 +111,7 @@ def test_an_unknown_architecture_goes_by_the_stated_rule_and_says_so() -> None:
 
     # 128 KiB a token at 16 bits is 64 KiB at 8 bits: half of the cache above.
     assert terms(need)["KV cache"] == 8192
-    assert "about 64 KiB a token, by the size of the model" in need.terms[1].words
+    assert "about 64 KiB per token, based on model size" in need.terms[1].words
 
 
 def test_more_gpus_than_kv_heads_do_not_make_the_cache_smaller() -> None:
@@ -156,8 +148,8 @@ def test_the_cheapest_with_room_comes_first_and_others_say_what_they_cost_more()
     first, second, third = found.ranked
     assert first.is_recommended
     assert first.words == (
-        "recommended: the cheapest with room now; "
-        "shares its memory with neighbours, no wall between"
+        "recommended: cheapest with free capacity; GPU memory is shared with other pods "
+        "without isolation"
     )
     # (4,096 - 3,152) / 4,096 and 0.1315 x 730.
     assert (first.needed_mib, first.headroom_percent) == (3152, 23)
@@ -177,19 +169,19 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
 @pytest.mark.parametrize(
     ("offer", "limits", "why", "words"),
     [
-        (replace(A10G, memory_mib=3000), None, Why.TOO_SMALL, "has 3,000 MiB, 3,152 MiB are"),
-        (replace(A10G, memory_mib=3000, gpus=4), None, Why.SPLIT, "does not split over GPUs"),
+        (replace(A10G, memory_mib=3000), None, Why.TOO_SMALL, "has 3,000 MiB, needs 3,152 MiB"),
+        (replace(A10G, memory_mib=3000, gpus=4), None, Why.SPLIT, "can't be split across GPUs"),
         (
             replace(A10G, gpus=4),
             Limits(quota_left_gpus=3),
             Why.QUOTA,
-            "takes 4 GPUs, 3 are left of the team's quota",
+            "needs 4 GPUs, 3 left in the team's quota",
         ),
         (
             A10G,
             Limits(budget_left_amount=Decimal(500)),
             Why.BUDGET,
-            "$734.38 a month, $500.00 are left of the team's budget; its approver may agree",
+            ("$734.38 a month, $500.00 left in the team's budget; an approver can accept it"),
         ),
         (
             replace(A10G, missing=Why.NOT_HERE, missing_words="eks has none"),
@@ -218,7 +210,7 @@ def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:
     assert Demand(requests_per_second=200).replicas == 1, "speed is not known"
     found = of_file(A10G, demand=demand)
     assert found.ranked[0].month_amount == Decimal("4406.28")
-    assert found.ranked[0].words == "the cheapest that fits; it waits for room"
+    assert found.ranked[0].words == "cheapest that fits; waits for room"
 
 
 def test_vllm_uses_a_part_of_each_gpu() -> None:
@@ -230,9 +222,7 @@ def test_vllm_uses_a_part_of_each_gpu() -> None:
     # 90 % of 22,888 MiB is 20,599; 17,648 are needed on each of two.
     assert [choice.offer.gpus for choice in found.ranked] == [2]
     assert found.ranked[0].headroom_percent == 14
-    assert found.rejected[0].refusals[0].words == (
-        "has 22,888 MiB (90 % usable), 33,504 MiB are needed"
-    )
+    assert found.rejected[0].refusals[0].words == ("has 22,888 MiB (90% usable), needs 33,504 MiB")
 
 
 P4D = Listed(
@@ -297,3 +287,14 @@ def test_mig_profiles_are_named_as_nvidia_names_them(
     compute: int, slices: int, memory_mib: int, name: str
 ) -> None:
     assert profile_name(compute, slices, memory_mib) == name
+
+
+def test_a_range_is_told_from_its_least_to_what_plans_go_by() -> None:
+    need = need_of_file(
+        replace(DETECTOR, spread_mib=1000, sizes="image 4 x 3 x 960 x 960"), instances=2
+    )
+
+    assert (need.least_mib_on(1), need.mib_on(1)) == (3856, 5856)
+    assert need.range_on(1) == "3,856 to 5,856"
+    assert need.terms[1].words == "at image 4 x 3 x 960 x 960, 2 instances"
+    assert need_of_file(DETECTOR).range_on(1) == "3,152"

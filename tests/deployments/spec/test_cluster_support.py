@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.spec_offers import engine_reason, missing, reasons
-from deployments.domain.specs import Network, Scaling, ServingSpec, Storage
-from fleet.domain.capabilities import Capabilities, Feature
-from fleet.domain.capability_words import WORDS
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.cluster_support import engine_reason, missing, reasons
+from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec, Storage
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.capability_descriptions import WORDS
 
 ALL = Capabilities(features={name: Feature(True) for name in WORDS})
 NONE = Capabilities(features={name: Feature(False) for name in WORDS} | {"kserve": Feature(True)})
 
 
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
-    found = reasons(specs.KSERVE_TRITON, "keda", ALL)
+    found = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
 
     assert set(found) == {"llm"}
 
 
 def test_what_is_not_installed_is_off_with_its_name() -> None:
-    found = reasons(specs.KSERVE_TRITON, "", NONE)
+    found = reasons(serving_spec.KSERVE_TRITON, "", NONE)
 
     assert found["scaling.kind=keda"].startswith("KEDA is not installed")
     assert found["scaling.can_scale_to_zero"] == found["scaling.kind=keda"]
@@ -32,7 +32,7 @@ def test_what_is_not_installed_is_off_with_its_name() -> None:
 
 
 def test_what_was_never_asked_is_left_on() -> None:
-    found = reasons(specs.TRITON, "keda", Capabilities.from_json({}))
+    found = reasons(serving_spec.TRITON, "keda", Capabilities.from_json({}))
 
     assert set(found) == {
         "scaling.kind=knative",
@@ -42,7 +42,7 @@ def test_what_was_never_asked_is_left_on() -> None:
     }
 
 
-@pytest.mark.parametrize("engine", specs.LLM_ENGINES)
+@pytest.mark.parametrize("engine", serving_spec.LLM_ENGINES)
 def test_a_language_engine_takes_no_batching_of_tritons(engine: str) -> None:
     found = reasons(engine, "", ALL)
 
@@ -52,7 +52,7 @@ def test_a_language_engine_takes_no_batching_of_tritons(engine: str) -> None:
 
 def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
     spec = ServingSpec(
-        engine=specs.KSERVE_TRITON,
+        engine=serving_spec.KSERVE_TRITON,
         instance_type="g5.xlarge",
         max_replicas=2,
         scaling=Scaling(kind="keda"),
@@ -70,7 +70,11 @@ def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
 
 
 def test_scaling_by_cpu_without_metrics_is_told_but_does_not_refuse() -> None:
-    spec = ServingSpec(engine=specs.TRITON, instance_type="g5.xlarge", max_replicas=2)
+    spec = ServingSpec(
+        engine=serving_spec.TRITON,
+        instance_type="g5.xlarge",
+        scaling=Scaling(kind=serving_spec.HPA),
+    )
 
     (found,) = missing(spec, NONE)
 
@@ -80,6 +84,6 @@ def test_scaling_by_cpu_without_metrics_is_told_but_does_not_refuse() -> None:
 def test_an_engine_is_off_only_where_it_is_known_to_be_missing() -> None:
     without = Capabilities(features={"kubernetes": Feature(True), "kserve": Feature(False)})
 
-    assert engine_reason(specs.KSERVE_TRITON, without).startswith("KServe is not installed")
-    assert engine_reason(specs.KSERVE_TRITON, Capabilities.from_json({})) == ""
-    assert engine_reason(specs.TRITON, without) == ""
+    assert engine_reason(serving_spec.KSERVE_TRITON, without).startswith("KServe is not installed")
+    assert engine_reason(serving_spec.KSERVE_TRITON, Capabilities.from_json({})) == ""
+    assert engine_reason(serving_spec.TRITON, without) == ""

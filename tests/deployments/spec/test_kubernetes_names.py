@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.domain import names
+from deployments.spec.domain import kubernetes_names
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -16,19 +16,19 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("", "Give the deployment a name"),
+        ("", "Enter a deployment name"),
         ("Detector", "'detector'"),
         ("my detector", "'my-detector'"),
         ("1st", "'st'"),
         ("detector-", "'detector'"),
         ("det.ector", "'det-ector'"),
         ("détecteur", "letters, digits"),
-        ("detector-r2", "leave out '-r2'"),
-        ("x" * 31, "shorten it to"),
+        ("detector-r2", "Remove '-r2'"),
+        ("x" * 31, "Shorten it to"),
     ],
 )
 def test_a_bad_name_is_refused_with_its_fix(name: str, hint: str) -> None:
-    assert hint in names.problem_with(name, namespace="vision")
+    assert hint in kubernetes_names.problem_with(name, namespace="vision")
 
 
 @given(
@@ -36,10 +36,10 @@ def test_a_bad_name_is_refused_with_its_fix(name: str, hint: str) -> None:
     st.from_regex(r"[a-z]([-a-z0-9]{0,30}[a-z0-9])?", fullmatch=True),
 )
 def test_whatever_is_accepted_makes_only_legal_names(name: str, namespace: str) -> None:
-    if names.problem_with(name, namespace=namespace):
+    if kubernetes_names.problem_with(name, namespace=namespace):
         return
 
-    workload = names.workload_name(name, 9999)
+    workload = kubernetes_names.workload_name(name, 9999)
 
     for made in (workload, f"{workload}-predictor", f"{workload}-{namespace}"):
         assert _LABEL.fullmatch(made), made

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import serving_files, sizing_needs, specs
-from deployments.domain.manifests import revision
-from deployments.domain.manifests.parts import Manifest, PackedModel, Place, Served
-from deployments.domain.problems import Rejected
-from deployments.domain.serving_files import PackedFiles, ServingFiles
-from deployments.domain.signatures import Signature, Tensor
-from deployments.domain.sizing_needs import FileModel, Measured
-from deployments.domain.specs import Packed, ServingSpec
+from deployments.errors import Rejected
+from deployments.manifests.domain import bucket_files, revision
+from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain.metadata import Manifest, PackedModel, Place, Served
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.sizing.domain import memory
+from deployments.sizing.domain.memory import FileModel, Measured
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
 
 _GOOD: dict[str, Any] = {"engine": "triton", "instance_type": "g5.xlarge"}
 _OTHER = {"model": "classifier", "version": 3}
@@ -25,20 +26,19 @@ _SIGNATURE = Signature(
 )
 
 
-def test_a_spec_without_packed_models_is_written_as_before_there_were_any() -> None:
-    spec = specs.from_json(_GOOD)
+def test_a_spec_packs_no_other_model_by_default() -> None:
+    spec = serving_spec.from_json(_GOOD)
 
     assert spec.packed == ()
-    assert "packed" not in spec.to_json()
-    assert (spec.schema, specs.from_json(spec.to_json())) == (2, spec)
+    assert serving_spec.from_json(spec.to_json()) == spec
 
 
 def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
-    spec = specs.from_json({**_GOOD, "packed": [{**_OTHER, "instances_per_gpu": 2}]})
+    spec = serving_spec.from_json({**_GOOD, "packed": [{**_OTHER, "instances_per_gpu": 2}]})
 
     assert spec.packed == (Packed(model="classifier", version=3, instances_per_gpu=2),)
     assert spec.packed[0].label == "classifier:3"
-    assert specs.from_json(spec.to_json()) == spec
+    assert serving_spec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,6 @@ def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
         ({"packed": [{**_OTHER, "precision": "int8"}]}, "packed.0.precision"),
         ({"packed": [_OTHER, {**_OTHER, "version": 4}]}, "packed"),
         ({"packed": [{"model": f"m{n}", "version": 1} for n in range(9)]}, "packed"),
-        ({"packed": [_OTHER], "schema": 1}, "packed"),
         ({"packed": [_OTHER], "engine": "kserve-triton", "scaling": {"kind": "knative"}}, "packed"),
         (
             {"packed": [_OTHER], "engine": "kserve-triton", "storage": {"model_cache": "cluster"}},
@@ -68,13 +67,13 @@ def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
 )
 def test_what_cannot_be_packed_is_refused_at_its_field(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(Rejected) as refusal:
-        specs.from_json({**_GOOD, **changed})
+        serving_spec.from_json({**_GOOD, **changed})
 
     assert field in refusal.value.fields
 
 
 def _files(spec: ServingSpec) -> ServingFiles:
-    return serving_files.plan(
+    return bucket_files.plan(
         team="vision",
         model="detector",
         number=1,
@@ -86,9 +85,11 @@ def _files(spec: ServingSpec) -> ServingFiles:
 
 
 def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None:
-    alone = specs.from_json({**_GOOD, "warm_up": True})
-    usual = specs.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
-    own = specs.from_json({**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]})
+    alone = serving_spec.from_json({**_GOOD, "warm_up": True})
+    usual = serving_spec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
+    own = serving_spec.from_json(
+        {**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]}
+    )
     name = _files(own).config_name
 
     # Triton loads config.pbtxt of a model that has none of that name.
@@ -98,11 +99,11 @@ def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None
         f"c/classifier/configs/{name}.pbtxt",
     ]
     assert name != _files(alone).config_name
-    assert _files(specs.from_json({**_GOOD, "packed": [_OTHER]})) == ServingFiles("d/")
+    assert _files(serving_spec.from_json({**_GOOD, "packed": [_OTHER]})) == ServingFiles("d/")
 
 
 def _made(engine: str) -> dict[str, Manifest]:
-    spec = specs.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
+    spec = serving_spec.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
     other = PackedModel("classifier", "classifier:3", "cd" * 32, "s3://b/c/classifier/", 5000)
     served = Served(
         1, "detector", "detector:1", "ab" * 32, "s3://b/d/", spec, size_mib=100, packed=(other,)
@@ -114,8 +115,6 @@ _EXPLICIT = [
     "--model-control-mode=explicit",
     "--load-model=detector",
     "--load-model=classifier",
-    "--http-restricted-api=model-repository:slipway-shut=\n",
-    "--grpc-restricted-protocol=model-repository:slipway-shut=\n",
 ]
 
 
@@ -130,7 +129,7 @@ def test_plain_triton_fetches_each_model_into_its_place_and_loads_exactly_these(
         "s3://b/c/classifier/",
         "/mnt/models/classifier",
     ]
-    assert server["args"][-5:] == _EXPLICIT
+    assert server["args"][-3:] == _EXPLICIT
     assert server["startupProbe"]["failureThreshold"] * 5 == 285
     packed = deployment["metadata"]["annotations"]["slipway.dev/packed"]
     assert packed == f"classifier:3 {'cd' * 32}"
@@ -144,15 +143,15 @@ def test_kserve_gets_several_addresses_beside_the_model_and_none_in_it() -> None
         {"uri": "s3://b/c/classifier/", "mountPath": "/mnt/models/classifier"},
     ]
     assert "storageUri" not in predictor["model"]
-    assert predictor["model"]["args"][-5:] == _EXPLICIT
+    assert predictor["model"]["args"][-3:] == _EXPLICIT
 
 
 def test_memory_is_summed_with_one_runtime_and_a_sum_is_no_measurement() -> None:
     model = FileModel(weights_mib=100, activations_mib=20, runtime_mib=450)
-    measured = sizing_needs.need_of_file(model, measured=Measured(label="detector:1", mib=900))
-    other = sizing_needs.need_of_file(model, instances=2)
+    measured = memory.need_of_file(model, measured=Measured(label="detector:1", mib=900))
+    other = memory.need_of_file(model, instances=2)
 
-    found = sizing_needs.together(measured, [("classifier:3", other)])
+    found = memory.together(measured, [("classifier:3", other)])
 
     assert [(term.name, term.mib) for term in found.terms] == [
         ("Measured", 900),
@@ -160,4 +159,4 @@ def test_memory_is_summed_with_one_runtime_and_a_sum_is_no_measurement() -> None
     ]
     assert (found.mib_on(1), found.is_measured) == (1152, False)
     assert found.words.startswith("2 models in one Triton, summed")
-    assert sizing_needs.together(measured, []) == measured
+    assert memory.together(measured, []) == measured

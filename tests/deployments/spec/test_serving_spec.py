@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deployments.domain import specs
-from deployments.domain.problems import Rejected
-from deployments.domain.specs import Scaling
+from deployments.errors import Rejected
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import Scaling
 
 _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 _VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}
@@ -16,47 +16,32 @@ _HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
 
 
 def test_what_is_left_out_becomes_what_is_usual() -> None:
-    fixed = specs.from_json(_GOOD)
-    scaled = specs.from_json({**_GOOD, "max_replicas": 3})
-    queue = specs.from_json({**_GOOD, "max_replicas": 3, "scaling": {"kind": "keda"}})
+    fixed = serving_spec.from_json(_GOOD)
+    scaled = serving_spec.from_json({**_GOOD, "max_replicas": 3})
+    queue = serving_spec.from_json({**_GOOD, "max_replicas": 3, "scaling": {"kind": "keda"}})
 
     assert fixed.scaling == Scaling(kind="fixed")
-    assert scaled.scaling == Scaling(kind="hpa", metric="cpu", target=80)
+    assert scaled.scaling == Scaling(), "the cluster decides"
     assert queue.scaling == Scaling(kind="keda", metric="queue", target=5)
-    assert (fixed.schema, fixed.placement.capacity, fixed.precision) == (2, "on-demand", "original")
+    assert (fixed.schema, fixed.placement.capacity, fixed.precision) == (1, "on-demand", "original")
 
 
-def test_a_row_of_the_first_schema_keeps_its_shape() -> None:
-    row = {
-        "engine": "triton",
-        "instance_type": "g5.xlarge",
-        "gpu_resource": "nvidia.com/gpu",
-        "gpus": 2,
-        "min_replicas": 2,
-        "max_replicas": 2,
-        "cpu": "4",
-        "memory": "16Gi",
-        "env": {"A": "1"},
-        "image": "triton:1",
-        "schema": 1,
-    }
+def test_a_row_is_read_as_it_was_written() -> None:
+    spec = serving_spec.from_json({**_GOOD, "gpus": 2, "env": {"APP_A": "1"}, "image": "triton:1"})
 
-    spec = specs.from_json(row)
-
-    assert spec.to_json() == row
-    assert (spec.placement.capacity, spec.network.network_policy) == ("any", False)
+    assert serving_spec.from_json(spec.to_json()) == spec
 
 
-def test_the_first_schema_takes_no_later_setting() -> None:
+def test_another_schema_is_refused() -> None:
     with pytest.raises(Rejected) as refusal:
-        specs.from_json({**_GOOD, "schema": 1, "warm_up": True})
+        serving_spec.from_json({**_GOOD, "schema": 2})
 
-    assert refusal.value.fields == {"warm_up": "Use schema 2 for this setting."}
+    assert refusal.value.fields == {"schema": "Use spec schema 1."}
 
 
 def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
     llm = {"hugging_face_id": "org/model", "tensor_parallel": 8, "nodes": 2}
-    spec = specs.from_json(
+    spec = serving_spec.from_json(
         {"engine": "llm-inference-service", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
     )
 
@@ -74,6 +59,8 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
         ({"batching": 3}, "batching"),
         ({"instances_per_gpu": 0}, "instances_per_gpu"),
         ({"warm_up": "yes"}, "warm_up"),
+        ({"summary_latencies": "yes"}, "summary_latencies"),
+        ({**_VLLM, "summary_latencies": True}, "summary_latencies"),
         ({"precision": "int8"}, "precision"),
         ({"scaling": {"kind": "vpa"}}, "scaling.kind"),
         ({"scaling": {"kind": "fixed"}, "max_replicas": 2}, "max_replicas"),
@@ -92,6 +79,13 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
             "scaling.office_hours.replicas",
         ),
         ({"engine": "triton", "scaling": {"kind": "knative"}}, "scaling.kind"),
+        ({"max_replicas": 2, "scaling": {"metric": "queue"}}, "scaling.metric"),
+        ({"max_replicas": 2, "scaling": {"target": 5}}, "scaling.target"),
+        ({"scaling": {"kind": "keda", "can_scale_to_zero": True}}, "scaling.can_scale_to_zero"),
+        (
+            {"scaling": {"kind": "keda", "metric": "latency", "can_scale_to_zero": True}},
+            "scaling.can_scale_to_zero",
+        ),
         ({"placement": {"capacity": "reserved"}}, "placement.capacity"),
         ({"placement": {"priority_class": "High!"}}, "placement.priority_class"),
         ({"storage": {"shm_size": "1G"}}, "storage.shm_size"),
@@ -112,6 +106,7 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
             {
                 "engine": "llm-inference-service",
                 "max_replicas": 2,
+                "scaling": {"kind": "hpa"},
                 "llm": {"hugging_face_id": "a/b"},
             },
             "scaling.kind",
@@ -124,7 +119,7 @@ def test_a_setting_that_cannot_work_is_refused_at_its_field(
     changed: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Rejected) as refusal:
-        specs.from_json({**_GOOD, **changed})
+        serving_spec.from_json({**_GOOD, **changed})
 
     assert field in refusal.value.fields
     assert refusal.value.fields[field]

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from fleet.domain.overview import Holder
-from fleet.models import Cluster
-from fleet.selectors import capacity, overview
-from fleet.selectors.overview import pack
-from fleet.services import observation
-from fleet.services.observation import Seen
+from fleet.capacity.domain.overview import Holder
+from fleet.capacity.selectors import capacity, overview
+from fleet.capacity.selectors.overview import pack
+from fleet.models import Cluster, InstancePrice
+from fleet.observation.services import record
+from fleet.observation.services.record import Seen
 from portal.accounts.policy import SYSTEM
 from tests.fleet.objects import START, node, pod
 
@@ -22,51 +22,7 @@ def see(cluster: Cluster, *items: dict[str, object]) -> None:
         nodes=[item for item in items if item["kind"] == "Node"],
         pods=[item for item in items if item["kind"] == "Pod"],
     )
-    observation.record(cluster_id=cluster.pk, seen=seen, at=START)
-
-
-def fit(cluster: Cluster, *, gpus: int = 1, replicas: int = 1, resource: str = GPU) -> capacity.Fit:
-    return capacity.fits_now(
-        cluster_id=cluster.pk,
-        instance_type="g5.xlarge",
-        gpu_resource=resource,
-        gpus=gpus,
-        replicas=replicas,
-    )
-
-
-def test_replicas_fit_while_gpus_are_free(cluster: Cluster, detector: int) -> None:
-    see(cluster, node("a"), node("b"), pod(node_name="a"))
-
-    assert fit(cluster) == capacity.Fit(ok=True, reason="1 of this size fit on free GPUs now.")
-    assert fit(cluster, replicas=2) == capacity.Fit(
-        ok=False, reason="1 of 2 fit now: 1 of 2 nvidia.com/gpu are free on 2 nodes."
-    )
-
-
-def test_replica_never_spans_two_nodes(cluster: Cluster) -> None:
-    see(cluster, node("a"), node("b"))
-
-    assert fit(cluster, gpus=2) == capacity.Fit(
-        ok=False, reason="One g5.xlarge has 1 nvidia.com/gpu; a replica asks for 2."
-    )
-
-
-def test_reason_names_what_is_missing(cluster: Cluster) -> None:
-    assert fit(cluster).reason == "There is no g5.xlarge node in the cluster now."
-    see(cluster, node("a"))
-    assert fit(cluster, resource="nvidia.com/mig-1g.10gb").reason == (
-        "No g5.xlarge node offers nvidia.com/mig-1g.10gb."
-    )
-
-
-def test_node_that_is_not_ready_gives_nothing(cluster: Cluster) -> None:
-    see(cluster, node("a", is_ready=False))
-
-    found = fit(cluster)
-
-    assert not found.ok
-    assert "1 of 1 nodes are not ready or cordoned" in found.reason
+    record.record(cluster_id=cluster.pk, seen=seen, at=START)
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -95,6 +51,66 @@ def test_unpriced_node_has_a_share_of_unknown_price(cluster: Cluster) -> None:
     (share,) = capacity.list_shares(cluster_id=cluster.pk)
 
     assert (share.usd_per_hour_amount, share.price_date) == (None, None)
+
+
+def priced(instance_type: str, capacity_type: str, usd: str) -> None:
+    known = InstancePrice.objects.get(instance_type=instance_type, capacity_type="on-demand")
+    known.pk, known.capacity_type, known.usd_per_hour_amount = None, capacity_type, Decimal(usd)
+    known.save()
+
+
+SPOT = {"karpenter.sh/capacity-type": "spot"}
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_spot_and_on_demand_nodes_of_one_type_have_shares_of_their_own(cluster: Cluster) -> None:
+    priced("g5.xlarge", "spot", "0.402")
+    see(cluster, node("a"), node("b", labels=SPOT), node("c", labels=SPOT))
+
+    found = capacity.list_shares(cluster_id=cluster.pk)
+
+    assert [(s.capacity_type, s.usd_per_hour_amount, s.nodes) for s in found] == [
+        ("spot", Decimal("0.402000"), 2),
+        ("on-demand", Decimal("1.006000"), 1),
+    ]
+
+
+@pytest.mark.usefixtures("catalogue")
+@pytest.mark.parametrize(
+    ("requested", "spot_price", "price", "nodes"),
+    [
+        ("on-demand", None, "1.006000", 1),
+        # Never the price of another capacity.
+        ("spot", None, None, 2),
+        ("spot", "0.402", "0.402000", 2),
+        # Either may come, so the dearer one bounds it.
+        ("any", "0.402", "1.006000", 3),
+    ],
+)
+def test_request_is_priced_as_the_capacity_it_asks_for(
+    cluster: Cluster, requested: str, spot_price: str | None, price: str | None, nodes: int
+) -> None:
+    if spot_price:
+        priced("g5.xlarge", "spot", spot_price)
+    see(cluster, node("a"), node("b", labels=SPOT), node("c", labels=SPOT))
+
+    listed = capacity.list_shares(cluster_id=cluster.pk)
+    (share,) = capacity.for_capacity(listed, requested)
+
+    assert share.usd_per_hour_amount == (None if price is None else Decimal(price))
+    assert share.nodes == nodes
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_spot_price_counts_before_there_is_a_spot_node(cluster: Cluster) -> None:
+    see(cluster, node("a"))
+    listed = capacity.list_shares(cluster_id=cluster.pk)
+    (unknown,) = capacity.for_capacity(listed, "spot")
+    priced("g5.xlarge", "spot", "0.402")
+    (known,) = capacity.for_capacity(capacity.list_shares(cluster_id=cluster.pk), "spot")
+
+    assert (unknown.usd_per_hour_amount, unknown.nodes, unknown.vram_mib) == (None, 0, 22888)
+    assert (known.usd_per_hour_amount, known.nodes, known.free_now) == (Decimal("0.402000"), 0, 0)
 
 
 def holder(name: str, ppm: int) -> Holder:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import time_machine
 
-from fleet.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
-from fleet.domain.cluster_errors import Unreachable
+from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
+from fleet.clusters.services import capabilities
+from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster
-from fleet.services import capabilities, sweeps
+from fleet.observation.services import sweep
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node
 
@@ -79,7 +80,7 @@ def test_version_that_may_not_be_read_is_the_one_of_the_api(
 @pytest.mark.parametrize(
     ("served", "expected"),
     [
-        ({}, Feature(False, why="This KServe does not serve it")),
+        ({}, Feature(False, why="The installed KServe does not include it")),
         ({"serving.kserve.io/v1alpha1": ["llminferenceservices"]}, Feature(True, "v1alpha1")),
     ],
 )
@@ -104,7 +105,7 @@ def test_knative_mode_needs_both_and_tells_the_default(kube: FakeKube, cluster: 
     )
 
     assert probed(cluster).feature("kserve-knative") == Feature(
-        True, "v1", "This KServe serves in Serverless mode unless told otherwise."
+        True, "v1", "KServe uses Serverless mode by default."
     )
 
 
@@ -125,11 +126,13 @@ def test_shadow_is_offered_where_the_gateways_class_says_that_it_mirrors_a_share
     assert probed(cluster).offers("shadow").ok is False
     kube.put(gateway())
     assert probed(cluster).offers("shadow") == Offer(
-        ok=False, why="GatewayClass istio does not exist: no shadow rollouts."
+        ok=False,
+        why="GatewayClass istio does not exist. Request mirroring is needed for shadow rollouts.",
     )
     kube.put(gateway_class({"name": "HTTPRoutePathRewrite"}, {"name": "HTTPRouteRequestMirror"}))
     assert probed(cluster).offers("shadow") == Offer(
-        ok=False, why="istio cannot mirror a share of requests: no shadow rollouts."
+        ok=False,
+        why="istio cannot mirror a percentage of requests. Request mirroring is needed for shadow rollouts.",
     )
     kube.put(gateway_class({"name": "HTTPRouteRequestPercentageMirror"}))
     assert probed(cluster).offers("shadow") == Offer(ok=True)
@@ -141,13 +144,12 @@ def test_whether_a_silent_gateway_mirrors_is_not_known(kube: FakeKube, cluster: 
     kube.put(gateway(), gateway_class())
     assert probed(cluster).offers("shadow") == Offer(
         None,
-        "Whether Request mirroring works is not known. GatewayClass istio does not say what it "
-        "supports.",
+        "Could not check Request mirroring. GatewayClass istio does not report what it supports.",
     )
     kube.forbidden = {"gatewayclasses"}
     assert probed(cluster).offers("shadow") == Offer(
         None,
-        "Whether Request mirroring works is not known. The portal's role lacks the permission to "
+        "Could not check Request mirroring. The portal's role has no permission to "
         "get gatewayclasses.gateway.networking.k8s.io.",
     )
 
@@ -161,12 +163,12 @@ def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(
 
     assert found.feature("gateway-api") == Feature(
         None,
-        why="The portal's role lacks the permission to get gateways.gateway.networking.k8s.io "
+        why="The portal's role has no permission to get gateways.gateway.networking.k8s.io "
         "in slipway-gateway.",
     )
     assert found.gpu_offers is None
     assert found.offers("nvidia.com/gpu").why == (
-        "GPUs are not known: the portal's role lacks the permission to list nodes."
+        "Could not check GPUs: the portal's role has no permission to list nodes."
     )
 
 
@@ -206,7 +208,7 @@ def test_sweep_asks_again_after_ten_minutes_and_at_once_after_an_upgrade(
     def keda_after(seconds: float) -> bool | None:
         Cluster.objects.update(next_check_at=START)
         with time_machine.travel(START + timedelta(seconds=seconds), tick=False):
-            sweeps.observe_due()
+            sweep.observe_due()
         found = Capabilities.from_json(Cluster.objects.get().capabilities)
         return found.feature("keda").is_there
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fleet.domain.capabilities import FEATURES, Capabilities, Feature, GpuOffer, Offer
-from fleet.domain.capability_words import ENGINE_NEEDS
+from fleet.clusters.domain.capabilities import FEATURES, Capabilities, Feature, GpuOffer, Offer
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 
 ALL = {name: Feature(True, "v1") for name in FEATURES}
 MIG = GpuOffer("nvidia.com/mig-1g.10gb", "NVIDIA-H100", 10240, nodes=2, units=14, sharing="mig")
@@ -27,7 +27,7 @@ def test_json_keeps_engines_and_notes_for_those_who_read_only_them() -> None:
 
     assert raw["engines"] == ["triton", "triton-vllm", "llm-inference-service"]
     assert raw["notes"] == [
-        "KServe is not installed: no kserve engine; only the triton engines work."
+        "KServe is not installed. It is needed for the KServe engines; the plain Triton engines work without it."
     ]
 
 
@@ -36,12 +36,14 @@ def test_a_cluster_that_was_never_asked_offers_nothing_for_sure() -> None:
 
     assert found.offers_engine("triton") == Offer(None, _not_known("Kubernetes"))
     assert found.offers("keda") == Offer(None, _not_known("KEDA"))
-    assert found.offers("nvidia.com/gpu") == Offer(None, "The cluster has not been asked yet.")
+    assert found.offers("nvidia.com/gpu") == Offer(
+        None, "The capabilities of the cluster have not been checked yet."
+    )
     assert found.engines is None
 
 
 def _not_known(title: str) -> str:
-    return f"Whether {title} works is not known. The cluster has not been asked yet."
+    return f"Could not check {title}. The capabilities of the cluster have not been checked yet."
 
 
 def test_rows_of_the_older_probe_still_tell_their_engines() -> None:
@@ -72,7 +74,7 @@ def test_scaling_to_zero_works_in_either_way() -> None:
 
     assert with_(keda=Feature(False)).offers("scale-to-zero") == Offer(True)
     assert neither.offers("scale-to-zero") == Offer(
-        None, "Whether KServe in Knative mode works is not known. Forbidden."
+        None, "Could not check KServe in Knative mode. Forbidden."
     )
 
 
@@ -85,6 +87,6 @@ def test_a_gpu_share_is_offered_only_where_nodes_have_it() -> None:
 
 
 def test_no_gpus_and_gpus_not_known_are_told_apart() -> None:
-    assert Capabilities(features=ALL, gpu_offers=()).notes == ["No node offers GPUs now."]
+    assert Capabilities(features=ALL, gpu_offers=()).notes == ["No running node offers GPUs."]
     unknown = Capabilities(features=ALL, gpu_offers=None, gpus_why="Nodes may not be listed.")
     assert unknown.notes == ["Nodes may not be listed."]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from fleet.domain.cluster_errors import NotAllowed, Refused, Unreachable
-from fleet.gateways.kube_reach import Reached
+from fleet.clusters.services import connection_checks
+from fleet.kube.domain.errors import NotAllowed, Refused, Unreachable
+from fleet.kube.gateways.connection_probe import Reached
 from fleet.models import Cluster
-from fleet.services import connection_test
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import Forbidden
 from tests.factories import UserFactory
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def steps(cluster: Cluster) -> list[tuple[str, bool | None]]:
-    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
     return [(check.name, check.ok) for check in found]
 
 
@@ -44,7 +44,7 @@ def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
         Reached("Port answers", ok=False, detail="api.example port 443 refuses"),
     ]
 
-    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
     assert [(one.name, one.ok) for one in found] == [
         ("Credentials", True),
@@ -78,10 +78,10 @@ def test_each_missing_permission_is_a_line_of_its_own(kube: FakeKube, cluster: C
 
     kube.allows = allows
 
-    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
     lines = [(one.ok, one.detail) for one in found if one.name == "Permissions"]
-    assert lines == [(False, "may not watch nodes: needed for GPUs that exist, and what they cost")]
+    assert lines == [(False, "missing: watch nodes. Needed for finding GPUs and their cost")]
 
 
 def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
@@ -95,15 +95,15 @@ def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
 
     assert ("Permissions", True) in steps(cluster)
     kube.allows = lambda asked: asked["resource"] != "services"
-    found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
     assert [one.detail for one in found if one.ok is False] == [
-        "may not get, list, create, patch, delete services in namespace vision: "
-        "needed for serving a revision"
+        "missing: get, list, create, patch, delete services in namespace vision. "
+        "Needed for serving a revision"
     ]
 
 
 def test_only_platform_admins_may_try(kube: FakeKube, cluster: Cluster) -> None:
     with pytest.raises(Forbidden):
-        connection_test.run(actor=UserFactory(), cluster_id=cluster.pk)
+        connection_checks.run(actor=UserFactory(), cluster_id=cluster.pk)
 
     assert Cluster.objects.get().is_reachable is None

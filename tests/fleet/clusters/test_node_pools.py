@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.domain.node_pools import NodePool, Start, allows, could_start, pools_of
+from fleet.clusters.domain.node_pools import NodePool, Start, allows, could_start, pools_of
 
 
 def pool(*requirements: tuple[str, str, list[str]], **rest: Any) -> dict[str, Any]:
@@ -71,7 +71,9 @@ def test_a_full_pool_is_told_with_its_limit_and_another_one_is_taken() -> None:
 
     assert start(full).words == ("Node pool gpu is limited to 8 GPUs and has 7; 2 more are needed.")
     assert start(full, pool(FAMILY, name="other")) == Start(
-        ok=True, words="Node pool other starts a g5.xlarge; that takes minutes.", pool="other"
+        ok=True,
+        words="Node pool other will start a g5.xlarge, which takes a few minutes.",
+        pool="other",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fleet.domain.prometheus import (
+from fleet.clusters.domain.prometheus import (
     Answer,
     Endpoint,
     NotPrometheus,
@@ -23,9 +23,9 @@ from fleet.domain.prometheus import (
     Sample,
     read,
 )
-from fleet.gateways import prometheus as gateway
+from fleet.clusters.gateways import prometheus as gateway
+from fleet.clusters.services import capabilities, connection_checks
 from fleet.models import Cluster
-from fleet.services import capabilities, connection_test
 from portal.accounts.policy import SYSTEM
 from tests.fixtures.prometheus import RealPrometheus
 from tests.fleet.fakes import FakeKube
@@ -82,23 +82,28 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
 @pytest.mark.parametrize(
     ("status", "body", "kind", "words"),
     [
-        (200, b"<html>", NotPrometheus, "it answers 200 with something that Prometheus"),
-        (200, b"[]", NotPrometheus, "it answers 200 with something that Prometheus"),
-        (200, b'{"status":"success","data":{}}', NotPrometheus, "not the shape"),
+        (200, b"<html>", NotPrometheus, "it returned 200 with a body that is not from Prometheus"),
+        (200, b"[]", NotPrometheus, "it returned 200 with a body that is not from Prometheus"),
+        (
+            200,
+            b'{"status":"success","data":{}}',
+            NotPrometheus,
+            "does not follow the Prometheus API",
+        ),
         (
             200,
             b'{"status":"success","data":{"resultType":"vector","result":[{"value":[]}]}}',
             NotPrometheus,
-            "not the shape",
+            "does not follow the Prometheus API",
         ),
-        (302, b"", NotPrometheus, "sends elsewhere"),
-        (401, b"", PrometheusDenied, "the portal may not ask it"),
-        (502, b"bad gateway", PrometheusUnreachable, "Prometheus answers 502"),
+        (302, b"", NotPrometheus, "redirects elsewhere"),
+        (401, b"", PrometheusDenied, "the portal is not allowed to query it"),
+        (502, b"bad gateway", PrometheusUnreachable, "Prometheus returned 502"),
         (
             503,
             b'{"status":"error","errorType":"timeout","error":"query timed out"}',
             PrometheusUnreachable,
-            "could not answer (timeout): query timed out",
+            "could not run the query (timeout): query timed out",
         ),
         (
             422,
@@ -137,7 +142,8 @@ def test_redirects_are_not_followed_and_answers_are_bounded() -> None:
 
     assert isinstance(found, QueryRefused)
     assert (
-        found.message == "the answer is longer than 2 MB; ask for fewer series, as with sum by (…)"
+        found.message
+        == "the response is larger than 2 MB; query fewer series, for example with sum by (…)"
     )
 
 
@@ -177,23 +183,23 @@ def test_connection_test_says_whether_it_answers(
     kube: FakeKube, cluster: Cluster, prometheus: RealPrometheus
 ) -> None:
     def line() -> tuple[bool | None, str, str]:
-        found = connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
+        found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
         checks = [one for one in found if one.name == "Prometheus"]
         return checks[0].ok, checks[0].detail, checks[0].fix
 
     assert line() == (
         None,
-        "No Prometheus is registered for cluster local: no PromQL guard and no percentile of "
-        "latency in rollouts.",
+        "No Prometheus is registered for cluster local. Prometheus is needed for PromQL guards and "
+        "latency percentiles in rollouts.",
         "Register the address of the cluster's Prometheus.",
     )
     Cluster.objects.update(prometheus_url=prometheus.url)
-    assert line()[:2] == (True, f"answers a query; version {_version(prometheus)}")
+    assert line()[:2] == (True, f"answers queries, version {_version(prometheus)}")
     Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
     ok, detail, fix = line()
     assert ok is None
-    assert detail.startswith("Whether Prometheus works is not known. http://127.0.0.1:1/api")
-    assert fix == "Check its address, its token and the way to it; then test again."
+    assert detail.startswith("Could not check Prometheus. http://127.0.0.1:1/api")
+    assert fix == "Check its address, its token and the network path to it. Then test again."
 
 
 def _version(prometheus: RealPrometheus) -> str:

@@ -13,12 +13,19 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from fleet.domain.prometheus import Answer, Endpoint, PrometheusDenied, Sample, Signing, signing_for
-from fleet.gateways import aws_signing, eks
-from fleet.gateways import prometheus as gateway
-from fleet.services import clusters, prometheus
+from fleet.clusters.domain.prometheus import (
+    Answer,
+    Endpoint,
+    PrometheusDenied,
+    Sample,
+    Signing,
+    signing_for,
+)
+from fleet.clusters.gateways import prometheus as gateway
+from fleet.clusters.services import clusters, prometheus
+from fleet.kube.gateways import eks, sigv4
 from portal.accounts.policy import SYSTEM
-from tests.fleet.gateways.prometheus_servers import Server, asked, draft
+from tests.fleet.prometheus_servers import Server, asked, draft
 
 KEYS = ("AKIDEXAMPLE", "wJalrXUtnFEMI", "a-session-token")
 ROLE = "arn:aws:iam::123456789012:role/slipway"
@@ -54,7 +61,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         return boto3.session.Session(*KEYS, region_name=region)
 
     monkeypatch.setattr(eks, "session_for", session_for)
-    monkeypatch.setattr(aws_signing, "_sessions", {})
+    monkeypatch.setattr(sigv4, "_sessions", {})
     return assumed
 
 
@@ -85,7 +92,7 @@ def test_a_signature_that_aws_does_not_take_is_a_denial(
     found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
 
     assert isinstance(found, PrometheusDenied)
-    assert found.message == "Prometheus answers 403: the portal may not ask it"
+    assert found.message == "Prometheus returned 403: the portal is not allowed to query it"
     assert server.seen == 1
 
 
@@ -96,7 +103,7 @@ def test_without_credentials_nothing_is_sent_and_the_reason_is_told(
         raise eks.EksUnavailable(f"sts:AssumeRole {role_arn} failed: denied")
 
     monkeypatch.setattr(eks, "session_for", session_for)
-    monkeypatch.setattr(aws_signing, "_sessions", {})
+    monkeypatch.setattr(sigv4, "_sessions", {})
     server = Server(lambda _request, _body: 200)
 
     found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))

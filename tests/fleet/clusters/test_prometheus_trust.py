@@ -12,21 +12,16 @@ import pytest
 import time_machine
 from django.test import Client
 
-from fleet.domain import certificates
-from fleet.domain.prometheus import (
-    Answer,
-    Endpoint,
-    PrometheusUnreachable,
-    Sample,
-)
+from fleet.clusters.domain import ca_bundle
+from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusUnreachable, Sample
+from fleet.clusters.services import clusters, prometheus
 from fleet.localcluster import tls
 from fleet.models import Cluster
-from fleet.services import clusters, prometheus
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Invalid
 from tests.factories import UserFactory
-from tests.fleet.gateways.prometheus_servers import Server, asked, draft
+from tests.fleet.prometheus_servers import Server, asked, draft
 
 ROLE = "arn:aws:iam::123456789012:role/slipway"
 
@@ -89,15 +84,13 @@ def test_a_cluster_is_asked_with_its_own_bundle(
 
 
 def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credentials) -> None:
-    [found] = certificates.read(ca_of(authority))
+    [found] = ca_bundle.read(ca_of(authority))
 
     assert found.subject == "slipway-local-ca"
     der = ssl.PEM_cert_to_DER_cert(ca_of(authority))
     assert found.fingerprint.replace(":", "").lower() == hashlib.sha256(der).hexdigest()
     assert found.expires_at - datetime.now(UTC) > timedelta(days=3600)
-    assert certificates.expired((found,), now=found.expires_at).startswith(
-        "slipway-local-ca expired"
-    )
+    assert ca_bundle.expired((found,), now=found.expires_at).startswith("slipway-local-ca expired")
 
 
 @pytest.mark.django_db
@@ -105,24 +98,24 @@ def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credenti
     ("changed", "field", "words"),
     [
         ({"prometheus_ca_pem": "hello"}, "prometheus_ca_pem", "1 to 20 certificates"),
-        ({"prometheus_ca_pem": "KEY"}, "prometheus_ca_pem", "it holds a private key"),
-        ({"prometheus_ca_pem": "LEAF"}, "prometheus_ca_pem", "is a server's own"),
-        ({"prometheus_ca_pem": "BROKEN"}, "prometheus_ca_pem", "cannot be read"),
-        ({"prometheus_ca_pem": "MORE"}, "prometheus_ca_pem", "something beside certificates"),
+        ({"prometheus_ca_pem": "KEY"}, "prometheus_ca_pem", "it contains a private key"),
+        ({"prometheus_ca_pem": "LEAF"}, "prometheus_ca_pem", "contains a server certificate"),
+        ({"prometheus_ca_pem": "BROKEN"}, "prometheus_ca_pem", "could not be read"),
+        ({"prometheus_ca_pem": "MORE"}, "prometheus_ca_pem", "more than certificates"),
         (
             {"prometheus_ca_pem": "CA", "prometheus_url": "http://prometheus.example.com"},
             "prometheus_ca_pem",
-            "register an https:// address",
+            "use an https:// address",
         ),
         (
             {"prometheus_ca_pem": "CA", "prometheus_url": ""},
             "prometheus_url",
-            "certificates are for",
+            "remove the certificates",
         ),
         (
             {"has_prometheus_sigv4": True, "prometheus_url": ""},
             "prometheus_url",
-            "signature is for",
+            "remove Amazon Managed Prometheus",
         ),
         (
             {"has_prometheus_sigv4": True, "prometheus_token_path": "/etc/token"},
@@ -155,7 +148,7 @@ def test_what_cannot_be_trusted_is_refused_and_nothing_is_kept(
 
 @pytest.mark.django_db
 def test_an_expired_authority_is_refused_with_its_day(authority: tls.Credentials) -> None:
-    later = certificates.read(ca_of(authority))[0].expires_at + timedelta(days=1)
+    later = ca_bundle.read(ca_of(authority))[0].expires_at + timedelta(days=1)
 
     with time_machine.travel(later), pytest.raises(Invalid) as refusal:
         clusters.register(actor=SYSTEM, draft=draft(prometheus_ca_pem=ca_of(authority)))
@@ -167,7 +160,7 @@ def test_an_expired_authority_is_refused_with_its_day(authority: tls.Credentials
 def test_page_api_and_trail_tell_the_fingerprint(
     authority: tls.Credentials, client: Client
 ) -> None:
-    [known] = certificates.read(ca_of(authority))
+    [known] = ca_bundle.read(ca_of(authority))
     client.force_login(UserFactory(is_platform_admin=True))
     body = {
         "name": "prod",
@@ -216,7 +209,7 @@ def test_the_form_keeps_the_bundle_and_the_signature(
 
     assert made.status_code == 302, made.content
     assert cluster.has_prometheus_sigv4
-    assert cluster.prometheus_ca_pem == certificates.plain(ca_of(authority))
+    assert cluster.prometheus_ca_pem == ca_bundle.plain(ca_of(authority))
     assert wrong.status_code == 422
     assert "1 to 20 certificates" in wrong.content.decode()
     assert Cluster.objects.get().prometheus_ca_pem == cluster.prometheus_ca_pem

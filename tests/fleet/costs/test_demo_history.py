@@ -8,8 +8,10 @@ from decimal import Decimal
 
 import pytest
 
+from fleet.clusters.services import clusters
+from fleet.costs.services import demo_history
+from fleet.gpus.services import prices
 from fleet.models import LedgerRow, WorkloadHour
-from fleet.services import clusters, demo_history, prices
 from portal.accounts.policy import SYSTEM
 from tests.factories import TeamFactory
 

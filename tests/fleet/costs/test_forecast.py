@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from fleet.domain.forecast import month_end_amount
+from fleet.costs.domain.forecast import month_end_amount
 
 
 @pytest.mark.parametrize(

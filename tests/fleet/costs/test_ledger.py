@@ -7,11 +7,13 @@ import pytest
 import time_machine
 from django.db import DatabaseError, connection, transaction
 
-from fleet.domain.spending import GroupBy, GroupKey, Step
-from fleet.models import Cluster, GpuLease, LedgerRow, SealedHour
-from fleet.selectors import costs
-from fleet.services import ledger, observation, prices
-from fleet.services.observation import Complete, Seen
+from fleet.costs.domain.results import GroupBy, GroupKey, Step, UnpricedNode
+from fleet.costs.selectors import costs
+from fleet.costs.services import ledger
+from fleet.gpus.services import prices
+from fleet.models import Cluster, GpuLease, LedgerRow, SealedHour, UnpricedHour
+from fleet.observation.services import record
+from fleet.observation.services.record import Complete, Seen
 from portal.accounts.policy import SYSTEM
 from tests.fleet.objects import START, node, pod
 
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
 
 
 def see(cluster: Cluster, at: datetime, *, pods: list[dict[str, object]] | None = None) -> None:
-    observation.replace_all(
+    record.replace_all(
         cluster_id=cluster.pk,
         nodes=Complete([node()], 50),
         pods=Complete([pod()] if pods is None else pods, 50),
@@ -38,7 +40,7 @@ def rows() -> list[tuple[str, str, Decimal]]:
 def test_hour_is_sealed_once_and_sums_to_the_nodes_cost(cluster: Cluster) -> None:
     see(cluster, START)
     ended = pod(version=2, phase="Succeeded", finished=START + HOUR / 4)
-    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=START + HOUR / 2)
+    record.record(cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=START + HOUR / 2)
     see(cluster, START + HOUR, pods=[ended])
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
@@ -62,20 +64,114 @@ def test_hour_waits_for_the_observation_that_ends_it(cluster: Cluster) -> None:
         assert ledger.seal_due() == [START]
 
 
-def test_hour_without_a_price_stays_open_and_says_so(cluster: Cluster) -> None:
+def test_hour_of_a_node_without_a_price_is_sealed_as_unpriced_and_priced_later(
+    cluster: Cluster,
+) -> None:
     see(cluster, START + HOUR)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
-        assert ledger.seal_due() == []
-        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
-        assert [(one.node_name, one.instance_type) for one in spend.unpriced] == [
-            ("node-1", "g5.xlarge")
-        ]
-        assert spend.total_amount == 0
-        prices.load_catalogue(actor=SYSTEM)
         assert ledger.seal_due() == [START]
+        assert ledger.price_late() == 0
+        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        assert spend.unpriced == (
+            UnpricedNode("local", "node-1", "g5.xlarge", "on-demand", "us-east-1", hours=1),
+        )
+        assert (spend.total_amount, spend.gpu_hours) == (0, 1)
+        sealed = LedgerRow.objects.values().get()
+        assert (sealed["usd_per_hour_amount"], sealed["price_source"]) == (None, "")
 
-    assert LedgerRow.objects.count() == 1
+        unpriced = costs.table(team_slugs=None, start=START, end=START + HOUR)
+        prices.load_catalogue(actor=SYSTEM)
+        assert (ledger.price_late(), ledger.price_late()) == (1, 0)
+        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        priced = costs.table(team_slugs=None, start=START, end=START + HOUR)
+
+    assert [(r.is_unpriced, r.unpriced_gpu_hours, r.amount) for r in unpriced.rows] == [
+        (True, 1, 0)
+    ]
+    assert unpriced.is_unpriced
+    assert [(r.is_unpriced, r.unpriced_gpu_hours, r.amount) for r in priced.rows] == [
+        (False, 0, G5)
+    ]
+    assert not priced.is_unpriced
+    assert LedgerRow.objects.values().get(pk=sealed["id"]) == sealed
+    assert rows() == [("allocated", "vision", Decimal(0)), ("adjustment", "vision", G5)]
+    added = LedgerRow.objects.get(kind="adjustment")
+    assert (added.usd_per_hour_amount, added.gpu_milliseconds) == (G5, 0)
+    assert (spend.allocated_amount, spend.unpriced, spend.gpu_hours) == (G5, (), 1)
+
+
+@pytest.mark.usefixtures("catalogue")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"karpenter.sh/capacity-type": "spot"},
+        {"eks.amazonaws.com/capacityType": "SPOT"},
+        {"topology.kubernetes.io/region": "eu-west-3"},
+    ],
+)
+def test_one_node_without_a_price_holds_up_no_other(cluster: Cluster, odd: dict[str, str]) -> None:
+    second = node("node-2", instance_type="g5.12xlarge", gpus=4)
+    second["metadata"]["labels"].pop("karpenter.sh/capacity-type", None)
+    second["metadata"]["labels"].update(odd)
+    other = pod("other", node_name="node-2")
+    seen = Complete([node(), second], 50), Complete([pod(), other], 50)
+    record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START)
+    record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START + HOUR)
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        assert ledger.seal_due() == [START]
+        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
+        entries = list(costs.entries(team_slugs=None, start=START, end=START + HOUR))
+
+    assert [(e.node_name, e.kind, e.cost_amount, e.is_priced) for e in entries] == [
+        ("node-1", "allocated", G5, True),
+        ("node-2", "allocated", Decimal(0), False),
+        ("node-2", "idle", Decimal(0), False),
+    ]
+    assert spend.allocated_amount == G5
+    assert [(one.node_name, one.hours) for one in spend.unpriced] == [("node-2", 1)]
+    assert UnpricedHour.objects.count() == 1
+
+
+def test_late_lease_of_an_unpriced_hour_is_adjusted_before_and_after_its_price(
+    cluster: Cluster,
+) -> None:
+    see(cluster, START)
+    see(cluster, START + HOUR)
+    late = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        ledger.seal_due()
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
+        record.record(cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6)
+        assert (ledger.correct_late(), ledger.correct_late()) == (2, 0)
+        prices.load_catalogue(actor=SYSTEM)
+        assert (ledger.price_late(), ledger.price_late()) == (2, 0)
+        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+
+    assert (spend.allocated_amount, spend.idle_amount) == (Decimal("0.503"), Decimal("0.503"))
+    assert (spend.gpu_hours, spend.unpriced) == (Decimal("0.5"), ())
+
+
+def test_team_hears_only_of_nodes_without_a_price_that_it_held(cluster: Cluster) -> None:
+    see(cluster, START + HOUR)
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
+        ledger.seal_due()
+        spend = costs.spend(team_slugs=["nlp"], start=START, end=START + 2 * HOUR)
+
+    assert spend.unpriced == ()
+
+
+def test_running_hour_without_a_price_counts_its_gpu_time(cluster: Cluster) -> None:
+    see(cluster, START + HOUR / 2)
+
+    with time_machine.travel(START + HOUR * 3 / 4, tick=False):
+        spend = costs.month_to_date(team_slug="vision")
+
+    assert (spend.estimated_amount, spend.gpu_hours) == (0, Decimal("0.5"))
+    assert [(one.node_name, one.hours) for one in spend.unpriced] == [("node-1", 1)]
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -88,9 +184,7 @@ def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) ->
     late = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
-        observation.record(
-            cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6
-        )
+        record.record(cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6)
         added = ledger.correct_late(), ledger.correct_late()
 
     assert added == (2, 0)
@@ -115,7 +209,7 @@ def test_what_was_seen_before_sealing_and_written_after_it_is_adjusted_too(
         ledger.seal_due()
     ended = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
 
-    observation.record(
+    record.record(
         cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=sealed_at - timedelta(seconds=20)
     )
     with time_machine.travel(sealed_at + timedelta(seconds=30), tick=False):
@@ -136,6 +230,13 @@ def test_sealed_rows_cannot_be_changed_or_deleted(cluster: Cluster) -> None:
         LedgerRow.objects.update(cost_amount=0)
     with pytest.raises(DatabaseError, match="adjustment row"), transaction.atomic():
         LedgerRow.objects.all().delete()
+    with (
+        pytest.raises(DatabaseError, match="adjustment row"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("TRUNCATE fleet_ledgerrow CASCADE")
+    assert LedgerRow.objects.exists()
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -168,12 +269,12 @@ def test_sealing_moves_the_estimate_and_changes_no_sum(cluster: Cluster) -> None
 def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     see(cluster, START)
     stray = pod("stray", workload="", namespace="default")
-    observation.record(
+    record.record(
         cluster_id=cluster.pk,
         seen=Seen(nodes=[node("node-2", instance_type="g5.12xlarge", gpus=4)]),
         at=START,
     )
-    observation.record(
+    record.record(
         cluster_id=cluster.pk,
         seen=Seen(pods=[stray | {"spec": {**stray["spec"], "nodeName": "node-2"}}]),
         at=START,
@@ -181,7 +282,7 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     nodes = [node(), node("node-2", instance_type="g5.12xlarge", gpus=4)]
     pods = [pod(), stray]
     for hour in (1, 2):
-        observation.replace_all(
+        record.replace_all(
             cluster_id=cluster.pk,
             nodes=Complete(nodes, 50),
             pods=Complete(pods, 50),
@@ -218,11 +319,9 @@ def test_costs_take_a_constant_number_of_queries(
 ) -> None:
     nodes = [node(f"node-{n}") for n in range(20)]
     pods = [pod(f"pod-{n}", node_name=f"node-{n}") for n in range(20)]
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
     see_all = Complete(nodes, 50), Complete(pods, 50)
-    observation.replace_all(
-        cluster_id=cluster.pk, nodes=see_all[0], pods=see_all[1], at=START + HOUR
-    )
+    record.replace_all(cluster_id=cluster.pk, nodes=see_all[0], pods=see_all[1], at=START + HOUR)
 
     with (
         time_machine.travel(START + HOUR + timedelta(minutes=1), tick=False),

@@ -7,9 +7,9 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.domain import ledger
-from fleet.domain.ledger import Held, Holder, NodeLife, Part
-from fleet.domain.metering import HOUR, HOUR_MS, Interval, hours_between
+from fleet.costs.domain import ledger
+from fleet.costs.domain.ledger import Held, Holder, NodeLife, Part
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval, hours_between
 from portal.core.money import split_exactly
 
 HOUR_START = datetime(2026, 11, 20, 10, tzinfo=UTC)

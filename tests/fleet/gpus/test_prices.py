@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.gpus.selectors.prices import price_of
+from fleet.gpus.services import prices
 from fleet.models import InstancePrice
-from fleet.selectors.prices import price_of
-from fleet.services import prices
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
@@ -86,7 +86,7 @@ def test_bad_line_is_named_and_nothing_is_loaded(wrong: dict[str, str]) -> None:
 
 
 def test_missing_file_is_named() -> None:
-    with pytest.raises(Invalid, match="cannot be read"):
+    with pytest.raises(Invalid, match="could not be read"):
         prices.load_catalogue(actor=SYSTEM, path=Path("/absent.csv"))
 
 

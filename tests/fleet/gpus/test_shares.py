@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain import shares
-from fleet.domain.shares import NodeGpus
+from fleet.gpus.domain import shares
+from fleet.gpus.domain.shares import NodeGpus
 
 A100_80 = NodeGpus(count=8, memory_mib=81920, product="NVIDIA-A100-SXM4-80GB", replicas=1)
 A100_40 = NodeGpus(count=8, memory_mib=40960, product="NVIDIA-A100-SXM4-40GB", replicas=1)

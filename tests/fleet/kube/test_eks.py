@@ -10,7 +10,7 @@ import time_machine
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from fleet.gateways import eks
+from fleet.kube.gateways import eks
 from tests.fleet.objects import START
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import (
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import (
     ClusterError,
     ObjectConflict,
     ObjectInvalid,
@@ -21,9 +22,8 @@ from fleet.domain.cluster_errors import (
     Unreachable,
     WatchExpired,
 )
-from fleet.domain.connections import Connection
-from fleet.gateways import kube_transport
-from fleet.gateways.kube import HttpKubeClient
+from fleet.kube.gateways import transport
+from fleet.kube.gateways.client import HttpKubeClient
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -126,7 +126,7 @@ def test_each_status_is_its_own_error_in_the_servers_words(
     faulty.answers = [answer(code, status_of(code, "in so many words", [cause]))]
 
     with pytest.raises(error, match="in so many words") as caught:
-        client.get(kinds.POD, "a", "b")
+        client.get(resource_types.POD, "a", "b")
 
     assert [c.field for c in caught.value.causes] == ["spec.replicas"]
     assert len(faulty.requests) == 1
@@ -136,7 +136,7 @@ def test_throttled_says_when_to_ask_again(faulty: Faulty, client: HttpKubeClient
     faulty.answers = [answer(429, status_of(429, "slow down"), Retry_After="7")]
 
     with pytest.raises(Throttled) as caught:
-        client.get(kinds.POD, "a", "b")
+        client.get(resource_types.POD, "a", "b")
 
     assert caught.value.retry_after_seconds == 7
 
@@ -145,7 +145,7 @@ def test_server_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
     client = client_of("http://127.0.0.1:1", tmp_path)
 
     with pytest.raises(Unreachable, match="Cluster faulty at http"):
-        client.list_all(kinds.NODE)
+        client.list_all(resource_types.NODE)
 
 
 def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:
@@ -161,7 +161,7 @@ def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None
 def test_closed_connection_is_tried_once_more(faulty: Faulty, client: HttpKubeClient) -> None:
     faulty.answers = [hang_up, answer(200, {"kind": "Pod"})]
 
-    assert client.get(kinds.POD, "a", "b") == {"kind": "Pod"}
+    assert client.get(resource_types.POD, "a", "b") == {"kind": "Pod"}
     assert len(faulty.requests) == 2
 
 
@@ -176,7 +176,7 @@ def test_answer_that_is_no_json_is_unreachable(faulty: Faulty, client: HttpKubeC
     ]
 
     with pytest.raises(Unreachable, match="not JSON"):
-        client.get(kinds.POD, "a", "b")
+        client.get(resource_types.POD, "a", "b")
 
 
 def test_pages_are_followed_to_the_end(faulty: Faulty, client: HttpKubeClient) -> None:
@@ -185,7 +185,7 @@ def test_pages_are_followed_to_the_end(faulty: Faulty, client: HttpKubeClient) -
         answer(200, {"metadata": {"resourceVersion": "9"}, "items": [{"n": 2}]}),
     ]
 
-    listing = client.list_all(kinds.POD)
+    listing = client.list_all(resource_types.POD)
 
     assert [item["n"] for item in listing.items] == [1, 2]
     assert listing.resource_version == "5"
@@ -203,10 +203,10 @@ def test_watch_that_falls_silent_is_given_up(
         handler.wfile.flush()
         time.sleep(2)
 
-    monkeypatch.setattr("fleet.gateways.kube._WATCH_GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("fleet.kube.gateways.client._WATCH_GRACE_SECONDS", 0.3)
     faulty.answers = [one_event_then_silence]
 
-    events = client.watch(kinds.POD, resource_version="5", seconds=0)
+    events = client.watch(resource_types.POD, resource_version="5", seconds=0)
 
     assert next(events).resource_version == "6"
     with pytest.raises(Unreachable):
@@ -217,11 +217,11 @@ def test_error_inside_a_watch_is_raised(faulty: Faulty, client: HttpKubeClient) 
     faulty.answers = [answer(200, {"type": "ERROR", "object": status_of(410, "too old")})]
 
     with pytest.raises(WatchExpired, match="too old"):
-        list(client.watch(kinds.POD, resource_version="5"))
+        list(client.watch(resource_types.POD, resource_version="5"))
 
 
 def test_unreadable_error_body_is_told_as_it_is() -> None:
-    error = kube_transport.error_of(502, b"<html>Bad gateway</html>")
+    error = transport.error_of(502, b"<html>Bad gateway</html>")
 
     assert isinstance(error, Unreachable)
     assert error.message == "<html>Bad gateway</html>"

@@ -8,15 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import (
-    ObjectConflict,
-    ObjectInvalid,
-    ObjectNotFound,
-    Refused,
-)
-from fleet.domain.connections import Connection
-from fleet.gateways.kube import HttpKubeClient, WatchEvent
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import ObjectConflict, ObjectInvalid, ObjectNotFound, Refused
+from fleet.kube.gateways.client import HttpKubeClient, WatchEvent
 from tests.fleet.localcluster.conftest import LocalApi
 
 CONFIG_MAP = "ConfigMap"
@@ -142,7 +137,7 @@ def test_wrong_token_is_refused(live_api: LocalApi, tmp_path: object) -> None:
     client = HttpKubeClient(Connection("live", "kubeconfig", kubeconfig_path=str(path)))
 
     with pytest.raises(Refused):
-        client.list_all(kinds.POD)
+        client.list_all(resource_types.POD)
 
 
 def test_missing_kubeconfig_is_refused_by_name(tmp_path: object) -> None:

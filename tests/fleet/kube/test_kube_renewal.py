@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from fleet.domain import kinds
-from fleet.domain.cluster_errors import Refused
-from fleet.domain.connections import Connection
-from fleet.gateways import eks
-from fleet.gateways.kube import HttpKubeClient
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import Refused
+from fleet.kube.gateways import eks
+from fleet.kube.gateways.client import HttpKubeClient
 from tests.fleet.localcluster.conftest import LocalApi
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "renewal"}}
@@ -51,11 +51,11 @@ def test_a_token_that_expired_early_is_made_anew_within_the_same_call(
     client.apply(NAMESPACE)
     clock.shift(eks.TOKEN_LIFE)
     with pytest.raises(Refused):
-        client.list_all(kinds.POD)
+        client.list_all(resource_types.POD)
     clock.shift(timedelta(seconds=11))
 
     client.apply(NAMESPACE)
-    client.list_all(kinds.POD)
+    client.list_all(resource_types.POD)
 
     assert signer.made == 3
 
@@ -68,7 +68,7 @@ def test_a_fresh_token_that_is_refused_is_not_made_again_and_again(
 
     for _ in range(5):
         with pytest.raises(Refused):
-            client.list_all(kinds.POD)
+            client.list_all(resource_types.POD)
 
     assert signer.made == 1
 
@@ -81,8 +81,8 @@ def test_a_watch_with_an_expired_token_begins_again_with_a_new_one(
     client._transport._auth()
     clock.shift(timedelta(minutes=10))
     with pytest.raises(Refused):
-        next(iter(client.watch(kinds.POD, resource_version="0", seconds=1)))
+        next(iter(client.watch(resource_types.POD, resource_version="0", seconds=1)))
 
-    client.list_all(kinds.POD)
+    client.list_all(resource_types.POD)
 
     assert signer.made == 2

@@ -8,8 +8,11 @@ import pytest
 import time_machine
 from django.db import transaction
 
+from fleet.clusters.services import capabilities, connection_checks
+from fleet.kube.services import clients
 from fleet.models import Cluster, MetricSample, Node
-from fleet.services import capabilities, clients, connection_test, sweeps, telemetry
+from fleet.observation.services import sweep
+from fleet.telemetry.services import poll
 from portal.accounts.policy import SYSTEM
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
@@ -47,9 +50,9 @@ def test_observing_probing_and_polling(
     kube.pages = {"detector-r1-abc": 'nv_inference_request_success{model="detector"} 1\n'}
 
     with time_machine.travel(START + timedelta(seconds=1), tick=False):
-        sweeps.observe_due()
-        connection_test.run(actor=SYSTEM, cluster_id=cluster.pk)
-        telemetry.poll()
+        sweep.observe_due()
+        connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+        poll.poll()
 
     assert Node.objects.count() == 1
     assert MetricSample.objects.count() == 1

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from fleet.models import Cluster, GpuLease, Node, Pod
-from fleet.services import observation, observers
-from fleet.services.observation import Complete, Seen
+from fleet.observation.services import record, subscribers
+from fleet.observation.services.record import Complete, Seen
 from tests.fleet.objects import START, node, pod
 
 HOUR = timedelta(hours=1)
@@ -25,7 +25,7 @@ def facts(cluster: Cluster) -> list[tuple[object, ...]]:
 def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, detector: int) -> None:
     scheduled = START + timedelta(minutes=5)
 
-    observation.record(
+    record.record(
         cluster_id=cluster.pk,
         seen=Seen(nodes=[node()], pods=[pod(scheduled=scheduled)]),
         at=START + HOUR,
@@ -38,7 +38,7 @@ def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, det
 def test_pending_pod_holds_nothing_and_tells_why(cluster: Cluster, detector: int) -> None:
     waiting = pod(node_name="", scheduled=None, phase="Pending")
 
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[waiting]), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[waiting]), at=START)
 
     assert facts(cluster) == []
     row = Pod.objects.get()
@@ -50,15 +50,15 @@ def test_a_pod_on_a_node_that_came_back_waits_for_the_new_node(
     cluster: Cluster, detector: int
 ) -> None:
     back = START + HOUR
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
     gone = Seen(deleted_nodes=[node(uid="first", version=2)])
-    observation.record(cluster_id=cluster.pk, seen=gone, at=START + HOUR / 2)
+    record.record(cluster_id=cluster.pk, seen=gone, at=START + HOUR / 2)
 
     placed = pod(version=3, created=back, scheduled=back)
-    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[placed]), at=back)
+    record.record(cluster_id=cluster.pk, seen=Seen(pods=[placed]), at=back)
     assert GpuLease.objects.count() == 0
     second = node(uid="second", version=4, created=back)
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[second]), at=back)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[second]), at=back)
 
     assert GpuLease.objects.get().node.uid == "second"
 
@@ -81,16 +81,16 @@ def test_every_order_of_the_same_events_gives_the_same_lease(
         Pod.objects.all().delete()
         Node.objects.all().delete()
         for seen in order:
-            observation.record(cluster_id=cluster.pk, seen=seen, at=START + 2 * HOUR)
+            record.record(cluster_id=cluster.pk, seen=seen, at=START + 2 * HOUR)
         assert facts(cluster) == expected
 
 
 def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) -> None:
     seen = Seen(nodes=[node()], pods=[pod()])
-    observation.record(cluster_id=cluster.pk, seen=seen, at=START)
+    record.record(cluster_id=cluster.pk, seen=seen, at=START)
     before = list(GpuLease.objects.values()), list(Pod.objects.values())
 
-    observation.record(cluster_id=cluster.pk, seen=seen, at=START + HOUR)
+    record.record(cluster_id=cluster.pk, seen=seen, at=START + HOUR)
 
     assert (list(GpuLease.objects.values()), list(Pod.objects.values())) == before
 
@@ -98,11 +98,11 @@ def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) 
 def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
     cluster: Cluster, detector: int
 ) -> None:
-    observation.replace_all(
+    record.replace_all(
         cluster_id=cluster.pk, nodes=Complete([node()], 10), pods=Complete([pod()], 10), at=START
     )
 
-    observation.replace_all(
+    record.replace_all(
         cluster_id=cluster.pk,
         nodes=Complete([node()], 20),
         pods=Complete([], 20),
@@ -114,11 +114,11 @@ def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
 
 
 def test_pod_newer_than_the_listing_is_not_taken_for_gone(cluster: Cluster, detector: int) -> None:
-    observation.record(
+    record.record(
         cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod(version=30)]), at=START
     )
 
-    observation.replace_all(
+    record.replace_all(
         cluster_id=cluster.pk, nodes=Complete([node()], 20), pods=Complete([], 20), at=START
     )
 
@@ -126,9 +126,9 @@ def test_pod_newer_than_the_listing_is_not_taken_for_gone(cluster: Cluster, dete
 
 
 def test_node_that_goes_takes_its_leases_with_it(cluster: Cluster, detector: int) -> None:
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod()]), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod()]), at=START)
 
-    observation.record(
+    record.record(
         cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(version=9)]), at=START + HOUR
     )
 
@@ -137,7 +137,7 @@ def test_node_that_goes_takes_its_leases_with_it(cluster: Cluster, detector: int
 
 
 def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> None:
-    observation.record(
+    record.record(
         cluster_id=cluster.pk,
         seen=Seen(nodes=[node()], pods=[pod("stray", workload="", namespace="default")]),
         at=START,
@@ -149,7 +149,7 @@ def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> Non
 def test_pod_without_gpu_and_workload_is_not_kept(cluster: Cluster) -> None:
     system = pod("coredns", workload="", units=0)
 
-    observation.record(cluster_id=cluster.pk, seen=Seen(pods=[system]), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(pods=[system]), at=START)
 
     assert not Pod.objects.exists()
 
@@ -158,25 +158,23 @@ def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
     cluster: Cluster, detector: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[tuple[int, str]] = []
-    monkeypatch.setattr(observers, "_observers", [])
-    observers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
+    monkeypatch.setattr(subscribers, "_observers", [])
+    subscribers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
     seen = Seen(nodes=[node()], pods=[pod("a"), pod("b")])
 
     for _ in range(2):
-        observation.record(cluster_id=cluster.pk, seen=seen, at=START)
+        record.record(cluster_id=cluster.pk, seen=seen, at=START)
 
     assert heard == [(cluster.pk, "7")]
 
 
 def test_node_of_the_same_name_with_another_uid_is_another_life(cluster: Cluster) -> None:
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
-    observation.record(
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
+    record.record(
         cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(uid="first", version=2)]), at=START
     )
 
-    observation.record(
-        cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="second", version=3)]), at=START
-    )
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="second", version=3)]), at=START)
 
     lives = Node.objects.order_by("pk").values_list("uid", "gone_at")
     assert list(lives) == [("first", START), ("second", None)]

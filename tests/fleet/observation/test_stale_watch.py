@@ -14,16 +14,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fleet.gateways import kube
-from fleet.gateways.kube import HttpKubeClient
-from fleet.gateways.kube_transport import Transport
+from fleet.kube.gateways import client
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.transport import Transport
+from fleet.kube.services import clients
 from fleet.models import Cluster, Node
-from fleet.services import clients
-from fleet.services.watching import ClusterWatch
+from fleet.observation.services.watch import ClusterWatch
 from portal.core import clock
 from tests.fleet import objects
 from tests.fleet.localcluster.conftest import LocalApi
-from tests.fleet.services.test_watching import create, unique, within
+from tests.fleet.observation.test_watching import create, unique, within
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -105,7 +105,7 @@ def test_a_watch_that_drops_silently_is_begun_anew_and_misses_nothing(
     cluster: Cluster, wire: Wire, live_api: LocalApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In seconds what takes a minute otherwise.
-    monkeypatch.setattr(kube, "_WATCH_GRACE_SECONDS", 1)
+    monkeypatch.setattr(client, "_WATCH_GRACE_SECONDS", 1)
     monkeypatch.setattr(HttpKubeClient.watch, "__kwdefaults__", {"labels": None, "seconds": 2})
     short = {**(Transport.request.__kwdefaults__ or {}), "read_seconds": 2.0}
     monkeypatch.setattr(Transport.request, "__kwdefaults__", short)

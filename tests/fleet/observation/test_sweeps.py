@@ -2,16 +2,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import time_machine
 
-from fleet.domain.cluster_errors import ObjectInvalid, Unreachable
+from fleet.clusters.selectors import clusters as selected
+from fleet.clusters.services import clusters
+from fleet.clusters.services.clusters import ClusterDraft
+from fleet.costs.selectors import costs
+from fleet.kube.domain.connection import Connection
+from fleet.kube.domain.errors import ObjectInvalid, Refused, Unreachable
+from fleet.kube.gateways import credentials
+from fleet.kube.services import objects
 from fleet.models import Cluster, GpuLease, Node
-from fleet.selectors import clusters as selected
-from fleet.selectors import costs
-from fleet.services import clusters, objects, sweeps, workloads
-from fleet.services.clusters import ClusterDraft
+from fleet.observation.services import sweep, workloads
 from portal.accounts.models import Team
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
@@ -28,7 +34,7 @@ DRAFT = ClusterDraft(
 
 def sweep_at(seconds: float) -> None:
     with time_machine.travel(START + timedelta(seconds=seconds), tick=False):
-        sweeps.observe_due()
+        sweep.observe_due()
 
 
 def test_sweep_writes_rows_and_comes_again_in_five_seconds(
@@ -91,6 +97,47 @@ def test_member_cannot_register_a_cluster() -> None:
 
     assert not Cluster.objects.exists()
     assert not AuditEvent.objects.exists()
+
+
+@pytest.mark.parametrize("field", ["kubeconfig_path", "prometheus_token_path"])
+@pytest.mark.parametrize("named", ["/etc/passwd", "../passwd", "inside/../../x", "link", "."])
+def test_credentials_of_clusters_are_files_in_one_folder(
+    field: str, named: str, tmp_path: Path, settings: Any
+) -> None:
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    (folder / "link").symlink_to("/etc/passwd")
+    settings.SLIPWAY_CLUSTER_CREDENTIALS_DIR = str(folder)
+    inside = replace(DRAFT, kubeconfig_path="prod", prometheus_url="https://p.example")
+    draft = replace(inside, **{field: named})
+
+    with pytest.raises(Invalid) as caught:
+        clusters.register(actor=SYSTEM, draft=draft)
+
+    assert set(caught.value.fields) == {field}
+    assert str(folder) in caught.value.fields[field]
+    assert not Cluster.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
+def test_kubeconfig_is_named_by_its_file(tmp_path: Path, settings: Any) -> None:
+    """A mounted Secret is made of links that stay inside."""
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "prod").write_text("{}")
+    (tmp_path / "prod").symlink_to("..data/prod")
+    settings.SLIPWAY_CLUSTER_CREDENTIALS_DIR = str(tmp_path)
+
+    clusters.register(actor=SYSTEM, draft=replace(DRAFT, kubeconfig_path="prod"))
+
+    assert Cluster.objects.get().kubeconfig_path == str(tmp_path / "prod")
+
+
+def test_file_that_left_the_folder_later_is_not_read(tmp_path: Path, settings: Any) -> None:
+    settings.SLIPWAY_CLUSTER_CREDENTIALS_DIR = str(tmp_path)
+    connection = Connection("prod", "kubeconfig", kubeconfig_path="/etc/hostname")
+
+    with pytest.raises(Refused, match="SLIPWAY_CLUSTER_CREDENTIALS_DIR"):
+        credentials.access_of(connection)
 
 
 def test_kubeconfig_cluster_needs_a_path() -> None:
@@ -168,7 +215,7 @@ def test_workload_registered_twice_is_one_and_comes_back_after_retiring(
         namespace="vision",
         name="detector-r1",
         labels={"deployment": "detector"},
-        triton_model="detector",
+        triton_models=["detector"],
     )
 
     assert again == detector

@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from fleet.domain.capabilities import Capabilities
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.kube.services import clients
 from fleet.models import Cluster, GpuLease, Node, Pod
-from fleet.services import clients, observers, sweeps, workloads
-from fleet.services.watching import ClusterWatch
+from fleet.observation.services import subscribers, sweep, workloads
+from fleet.observation.services.watch import ClusterWatch
 from portal.core import clock
 from tests.factories import TeamFactory
 from tests.fleet import objects
@@ -95,8 +96,8 @@ def test_change_is_a_row_within_a_second_and_a_lease_follows_the_pod(
     cluster: Cluster, watch: ClusterWatch, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []
-    monkeypatch.setattr(observers, "_observers", [])
-    observers.register(lambda _pk, labels: heard.extend(labels))
+    monkeypatch.setattr(subscribers, "_observers", [])
+    subscribers.register(lambda _pk, labels: heard.extend(labels))
     namespace, node_name = unique("vision"), unique("node")
     workloads.register(
         cluster_id=cluster.pk,
@@ -104,7 +105,7 @@ def test_change_is_a_row_within_a_second_and_a_lease_follows_the_pod(
         namespace=namespace,
         name="detector-r1",
         labels={"deployment": "detector"},
-        triton_model="detector",
+        triton_models=["detector"],
     )
 
     create(api, objects.node(node_name))
@@ -125,7 +126,7 @@ def test_what_was_missed_while_nobody_watched_is_found_by_the_next_watch(
 ) -> None:
     name = unique("node")
     path = create(api, objects.node(name))
-    sweeps.observe(cluster_id=cluster.pk)
+    sweep.observe(cluster_id=cluster.pk)
     seen_at = Cluster.objects.get().last_seen_at
     api.delete(path)
 
@@ -144,7 +145,7 @@ def test_sweep_alone_sees_the_cluster_and_its_capabilities(
     name = unique("node")
     create(api, objects.node(name))
 
-    sweeps.observe_due()
+    sweep.observe_due()
 
     found = Cluster.objects.get()
     assert Node.objects.filter(name=name, gpu_count=1).exists()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.domain.telemetry import Counters, Reading, increases, total
-from fleet.domain.triton_metrics import NotTritonMetrics, TritonPage
+from fleet.telemetry.domain.counters import Counters, Reading, increases, total
+from fleet.telemetry.domain.triton_metrics import NotTritonMetrics, TritonPage
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 PAGE = """# HELP nv_inference_request_success Number of successful inference requests
@@ -42,16 +42,26 @@ def reading(seconds: float, success: int, compute_us: int = 0) -> Reading:
 
 
 def test_page_of_one_model_sums_versions_and_failure_reasons() -> None:
-    page = TritonPage(PAGE, model="detector")
+    page = TritonPage(PAGE, models=["detector"])
 
     assert page.counters == Counters(40, 3, 80, 20, 1_200_000)
     assert (page.pending_requests, page.gpu_utilisation, page.request_p95_us) == (3, 0.5, 45000)
 
 
+def test_page_of_several_models_sums_them_and_leaves_others_out() -> None:
+    text = PAGE + 'nv_inference_request_success{model="stray",version="1"} 1000\n'
+
+    several = TritonPage(text, models=["detector", "other"])
+    every = TritonPage(text, models=[])
+
+    assert several.counters.request_success == 40 + 9
+    assert every.counters.request_success == 40 + 9 + 1000
+
+
 @pytest.mark.parametrize("text", ["", "<html>", "nv_cpu_utilization 0.5\n", PAGE[:90]])
 def test_page_without_counters_is_not_known_rather_than_zero(text: str) -> None:
     with pytest.raises(NotTritonMetrics):
-        TritonPage(text, model="detector")
+        TritonPage(text, models=["detector"])
 
 
 def test_counter_that_went_down_began_anew() -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 import time_machine
 
-from fleet.domain.cluster_errors import Unreachable
+from fleet.costs.domain.results import GroupBy
+from fleet.costs.selectors import usage
+from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, WorkloadMinute
-from fleet.selectors import telemetry as selected
-from fleet.services import observation, rollups, telemetry
-from fleet.services.observation import Seen
+from fleet.observation.services import record
+from fleet.observation.services.record import Seen
 from fleet.tasks import poll_workloads
+from fleet.telemetry.selectors import requests as selected
+from fleet.telemetry.services import poll, rollups
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
 
@@ -19,8 +22,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
 PODS = ("detector-r1-a", "detector-r1-b")
 
 
-def page(success: int, *, failure: int = 0, compute_us: int = 0) -> str:
-    labels = '{model="detector",version="1"}'
+def page(success: int, *, failure: int = 0, compute_us: int = 0, model: str = "detector") -> str:
+    labels = f'{{model="{model}",version="1"}}'
     values = {
         "request_success": success,
         "request_failure": failure,
@@ -37,13 +40,13 @@ def page(success: int, *, failure: int = 0, compute_us: int = 0) -> str:
 def running(cluster: Cluster, detector: int) -> None:
     nodes = [node("node-1", gpus=4)]
     pods = [pod(name, scheduled=START - timedelta(hours=1)) for name in PODS]
-    observation.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
+    record.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
 
 
 def poll_at(kube: FakeKube, second: float, pages: dict[str, str | Unreachable]) -> int:
     kube.pages = dict(pages)
     with time_machine.travel(START + timedelta(seconds=second), tick=False):
-        return telemetry.poll()
+        return poll.poll()
 
 
 def stats_at(cluster: Cluster, second: float, seconds: int = 60) -> object:
@@ -103,6 +106,23 @@ def test_stats_of_a_minute(kube: FakeKube, cluster: Cluster) -> None:
     assert found.busy_source == "Triton busy time"
     assert found.p95_ms is None
     assert found.pods == 2
+
+
+def test_every_model_of_one_triton_is_counted(
+    kube: FakeKube, cluster: Cluster, detector: int
+) -> None:
+    Workload.objects.filter(pk=detector).update(triton_models=["detector", "classifier"])
+    poll_at(kube, 0, {PODS[0]: page(0) + page(0, model="classifier")})
+    both = page(31, compute_us=6_000_000) + page(31, compute_us=9_000_000, model="classifier")
+    poll_at(kube, 30, {PODS[0]: both + page(1000, model="stranger")})
+
+    found = stats_at(cluster, 30)
+    used = usage.by_group(start=START, end=START + timedelta(hours=1), group_by=GroupBy.DEPLOYMENT)
+
+    assert isinstance(found, selected.ServingStats)
+    assert (found.success, found.inferences, found.busy_ratio) == (62, 62, 0.5)
+    assert counts(cluster, START).success == 62
+    assert [(one.inferences, one.utilisation) for one in used.values()] == [(62, 0.5)]
 
 
 def test_quiet_minute_has_a_rate_of_zero_and_no_latency(kube: FakeKube, cluster: Cluster) -> None:
@@ -198,6 +218,6 @@ def test_a_reading_asked_for_at_once_is_of_those_workloads_alone(
 
     for names, readings in ((["other-r1"], 0), (["other-r1", "detector-r1"], 2)):
         with django_capture_on_commit_callbacks(execute=True) as sent:
-            telemetry.poll_soon(cluster_id=cluster.pk, namespace="vision", names=names)
+            poll.poll_soon(cluster_id=cluster.pk, namespace="vision", names=names)
         assert len(sent) == bool(readings)
         assert MetricSample.objects.count() == readings

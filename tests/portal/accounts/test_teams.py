@@ -41,7 +41,7 @@ def test_a_slug_that_is_no_namespace_is_refused(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", ["default", "kube-system", "slipway-gateway", "kserve"])
 def test_a_namespace_that_serves_everyone_is_no_team(slug: str) -> None:
-    with pytest.raises(Invalid, match="namespace of Kubernetes or of the platform"):
+    with pytest.raises(Invalid, match="reserved for Kubernetes or the platform"):
         new_team(slug=slug)
 
     assert Team.objects.count() == 0
@@ -50,7 +50,7 @@ def test_a_namespace_that_serves_everyone_is_no_team(slug: str) -> None:
 def test_a_taken_slug_is_a_conflict() -> None:
     new_team()
 
-    with pytest.raises(Conflict, match="already a team vision"):
+    with pytest.raises(Conflict, match="Team vision already exists"):
         new_team()
 
 

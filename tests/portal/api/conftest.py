@@ -8,23 +8,24 @@ from typing import Any
 
 import pytest
 
-from deployments.domain.states import Environment
-from deployments.gateways import artifacts
-from deployments.gateways.artifacts import S3Store, StoredObject
+from deployments.approvals.services import rules
+from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.services import decisions
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
-from deployments.services import (
-    changes,
-    golden_requests,
-    pipelines,
-    policies,
-    rollout_templates,
-)
-from deployments.services.pipelines import PipelineDraft
-from deployments.services.policies import RuleDraft
+from deployments.pipelines.services import requests
+from deployments.pipelines.services.requests import PipelineDraft
+from deployments.plans.services import templates
+from deployments.quality.services import golden_requests
+from deployments.registry.gateways import object_store
+from deployments.registry.gateways.object_store import S3Store, StoredObject
+from deployments.states import Environment
+from fleet.models import Cluster
 from portal.accounts import delegations, tokens
 from portal.core import clock
-from tests.deployments.delivery.conftest import World, cluster_calls, moving_clock, world
-from tests.deployments.delivery.store import MemoryStore
+from portal.notifications import vault
+from portal.notifications.models import Channel, ChannelKind
+from tests.deployments.memory_store import MemoryStore
+from tests.deployments.world import World, cluster_calls, moving_clock, world
 
 __all__ = ["World", "cluster_calls", "moving_clock", "world"]
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
@@ -55,13 +56,16 @@ class LaidOut:
     def list_keys(self, prefix: str) -> list[str]:
         return self._seeming.list_keys(prefix) or self._real.list_keys(prefix)
 
+    def list_newest(self, prefix: str) -> list[StoredObject]:
+        return self._seeming.list_newest(prefix) or self._real.list_newest(prefix)
+
 
 @pytest.fixture
 def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> FullWorld:
     store = LaidOut(s3_store, world.store)
-    monkeypatch.setattr(artifacts, "store", lambda: store)
+    monkeypatch.setattr(object_store, "store", lambda: store)
     deployment = world.serving()
-    rule = policies.make(
+    rule = rules.make(
         actor=world.admin,
         draft=RuleDraft(name="nobody asks for these", team="vision", kinds=("start",), needed=2),
     )
@@ -72,13 +76,14 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         opened_at=clock.now(),
         due_at=clock.now(),
     )
-    change = changes.request_canary(
+    change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
-    Alias.objects.create(
-        model=world.version1.model, name="champion", version=world.version1, moved_at=clock.now()
-    )
+    for alias in ("champion", "staging"):
+        Alias.objects.create(
+            model=world.version1.model, name=alias, version=world.version1, moved_at=clock.now()
+        )
     token = tokens.make(actor=world.admin, name="notebook", days=7)
     output = {"name": "y", "datatype": "FP32", "shape": [1], "data": [2.0]}
     golden = golden_requests.save(
@@ -89,12 +94,14 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         request={"inputs": [{**output, "name": "x"}]},
         expected=[output],
     )
-    template = rollout_templates.save(
+    template = templates.save(
         actor=world.member, team=world.team, name="usual", steps=STEPS, plan={}
     )
     step = {"deployment": deployment.name}
+    # KServe's router of a pipeline needs it.
+    Cluster.objects.filter(pk=world.cluster_id).update(serving={"pod_security": "baseline"})
     nodes = [{"name": "root", "kind": "ensemble", "steps": [step, {**step, "name": "again"}]}]
-    pipeline_change = pipelines.request_create(
+    pipeline_change = requests.request_create(
         actor=world.member,
         draft=PipelineDraft(
             team="vision",
@@ -111,6 +118,15 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         starts_at=clock.now() + timedelta(days=1),
         ends_at=clock.now() + timedelta(days=2),
         reason="away",
+    )
+    channel = Channel.objects.create(
+        team=world.team,
+        kind=ChannelKind.EMAIL,
+        name="mail",
+        sealed_address=vault.seal("ana@example.org"),
+        hint="ana@example.org",
+        created_by=world.lead,
+        created_at=clock.now(),
     )
     names = {
         "slug": "vision",
@@ -129,8 +145,13 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         "review_id": review.pk,
         "token_id": token.row.pk,
         "golden_id": golden.pk,
+        "pipeline": "both",
         "pipeline_id": pipeline_change.pipeline_id,
         "pipeline_change_id": pipeline_change.pk,
         "delegation_id": delegation.pk,
+        "channel_id": channel.pk,
+        "version": "1",
+        "token": "unknown",
+        "link_id": 0,
     }
     return FullWorld(world, deployment, names)

@@ -39,6 +39,8 @@ ADMINS = {
     "put clusters/{cluster_id}/serving",
     "post approval-rules",
     "put approval-rules/{rule_id}",
+    "delete approval-rules/{rule_id}",
+    "delete clusters/{cluster_id}",
 }
 # Reading these is part of changing something.
 UPLOADERS = {"get versions/{version_id}/parts"}

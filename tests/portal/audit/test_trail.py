@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
@@ -50,3 +50,25 @@ def test_a_code_has_one_phrase() -> None:
     with pytest.raises(ValueError, match="registered twice"):
         register("test.done", "did something else")
     assert phrase_of("test.done") == "tested"
+
+
+@pytest.mark.django_db
+def test_the_trail_cannot_be_emptied_in_the_database() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("the triggers are PostgreSQL's")
+    with transaction.atomic():
+        trail.record(actor=SYSTEM, action=TESTED, obj=TeamFactory(), label="x")
+
+    for statement in (
+        "UPDATE audit_auditevent SET action = 'x'",
+        "DELETE FROM audit_auditevent",
+        "TRUNCATE audit_auditevent CASCADE",
+    ):
+        with (
+            pytest.raises(DatabaseError, match="never changed or deleted"),
+            transaction.atomic(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+
+    assert AuditEvent.objects.count() == 1

@@ -1,4 +1,4 @@
-from tests.deployments.delivery.conftest import cluster_calls, moving_clock, world
-from tests.deployments.web.conftest import signed_in
+from tests.deployments.signed_in import signed_in
+from tests.deployments.world import cluster_calls, moving_clock, world
 
 __all__ = ["cluster_calls", "moving_clock", "signed_in", "world"]

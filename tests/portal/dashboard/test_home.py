@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from django.test import Client
 
-from deployments.domain.states import DeploymentState, VersionState
+from deployments.changes.services import decisions
 from deployments.models import Deployment, ModelVersion
-from deployments.services import changes
+from deployments.states import DeploymentState, VersionState
 from fleet.models import GpuLease, Node, Workload, WorkloadMinute
 from portal.accounts.models import Team, User
-from tests.deployments.delivery.conftest import World
-from tests.deployments.web.conftest import HTMX, start_canary
+from tests.deployments.signed_in import HTMX, start_canary
+from tests.deployments.world import World
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 SignIn = Callable[[User], Client]
@@ -46,7 +46,7 @@ def measure(world: World, requests: int, failures: int) -> None:
 
 
 def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> None:
-    changes.request_deploy(actor=world.member, draft=world.draft("street"))
+    decisions.request_deploy(actor=world.member, draft=world.draft("street"))
 
     page = signed_in(world.lead).get("/").content.decode()
 
@@ -55,7 +55,7 @@ def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> Non
 
 
 def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in: SignIn) -> None:
-    changes.request_deploy(actor=world.member, draft=world.draft("street"))
+    decisions.request_deploy(actor=world.member, draft=world.draft("street"))
 
     assert "Approve?" not in signed_in(world.member).get("/").content.decode()
 
@@ -68,7 +68,7 @@ def test_a_rollout_that_may_be_promoted_asks_the_lead(world: World, signed_in: S
     page = signed_in(world.lead).get("/").content.decode()
 
     assert "Promote?" in page
-    assert "detector 10 → 50 %" in page
+    assert "detector 10% → 50%" in page
 
 
 def test_failing_deployments_and_quarantines_are_told_with_their_reason(
@@ -95,7 +95,7 @@ def test_figures_follow_what_was_measured(world: World, signed_in: SignIn) -> No
 
     page = signed_in(world.viewer).get("/").content.decode()
 
-    assert "1.0 %" in page
+    assert "1.0%" in page
     assert "5.0 ms" in page
     assert "$24.14" in page
 
@@ -116,7 +116,7 @@ def test_a_forecast_over_the_budget_is_told(world: World, signed_in: SignIn) -> 
 
     page = signed_in(world.viewer).get("/").content.decode()
 
-    assert "over its budget" in page
+    assert "exceed its budget" in page
 
 
 def test_home_and_costs_tell_one_forecast(world: World, signed_in: SignIn) -> None:
@@ -125,9 +125,9 @@ def test_home_and_costs_tell_one_forecast(world: World, signed_in: SignIn) -> No
     world.clock.move(3600)
     client = signed_in(world.viewer)
 
-    home = re.search(r"forecast (\$[\d,.]+)", client.get("/").content.decode())
+    home = re.search(r"Forecast (\$[\d,.]+)", client.get("/").content.decode())
     costs = re.search(
-        r"Forecast for the month</dt>\s*<dd>\s*(\$[\d,.]+)", client.get("/costs").content.decode()
+        r"Month forecast</dt>\s*<dd>\s*(\$[\d,.]+)", client.get("/costs").content.decode()
     )
 
     assert home is not None
@@ -140,7 +140,7 @@ def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: 
 
     page = signed_in(world.viewer).get("/").content.decode()
 
-    assert "approved deploy" in page
+    assert "approved deployment" in page
     assert "got a node" not in page
     assert "downloads the model" not in page
 
@@ -150,14 +150,14 @@ def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> N
 
     page = signed_in(membership.user).get("/").content.decode()
 
-    assert "Fresh has no model yet." in page
+    assert "Fresh has no models yet" in page
     assert 'href="/upload"' in page
 
 
 def test_someone_without_a_team_is_told_what_to_do(db: None, signed_in: SignIn) -> None:
     page = signed_in(UserFactory()).get("/").content.decode()
 
-    assert "You are in no team yet." in page
+    assert "not in a team yet" in page
 
 
 def test_the_home_page_polls_itself(world: World, signed_in: SignIn) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.test import Client
 
+from deployments.approvals.services import rules
+from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.services import break_glass, decisions
+from deployments.lifecycle.services import stop
 from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview, Revision
-from deployments.services import changes, emergencies, policies, stopping
-from deployments.services.policies import RuleDraft
 from portal.accounts.models import Delegation, User
 from portal.audit.models import AuditEvent
-from tests.deployments.delivery.conftest import World
+from tests.deployments.decided_changes import ask
+from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
 ONE = "/deployments/vision/detector"
@@ -52,6 +56,29 @@ def test_an_admin_writes_edits_and_disables_a_rule(world: World, signed_in: Sign
     assert AuditEvent.objects.filter(action="approval_rule.changed").count() == 2
 
 
+def test_a_rule_is_deleted_when_no_request_needs_it(world: World, signed_in: SignIn) -> None:
+    row = rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
+    change = ask(world)
+    client = signed_in(world.admin)
+
+    refused = client.post(f"/admin/policy/{row.pk}/delete", follow=True)
+    by_rest = client.delete(f"/api/v1/approval-rules/{row.pk}")
+
+    assert "two cannot be deleted: 1 open request needs its approval." in unescape(
+        refused.content.decode()
+    )
+    assert (by_rest.status_code, by_rest.json()["code"]) == (409, "rule_in_use")
+    assert ApprovalRule.objects.filter(pk=row.pk).exists()
+    assert not AuditEvent.objects.filter(action="approval_rule.deleted").exists()
+    decisions.reject(actor=world.lead, change_id=change.pk, comment="no")
+    done = client.post(f"/admin/policy/{row.pk}/delete", follow=True)
+    assert "two is deleted." in done.content.decode()
+    assert not ApprovalRule.objects.exists()
+    event = AuditEvent.objects.get(action="approval_rule.deleted")
+    assert (event.object_label, event.before["needed"]) == ("two", 2)
+    assert client.post(f"/admin/policy/{row.pk}/delete").status_code == 404
+
+
 def test_a_wrong_rule_is_told_at_its_field_and_kept(world: World, signed_in: SignIn) -> None:
     answer = signed_in(world.admin).post("/admin/policy", {**RULE, "people": "ghost"})
 
@@ -64,24 +91,26 @@ def test_a_wrong_rule_is_told_at_its_field_and_kept(world: World, signed_in: Sig
 
 @pytest.mark.parametrize("person", ["member", "lead", "viewer", "stranger"])
 def test_nobody_else_sees_or_writes_rules(world: World, signed_in: SignIn, person: str) -> None:
-    row = policies.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
+    row = rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
     client = signed_in(getattr(world, person))
 
     assert client.get("/admin/policy").status_code == 403
     assert client.post("/admin/policy", RULE).status_code == 403
     assert client.post(f"/admin/policy/{row.pk}", RULE).status_code == 403
     assert client.post(f"/admin/policy/{row.pk}/switch").status_code == 403
+    assert client.post(f"/admin/policy/{row.pk}/delete").status_code == 403
+    assert client.delete(f"/api/v1/approval-rules/{row.pk}").status_code == 403
     assert ApprovalRule.objects.get().is_enabled
 
 
 def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
     world: World, signed_in: SignIn
 ) -> None:
-    policies.make(
+    rules.make(
         actor=world.admin,
         draft=RuleDraft(name="Over 700", needed=2, above_month_amount=Decimal(700)),
     )
-    change = changes.request_deploy(actor=world.member, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     client = signed_in(world.lead)
     data = {"decision": "approve", "evidence_hash": change.evidence_hash, "comment": ""}
     client.post(f"/approvals/{change.pk}", data)
@@ -92,7 +121,7 @@ def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
     assert "rule “Over 700”: every change that may cost $734 a month, above $700" in page
     assert "Still needed: lead2</p>" in page
     assert 'value="approve"' not in page
-    assert "You have approved it" in page
+    assert "You have already approved this" in page
     other = signed_in(world.lead2).get("/approvals").content.decode()
     assert "1 of 2 approvals" in other
 
@@ -100,20 +129,20 @@ def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
 def test_an_emergency_is_marked_everywhere_until_it_is_reviewed(
     world: World, signed_in: SignIn
 ) -> None:
-    change = changes.request_deploy(actor=world.lead, draft=world.draft())
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
     client, other = signed_in(world.lead), signed_in(world.lead2)
     address = f"/approvals/{change.pk}"
     data = {"decision": "emergency", "evidence_hash": change.evidence_hash}
     short = client.post(address, {**data, "comment": "now"})
     assert short.status_code == 422
-    assert "Say what the emergency is" in short.content.decode()
+    assert "Give the reason for the override" in short.content.decode()
 
     assert client.post(address, {**data, "comment": "Checkout is down."}).status_code == 302
 
-    assert "Approved in an emergency" in client.get(address).content.decode()
-    assert "Emergency: Deploy detector:1" in other.get("/").content.decode()
+    assert "Emergency override" in client.get(address).content.decode()
+    assert "Emergency override: Deploy detector:1" in other.get("/").content.decode()
     assert "Emergencies to review" in other.get("/approvals").content.decode()
-    assert "Close the review" not in client.get(address).content.decode()
+    assert "Close review" not in client.get(address).content.decode()
     assert client.post(address, {"decision": "close_review", "comment": "ok"}).status_code == 403
     other.post(address, {"decision": "close_review", "comment": "It was right."})
     assert EmergencyReview.objects.get().closed_by == world.lead2
@@ -131,7 +160,7 @@ def test_a_lead_names_a_delegate_and_another_ends_it(world: World, signed_in: Si
     made = Delegation.objects.get()
     page = client.get("/admin/teams/vision").content.decode()
     assert (made.lead, made.delegate) == (world.lead, world.member)
-    assert "<b>member</b> for lead" in page
+    assert "<b>member</b> on behalf of lead" in page
     assert "holidays" in page
     signed_in(world.lead2).post(f"/admin/teams/vision/delegates/{made.pk}/end")
     made.refresh_from_db()
@@ -178,20 +207,24 @@ def test_replicas_are_asked_for_on_a_page(world: World, signed_in: SignIn) -> No
     wrong = client.post(f"{ONE}/scale", {"min_replicas": "3", "max_replicas": "2"})
     assert wrong.status_code == 422
 
-    client.post(f"{ONE}/scale", {"min_replicas": "1", "max_replicas": "2", "comment": "Friday"})
+    client.post(f"{ONE}/scale", {"min_replicas": "2", "max_replicas": "3", "comment": "Friday"})
 
     change = ChangeRequest.objects.get(kind="scale")
-    assert change.scale == {"revision": 1, "min_replicas": 1, "max_replicas": 2}
+    kept = {name: change.scale[name] for name in ("revision", "min_replicas", "max_replicas")}
+    assert kept == {"revision": 1, "min_replicas": 2, "max_replicas": 2}
     page = client.get(f"/approvals/{change.pk}").content.decode()
     assert "Scale detector" in page
     assert "Max replicas" in page
+    assert "Fixed at 2 replicas: request queues can&#x27;t be measured on this cluster" in page
+    again = client.get(f"/approvals/{change.pk}?checks=now").content.decode()
+    assert "Fixed at 2 replicas" in again
 
 
 def test_a_member_stops_and_asks_to_start_again(world: World, signed_in: SignIn) -> None:
-    deployment = world.serving()
+    deployment = world.serving(environment="staging")
     client = signed_in(world.member)
     assert f'href="{ONE}/stop"' in client.get(ONE).content.decode()
-    assert "answers 404 until it is started again" in client.get(f"{ONE}/stop").content.decode()
+    assert "returns 404 until it is started again" in client.get(f"{ONE}/stop").content.decode()
 
     client.post(f"{ONE}/stop", {"comment": "too dear"})
     world.look(deployment)
@@ -218,8 +251,8 @@ def test_who_may_not_change_the_life_of_a_deployment(
 
 
 def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> None:
-    change = changes.request_deploy(actor=world.lead, draft=world.draft())
-    emergencies.approve(
+    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    break_glass.approve(
         actor=world.lead,
         change_id=change.pk,
         evidence_hash=change.evidence_hash,
@@ -227,7 +260,7 @@ def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> No
     )
     world.work()
 
-    stopping.stop(actor=world.member, deployment_id=change.deployment_id)
+    stop.stop(actor=world.member, deployment_id=change.deployment_id)
 
     assert EmergencyReview.objects.get().closed_at is None
 

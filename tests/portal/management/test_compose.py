@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def services() -> dict[str, Any]:
 
 
 # Readers whose variable may be left out.
-_OPTIONAL = ("names", "optional_secret")
+_OPTIONAL = ("names", "networks", "optional_secret")
 
 
 def variables_read(*, required_only: bool = False) -> set[str]:
@@ -44,7 +45,7 @@ def variables_read(*, required_only: bool = False) -> set[str]:
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id="env"), attr=how),
                     args=[ast.Constant(value=str(variable)), *defaults],
-                ):
+                ) if how != "BadEnvironment":
                     has_default = bool(defaults) or bool(node.keywords) or how in _OPTIONAL
                     if not (required_only and has_default):
                         found.add(variable)
@@ -80,11 +81,19 @@ def test_portal_containers_set_what_settings_read_and_nothing_else(
 
 
 def test_no_secret_is_written_into_the_file() -> None:
-    for name in ("SLIPWAY_SECRET_KEY", "POSTGRES_PASSWORD", "AWS_SECRET_ACCESS_KEY"):
+    for name in (
+        "SLIPWAY_SECRET_KEY",
+        "SLIPWAY_OWNER_PASSWORD",
+        "SLIPWAY_DATABASE_PASSWORD",
+        "POSTGRES_PASSWORD",
+        "VALKEY_PASSWORD",
+        "S3_ADMIN_SECRET_ACCESS_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+    ):
         values = re.findall(rf"^ +{name}: (.*)$", SOURCE, re.MULTILINE)
 
-        assert values, name
-        assert all(value.startswith(f"${{{name}:?") for value in values)
+        assert re.search(rf"\$\{{{name}:\?", SOURCE), name
+        assert all(re.match(r"\$\{[A-Z0-9_]+:\?", value) for value in values), name
 
 
 def test_example_environment_names_every_variable_the_file_asks_for() -> None:
@@ -114,10 +123,62 @@ def test_every_dependency_is_a_service_that_can_meet_it(services: dict[str, Any]
                 assert "healthcheck" in services[needed], needed
 
 
+@pytest.mark.parametrize("name", sorted(yaml.safe_load(SOURCE)["services"]))
+def test_every_container_is_confined(name: str, services: dict[str, Any]) -> None:
+    service = services[name]
+
+    assert service["cap_drop"] == ["ALL"]
+    assert "SYS_ADMIN" not in service.get("cap_add", [])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+    assert {"mem_limit", "cpus", "pids_limit"} <= set(service)
+    assert not service.get("privileged")
+
+
+def test_everything_but_the_tls_proxy_listens_on_loopback_only(services: dict[str, Any]) -> None:
+    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+
+    assert published.pop("proxy") == ["80:80", "443:443"]
+    assert services["proxy"]["profiles"] == ["tls"], "not started unless asked for"
+    assert set(published) == {"web", "s3", "prometheus"}
+    assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
+
+
+def test_only_migrations_run_as_the_owner_of_the_tables(services: dict[str, Any]) -> None:
+    owners = [
+        role
+        for role in PORTAL_ROLES
+        if "//slipway_owner:" in services[role]["environment"]["SLIPWAY_DATABASE_URL"]
+    ]
+    assert owners == ["migrate"]
+
+
+def test_only_the_bucket_is_prepared_with_the_stores_administrator(
+    services: dict[str, Any],
+) -> None:
+    keys = {role: services[role]["environment"]["AWS_ACCESS_KEY_ID"] for role in PORTAL_ROLES}
+
+    admins = [role for role, key in keys.items() if key.startswith("${S3_ADMIN")]
+    assert admins == ["bucket"]
+    script = (ROOT / "deploy" / "s3.sh").read_text()
+    made = json.loads(script[script.index("{\n") : script.index("\nJSON\n")])
+    actions = {one["name"]: one["actions"] for one in made["identities"]}
+    assert actions["portal"] == [f"{verb}:slipway-models" for verb in ("Read", "List", "Write")]
+    assert all(action.endswith(":slipway-models") for action in actions["setup"])
+
+
+def test_valkey_demands_its_password(services: dict[str, Any]) -> None:
+    assert "requirepass" in services["valkey"]["command"]
+    assert "redis://:${VALKEY_PASSWORD:?" in services["web"]["environment"]["SLIPWAY_REDIS_URL"]
+
+
 def test_images_are_pinned_and_mounted_files_exist(services: dict[str, Any]) -> None:
-    for name, service in services.items():
-        assert not service["image"].endswith(":latest"), name
-        assert ":" in service["image"], name
+    """To exact versions; a digest behind one is welcome, and cannot be looked up here."""
+    base = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    ours = {"slipway:local"}
+    for image in {*base, *(service["image"] for service in services.values())} - ours:
+        assert re.search(r":v?\d+\.\d+(\.\d+)?(-[\w.-]+)?(@sha256:[0-9a-f]{64})?$", image), image
+    for service in services.values():
         for volume in service.get("volumes", []):
             source = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).split(":")[0]
             assert not source.startswith("./") or (ROOT / source).exists(), source

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from fleet.selectors.clusters import list_clusters
+from fleet.clusters.selectors.clusters import list_clusters
 from portal.accounts import teams, tokens
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.accounts.policy import SYSTEM
@@ -114,7 +114,7 @@ def test_admin_sets_limits_and_the_audit_page_shows_before_and_after(
 def test_audit_filters_come_from_the_address(people: dict[str, User]) -> None:
     browser = signed_in(people["admin"])
 
-    assert "No such event" in browser.get("/audit?q=nobody-did-this").content.decode()
+    assert "No matching events" in browser.get("/audit?q=nobody-did-this").content.decode()
     assert "created team" in browser.get("/audit?q=vision&start=nonsense").content.decode()
     fragment = browser.get("/audit?q=vision", headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in fragment
@@ -146,7 +146,7 @@ def test_lead_adds_a_member_and_unknown_people_are_explained(
     assert added.status_code == 302
     assert Membership.objects.filter(user=people["stranger"], team=vision).exists()
     assert wrong.status_code == 422
-    assert "They must sign in once first" in wrong.content.decode()
+    assert "must sign in once before" in wrong.content.decode()
     assert 'value="ghost"' in wrong.content.decode()
 
 
@@ -174,7 +174,7 @@ def test_jump_finds_pages_and_hides_what_is_not_visible(people: dict[str, User])
 
     assert 'href="/costs"' in found
     assert "<html" not in found
-    assert "Nothing you may see" in nothing
+    assert "No results for" in nothing
 
 
 def test_jump_with_one_hit_goes_there(people: dict[str, User]) -> None:
@@ -201,7 +201,7 @@ def test_cluster_is_registered_and_its_test_explains_what_is_wrong(
     tested = browser.post(f"/admin/clusters/{cluster.id}/test").content.decode()
 
     assert cluster.name == "lab"
-    assert "Tested just now" in tested
+    assert "Connection test" in tested
     assert "fails:" in tested
     assert "/no/such/file" in tested
 

@@ -117,7 +117,7 @@ def test_the_rail_is_a_drawer_on_a_phone(page: Page) -> None:
     rail = page.locator("#rail")
     expect(rail).to_be_hidden()
 
-    page.get_by_label("Open the sections").click()
+    page.get_by_label("Open navigation").click()
     expect(rail).to_be_visible()
     expect(page.get_by_role("link", name="Home")).to_be_focused()
     page.keyboard.press("Escape")
@@ -167,5 +167,5 @@ def test_focus_is_visible_on_the_first_stop(page: Page) -> None:
     page.goto("/account/tokens")
     page.keyboard.press("Tab")
 
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_in_viewport()

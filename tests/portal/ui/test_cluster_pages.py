@@ -6,9 +6,10 @@ import pytest
 from django.test import Client
 
 from deployments.models import GitDelivery
-from fleet.domain.capabilities import Capabilities, Feature, GpuOffer
-from fleet.models import Cluster
+from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
+from fleet.models import Cluster, Node, UnpricedHour, Workload
 from portal.accounts.models import User
+from portal.audit.models import AuditEvent
 from portal.core import clock
 from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
@@ -33,7 +34,7 @@ def cluster() -> Cluster:
         "kubernetes": Feature(is_there=True, version="v1.36.2"),
         "kserve": Feature(is_there=True, version="v0.20.0"),
         "keda": Feature(is_there=False),
-        "gateway-api": Feature(None, why="The portal's role lacks the permission to get gateways."),
+        "gateway-api": Feature(None, why="The portal's role has no permission to get gateways."),
     }
     offers = (GpuOffer("nvidia.com/mig-1g.10gb", "NVIDIA-H100", 10240, 2, 14, "mig"),)
     found = Capabilities(features=features, gpu_offers=offers, probed_at=clock.now().isoformat())
@@ -72,8 +73,8 @@ def test_detail_tells_of_each_feature_what_it_is_for_and_what_to_do(
     page = admin.get(f"/admin/clusters/{cluster.pk}").content.decode()
 
     assert "Install KEDA." in page
-    assert "no scaling on queue length, on a schedule or to zero" in page
-    assert "lacks the permission to get gateways" in page
+    assert "Scaling on queue length, on a schedule or to zero" in page
+    assert "has no permission to get gateways" in page
     assert "nvidia.com/mig-1g.10gb" in page
     assert "manage.py cluster_rbac" in page
 
@@ -133,3 +134,54 @@ def test_address_with_a_password_is_refused_beside_the_field(admin: Client) -> N
     assert answer.status_code == 422
     assert 'id="id_repository_url_error"' in answer.content.decode()
     assert not GitDelivery.objects.exists()
+
+
+def test_cluster_is_deleted_while_nothing_hangs_on_it(cluster: Cluster, admin: Client) -> None:
+    Node.objects.create(
+        cluster=cluster, uid="n1", name="n1", first_seen_at=clock.now(), last_seen_at=clock.now()
+    )
+    workload = Workload.objects.create(
+        cluster=cluster,
+        team=TeamFactory(),
+        namespace="vision",
+        name="detector",
+        created_at=clock.now(),
+    )
+    address = f"/admin/clusters/{cluster.pk}/delete"
+
+    refused = admin.post(address, follow=True)
+    by_rest = admin.delete(f"/api/v1/clusters/{cluster.pk}")
+
+    assert "The cluster cannot be deleted: 1 workload uses it." in refused.content.decode()
+    assert (by_rest.status_code, by_rest.json()["code"]) == (409, "cluster_in_use")
+    assert Cluster.objects.count() == Node.objects.count() == 1
+    assert not AuditEvent.objects.filter(action="cluster.deleted").exists()
+    workload.delete()
+    done = admin.post(address, follow=True)
+    assert "prod deleted." in done.content.decode()
+    assert not Cluster.objects.exists()
+    assert not Node.objects.exists()
+    event = AuditEvent.objects.get(action="cluster.deleted")
+    assert (event.object_label, event.before["eks_name"]) == ("prod", "prod")
+    assert admin.post(address).status_code == 404
+
+
+def test_cluster_with_hours_without_a_price_stays(cluster: Cluster, admin: Client) -> None:
+    node = Node.objects.create(
+        cluster=cluster, uid="n1", name="n1", first_seen_at=clock.now(), last_seen_at=clock.now()
+    )
+    UnpricedHour.objects.create(node=node, hour=clock.now())
+
+    answer = admin.delete(f"/api/v1/clusters/{cluster.pk}")
+
+    assert answer.status_code == 409
+    assert "1 of its hours have no price yet" in answer.json()["detail"]
+    assert Cluster.objects.exists()
+
+
+def test_only_platform_admins_delete_clusters(cluster: Cluster) -> None:
+    member = signed_in()
+
+    assert member.post(f"/admin/clusters/{cluster.pk}/delete").status_code == 403
+    assert member.delete(f"/api/v1/clusters/{cluster.pk}").status_code == 403
+    assert Cluster.objects.exists()

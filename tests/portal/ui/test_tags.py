@@ -42,7 +42,7 @@ def test_status_pill_escapes_what_it_is_given() -> None:
 def test_mini_traffic_shows_the_share_of_the_candidate() -> None:
     assert render("{% mini_traffic 25 %}") == (
         '<svg class="mini" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" '
-        'aria-label="25 % to the candidate"><rect width="100" height="6" />'
+        'aria-label="25% to the candidate"><rect width="100" height="6" />'
         '<rect class="part" x="75" width="25" height="6" /></svg>'
     )
     assert 'aria-label="no traffic"' in render("{% mini_traffic None %}")
@@ -52,11 +52,11 @@ def test_mini_traffic_shows_the_share_of_the_candidate() -> None:
 def test_traffic_bar_tells_requested_observed_and_chance_apart() -> None:
     html = render('{% traffic_bar "detector:3" "detector:4" 25 24.6 24.4 25.6 %}')
 
-    assert '<span class="stable w-75">detector:3 — 75 %</span>' in html
+    assert '<span class="stable w-75">detector:3 — 75%</span>' in html
     assert 'class="candidate w-25"' in html
     assert '<rect class="seen-candidate" x="75.4" y="2" width="24.600" height="4" />' in html
     assert '<rect class="seen-range" x="74.4" width="1.2" height="8" />' in html
-    assert "observed <b>24.6 %</b> (expected 24.4\N{EN DASH}25.6 %)" in html
+    assert "observed <b>24.6%</b> (expected 24.4\N{EN DASH}25.6%)" in html
 
 
 def test_traffic_bar_writes_not_known_for_what_was_not_observed() -> None:
@@ -70,7 +70,7 @@ def test_traffic_bar_writes_not_known_for_what_was_not_observed() -> None:
 def test_traffic_bar_without_candidate_is_all_stable() -> None:
     html = render('{% traffic_bar "a:1" "" 0 %}')
 
-    assert '<span class="stable w-100">a:1 — 100 %</span>' in html
+    assert '<span class="stable w-100">a:1 — 100%</span>' in html
     assert "candidate" not in html
 
 
@@ -87,7 +87,7 @@ def test_sparkline_breaks_where_a_value_is_not_known() -> None:
 def test_meter_is_clamped_and_marked() -> None:
     assert render('{% meter 130 70 "warn" "budget" %}') == (
         '<svg class="meter warn" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" '
-        'aria-label="budget: 130 %"><rect class="fill" width="100.0" height="6" rx="1" />'
+        'aria-label="budget: 130%"><rect class="fill" width="100.0" height="6" rx="1" />'
         '<rect class="mark" x="70.0" width="1" height="6" /></svg>'
     )
     assert 'aria-label="not known"' in render("{% meter None %}")
@@ -149,7 +149,7 @@ def test_none_is_written_as_not_known_and_never_as_zero(name: str) -> None:
 def test_filters_write_units() -> None:
     assert render("{{ v|money }}", v=Decimal("3310.42")) == "$3,310"
     assert render("{{ v|money }}", v="1.006") == "$1.01"
-    assert render("{{ v|percent }}", v=0.64) == "64 %"
+    assert render("{{ v|percent }}", v=0.64) == "64%"
     assert render("{{ v|filesize }}", v=1536) == "1.5 KiB"
     assert render("{{ v|gpus }}", v=Decimal("14.500")) == "14.5"
     assert render("{{ v|gpu_time }}", v=1_800_000) == "0.5000 GPU-h"

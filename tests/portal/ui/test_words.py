@@ -58,7 +58,7 @@ def test_mebibytes_grow_into_gibibytes() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0, "0 %"), (0.0006, "0.06 %"), (0.0512, "5.1 %"), (0.64, "64 %"), (1.2, "120 %")],
+    [(0, "0%"), (0.0006, "0.06%"), (0.0512, "5.1%"), (0.64, "64%"), (1.2, "120%")],
 )
 def test_small_shares_keep_digits(ratio: float, text: str) -> None:
     assert words.percent(ratio) == text

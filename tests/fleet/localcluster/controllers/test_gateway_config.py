@@ -45,6 +45,22 @@ def test_prefixes_are_rewritten(prefix: str, replacement: str, path: str, result
     assert re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], path) == result
 
 
+def test_a_whole_path_is_replaced_whatever_was_sent_behind_it() -> None:
+    route = manifests.route({"one": 1})
+    rule = route["spec"]["rules"][0]
+    rule["matches"] = [{"path": {"type": "Exact", "value": "/vision/digits/v2"}}]
+    change = {"type": "ReplaceFullPath", "replaceFullPath": "/v2"}
+    rule["filters"] = [{"type": "URLRewrite", "urlRewrite": {"path": change}}]
+
+    made = _only_route(http_routes.routes_of(route))
+
+    assert made["match"] == {"path": "/vision/digits/v2"}
+    rewrite = made["route"]["regex_rewrite"]
+    assert (
+        re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], "/vision/digits/v2") == "/v2"
+    )
+
+
 def test_a_route_without_weight_answers_500() -> None:
     made = _only_route(http_routes.routes_of(manifests.route({"one": 0})))
 

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from deployments.domain import pipelines
-from deployments.domain.manifests import graph as graph_manifests
-from deployments.domain.manifests.graph import GraphPlace
+from deployments.pipelines.domain import manifests as graph_manifests
+from deployments.pipelines.domain import pipeline_spec
+from deployments.pipelines.domain.manifests import GraphPlace
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.kinds import DEPLOYMENT, HTTP_ROUTE, INFERENCE_GRAPH, POD
 from tests.fleet.localcluster.controllers.running import Running, eventually
@@ -113,7 +113,7 @@ def graphs(cluster: Running, members: str) -> Running:
             gateway_namespace="slipway-gateway",
             gateway_name="slipway",
         )
-        spec = pipelines.from_json({"nodes": nodes})
+        spec = pipeline_spec.from_json({"nodes": nodes})
         graph, route = graph_manifests.manifests(place, spec, PATHS)
         cluster.store.create(INFERENCE_GRAPH, graph)
         cluster.store.create(HTTP_ROUTE, route)

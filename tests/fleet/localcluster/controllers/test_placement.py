@@ -81,19 +81,6 @@ def test_no_nodes_at_all() -> None:
     assert message == "no nodes available to schedule pods"
 
 
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [("3920m", "3.92"), ("14162Mi", str(14162 * 2**20)), ("1", "1"), ("2k", "2000"), (4, "4")],
-)
-def test_quantities_are_exact(text: object, amount: str) -> None:
-    assert resources.parse_quantity(text) == Decimal(amount)
-
-
-def test_a_word_is_not_a_quantity() -> None:
-    with pytest.raises(ValueError, match="is not a quantity"):
-        resources.parse_quantity("many")
-
-
 _pods = st.lists(
     st.tuples(st.integers(0, 5), st.integers(100, 60000), st.integers(64, 200000)), max_size=60
 )

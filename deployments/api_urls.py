@@ -1,0 +1,145 @@
+"""Addresses of the REST API."""
+
+from django.urls import URLPattern, path
+
+from deployments.approvals.api import rules
+from deployments.changes.api import changes, emergencies, plan_figures, requests
+from deployments.delivery.api import drift
+from deployments.lifecycle.api import deployments
+from deployments.pipelines.api.urls import urlpatterns as pipelines
+from deployments.plans.api import auto_promotion, templates
+from deployments.preflight.api import gpu_advice
+from deployments.quality.api import views
+from deployments.registry.api.urls import urlpatterns as registry
+from deployments.rollouts.api import before_traffic, events, rollouts
+from deployments.serving.api import statistics
+
+_deployments: list[URLPattern] = [
+    path("deployments", deployments.DeploymentsView.as_view(), name="deployments"),
+    path("deployments/preflight", deployments.PreflightView.as_view(), name="preflight"),
+    path("sizing", gpu_advice.SizingView.as_view(), name="sizing"),
+    path(
+        "deployments/<int:deployment_id>", deployments.DeploymentView.as_view(), name="deployment"
+    ),
+    path(
+        "deployments/<int:deployment_id>/stats",
+        statistics.StatsView.as_view(),
+        name="deployment-stats",
+    ),
+    path(
+        "deployments/<int:deployment_id>/revisions",
+        deployments.RevisionsView.as_view(),
+        name="revisions",
+    ),
+    path(
+        "deployments/<int:deployment_id>/events",
+        deployments.DeploymentEventsView.as_view(),
+        name="deployment-events",
+    ),
+    path("deployments/<int:deployment_id>/drift", drift.DriftView.as_view(), name="drift"),
+    path(
+        "deployments/<int:deployment_id>/drift/re-apply",
+        drift.ReApplyView.as_view(),
+        name="re-apply",
+    ),
+    path("deployments/<int:deployment_id>/drift/adopt", drift.AdoptView.as_view(), name="adopt"),
+    path("deployments/<int:deployment_id>/stop", deployments.StopView.as_view(), name="stop"),
+    path(
+        "deployments/<int:deployment_id>/changes",
+        requests.DeploymentChangesView.as_view(),
+        name="request-change",
+    ),
+    path(
+        "deployments/<int:deployment_id>/changes/preflight",
+        requests.ChangePreflightView.as_view(),
+        name="change-preflight",
+    ),
+    path(
+        "deployments/<int:deployment_id>/rollout-figures",
+        plan_figures.RolloutFiguresView.as_view(),
+        name="rollout-figures",
+    ),
+    path("changes", changes.ChangesView.as_view(), name="changes"),
+    path("changes/<int:change_id>", changes.ChangeView.as_view(), name="change"),
+    path(
+        "changes/<int:change_id>/checks",
+        changes.ChangeChecksView.as_view(),
+        name="change-checks",
+    ),
+    path("changes/<int:change_id>/approve", changes.ApproveView.as_view(), name="approve"),
+    path("changes/<int:change_id>/reject", changes.RejectView.as_view(), name="reject"),
+    path(
+        "changes/<int:change_id>/withdraw",
+        changes.WithdrawView.as_view(),
+        name="withdraw",
+    ),
+    path(
+        "teams/<slug:slug>/rollout-limit",
+        auto_promotion.RolloutLimitView.as_view(),
+        name="rollout-limit",
+    ),
+    path(
+        "teams/<slug:slug>/rollout-templates",
+        templates.TemplatesView.as_view(),
+        name="rollout-templates",
+    ),
+    path(
+        "teams/<slug:slug>/rollout-templates/<int:template_id>",
+        templates.TemplateView.as_view(),
+        name="rollout-template",
+    ),
+    path(
+        "rollouts/<int:rollout_id>/events",
+        events.RolloutEventsView.as_view(),
+        name="rollout-events",
+    ),
+    path(
+        "changes/<int:change_id>/approve-in-emergency",
+        emergencies.EmergencyView.as_view(),
+        name="approve-in-emergency",
+    ),
+    path("emergency-reviews", emergencies.ReviewsView.as_view(), name="emergency-reviews"),
+    path(
+        "emergency-reviews/<int:review_id>/close",
+        emergencies.CloseReviewView.as_view(),
+        name="close-emergency-review",
+    ),
+    path("approval-rules", rules.RulesView.as_view(), name="approval-rules"),
+    path("approval-rules/<int:rule_id>", rules.RuleView.as_view(), name="approval-rule"),
+    path("rollouts/<int:rollout_id>", rollouts.RolloutView.as_view(), name="rollout"),
+    path("rollouts/<int:rollout_id>/promote", rollouts.PromoteView.as_view(), name="promote"),
+    path(
+        "rollouts/<int:rollout_id>/promote-fully",
+        rollouts.PromoteFullyView.as_view(),
+        name="promote-fully",
+    ),
+    path("rollouts/<int:rollout_id>/pause", rollouts.PauseView.as_view(), name="pause"),
+    path("rollouts/<int:rollout_id>/unpause", rollouts.UnpauseView.as_view(), name="unpause"),
+    path("rollouts/<int:rollout_id>/abort", rollouts.AbortView.as_view(), name="abort"),
+]
+
+_quality: list[URLPattern] = [
+    path(
+        "models/<slug:team>/<str:name>/golden-requests",
+        views.GoldenRequestsView.as_view(),
+        name="golden-requests",
+    ),
+    path(
+        "golden-requests/<int:golden_id>",
+        views.GoldenRequestView.as_view(),
+        name="golden-request",
+    ),
+    path(
+        "rollouts/<int:rollout_id>/before-traffic",
+        before_traffic.BeforeTrafficView.as_view(),
+        name="before-traffic",
+    ),
+    path(
+        "deployments/<int:deployment_id>/observations",
+        views.ObservationsView.as_view(),
+        name="observations",
+    ),
+]
+
+
+urlpatterns = [*_deployments, *_quality, *pipelines, *registry]

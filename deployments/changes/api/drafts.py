@@ -1,0 +1,42 @@
+"""Request bodies as drafts, and the answer to a request that was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import status
+from rest_framework.response import Response
+
+from deployments.changes.api import serializers as shapes
+from deployments.changes.selectors import changes as change_selectors
+from deployments.errors import Rejected
+from deployments.models import ChangeRequest
+from deployments.preflight.services.preflight import DeployDraft
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import Environment
+from portal.accounts.models import User
+from portal.core.errors import Invalid
+
+
+def spec_of(data: dict[str, Any]) -> ServingSpec:
+    try:
+        return serving_spec.from_json(data)
+    except Rejected as error:
+        fields = {f"spec.{name}": words for name, words in error.fields.items()}
+        raise Invalid(error.message, fields=fields) from error
+
+
+def draft_of(body: dict[str, Any]) -> DeployDraft:
+    return DeployDraft(
+        version_id=body["version_id"],
+        cluster_id=body["cluster_id"],
+        name=body["name"],
+        spec=spec_of(body["spec"]),
+        environment=Environment(body["environment"]),
+    )
+
+
+def created(actor: User, change: ChangeRequest) -> Response:
+    fresh = change_selectors.get_visible(actor=actor, change_id=change.pk)
+    return Response(shapes.ChangeSerializer(fresh).data, status=status.HTTP_201_CREATED)

@@ -1,0 +1,60 @@
+"""End the open requests of a deployment that is stopped."""
+
+from __future__ import annotations
+
+from deployments import audit_actions
+from deployments.changes.services import transitions
+from deployments.models import ChangeRequest, Deployment
+from deployments.serving.services.stopping import begin
+from deployments.states import ChangeKind, ChangeState
+from portal.accounts.models import User
+from portal.accounts.policy import SYSTEM
+from portal.core.errors import Conflict
+
+_RETIRED = "It never became ready, and its retirement was requested."
+
+
+def end_start(*, actor: User, deployment: Deployment) -> None:
+    """Inside the transaction of a request to retire it: what never served and still tries to come up
+    is stopped at once, for nothing that answers is lost. Nothing for all others.
+    """
+    applying = ChangeRequest.objects.filter(
+        deployment=deployment, state=ChangeState.APPLYING, rollout=None
+    )
+    if deployment.first_ready_at is not None or not applying.exists():
+        return
+    lock_running(deployment)
+    if Deployment.objects.filter(pk=deployment.pk).exclude(first_ready_at=None).exists():
+        raise Conflict(
+            f"{deployment} just became ready. Review it, then send the request again.", code="ready"
+        )
+    end_open_requests(deployment, _RETIRED)
+    begin(actor=actor, deployment=deployment, reason=_RETIRED)
+
+
+def lock_running(deployment: Deployment) -> None:
+    rows = Deployment.objects.select_for_update(no_key=True, of=("self",))
+    if rows.filter(pk=deployment.pk, is_stopped=False, is_retiring=False).first() is None:
+        raise Conflict(f"{deployment} was just stopped or retired.", code="stopped")
+
+
+def end_open_requests(deployment: Deployment, reason: str) -> None:
+    """A rollout's own request ends with the rollout, a retirement goes on."""
+    rows = ChangeRequest.objects.filter(deployment=deployment).exclude(kind=ChangeKind.RETIRE)
+    related = rows.select_related("deployment__team", "revision")
+    for change in related.filter(state__in=(ChangeState.SUBMITTED, ChangeState.APPROVED)):
+        transitions.move(
+            actor=SYSTEM,
+            change=change,
+            to=ChangeState.WITHDRAWN,
+            action=audit_actions.CHANGE_WITHDRAWN,
+            reason=reason,
+        )
+    for change in related.filter(state=ChangeState.APPLYING, rollout=None):
+        transitions.move(
+            actor=SYSTEM,
+            change=change,
+            to=ChangeState.FAILED,
+            action=audit_actions.CHANGE_FAILED,
+            reason=reason,
+        )

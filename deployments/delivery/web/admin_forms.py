@@ -1,0 +1,54 @@
+"""The form of a team's delivery through Git."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from django import forms
+
+from deployments.delivery.services.git_settings import GitDraft
+from deployments.models import GitDelivery
+
+
+class GitForm(forms.Form):
+    """How a team's changes reach its clusters."""
+
+    way = forms.ChoiceField(
+        label="Delivery",
+        choices=[
+            ("straight", "direct: the portal applies changes"),
+            ("git", "through Git: Argo CD or Flux applies commits"),
+        ],
+    )
+    repository_url = forms.CharField(
+        label="Repository",
+        max_length=300,
+        required=False,
+        help_text="For example https://git.example.com/platform/fleet.git",
+    )
+    branch = forms.CharField(max_length=100, initial="main")
+    path = forms.CharField(
+        label="Folder",
+        max_length=200,
+        required=False,
+        help_text="Empty: the root of the repository.",
+    )
+    username = forms.CharField(max_length=100, required=False)
+    credential = forms.CharField(
+        label="Token",
+        max_length=100,
+        required=False,
+        help_text="Name of the token file in the folder of Git credentials, not the token itself.",
+    )
+
+    @classmethod
+    def of(cls, delivery: GitDelivery | None) -> GitForm:
+        if delivery is None:
+            return cls()
+        names = [field.name for field in fields(GitDraft)]
+        now = {name: getattr(delivery, name) for name in names}
+        return cls(initial=now | {"way": "git" if delivery.is_enabled else "straight"})
+
+    def draft(self) -> GitDraft:
+        values = dict(self.cleaned_data)
+        return GitDraft(is_enabled=values.pop("way") == "git", **values)

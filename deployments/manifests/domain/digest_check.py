@@ -1,0 +1,61 @@
+"""The init container that compares what was downloaded with what was approved, before Triton starts.
+
+Its command is the same for everybody: what differs comes in the environment, and the shell only ever
+hands it on as one word. It runs from Triton's own image, which has a shell and coreutils.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deployments.manifests.domain import pod_template, triton_args
+from deployments.manifests.domain.metadata import Place, Served
+
+NAME: Final = "digest-check"
+# Lines as `sha256sum --check` reads them.
+RECORD: Final = "SLIPWAY_DIGESTS"
+DIRECTORY: Final = "SLIPWAY_MODELS"
+# What is in the record is as recorded, and nothing else is there. Configurations of other revisions of
+# the version may be: Triton loads the one that it is told to, which is in the record.
+SCRIPT: Final = r"""set -eu
+cd "$SLIPWAY_MODELS"
+printf '%s' "$SLIPWAY_DIGESTS" | sha256sum --check --strict --quiet -
+recorded="$(printf '%s' "$SLIPWAY_DIGESTS" | cut -c67-)"
+found="$(find . ! -type d ! -regex '\./[^/]*/configs/slipway-[0-9a-f]*\.pbtxt')"
+others="$(printf '%s\n' "$found" | cut -c3- | grep -vxF -e "$recorded")" || [ "$?" -eq 1 ]
+if [ -n "$others" ]; then
+  printf '%s\n' "$others" | while IFS= read -r path; do
+    printf '%s: not in the record\n' "$path"
+  done
+  exit 1
+fi
+"""
+
+
+def container(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
+    """`mount` is the volume that the download filled."""
+    amounts = {"cpu": "1", "memory": "256Mi"}
+    _, scratch, home = pod_template.scratch()
+    return {
+        "name": NAME,
+        "image": served.spec.image or place.triton_image,
+        "command": ["/bin/sh", "-c", SCRIPT],
+        "env": [
+            {"name": DIRECTORY, "value": triton_args.MODELS},
+            {"name": RECORD, "value": record_of(served)},
+            # Triton's image asks for all GPUs of the node where the runtime heeds images.
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
+            home,
+        ],
+        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+        "securityContext": pod_template.security(is_read_only=True),
+        # So that the pod's status names the file.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{**mount, "readOnly": True}, scratch],
+    }
+
+
+def record_of(served: Served) -> str:
+    """By path. Empty when nothing is recorded, which the check refuses."""
+    files = sorted(served.files, key=lambda one: one.path)
+    return "".join(f"{one.sha256}  {one.path}\n" for one in files)

@@ -1,0 +1,173 @@
+"""Who may reach the pods of a team, and whom they may reach: nobody, but what serving needs."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from deployments.manifests.domain.metadata import (
+    MANAGED_BY,
+    WORKLOAD_LABEL,
+    Manifest,
+    Place,
+    Served,
+    metadata,
+)
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.kubernetes_names import workload_name
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_VERSION: Final = "networking.k8s.io/v1"
+_KIND: Final = "NetworkPolicy"
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+# KServe puts it on the router of a pipeline; labels of the portal's own pods are the portal's.
+_PIPELINE_LABEL: Final = "serving.kserve.io/inferencegraph"
+_METRICS_PORT: Final = 8002
+_HTTPS: Final = 443
+_HTTP: Final = 80
+_NODE_LOCAL_DNS: Final = "169.254.20.10/32"
+# Where EKS Pod Identity gives out credentials of the pod's own role.
+_POD_IDENTITY: Final = "169.254.170.23/32"
+# The node's own credentials are given out among these.
+_LINK_LOCAL: Final = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32")
+
+
+def default_deny(place: Place) -> Manifest:
+    """Of every pod in the namespace, whoever made it."""
+    return _policy(
+        place,
+        "slipway-default-deny",
+        {"podSelector": {}, "policyTypes": ["Egress", "Ingress"], "egress": [_dns()]},
+    )
+
+
+def pipelines(place: Place) -> Manifest:
+    """Routers of pipelines are asked through the gateway, and ask deployments through it."""
+    gateway = _namespace(place.gateway_namespace)
+    outside = _outside(place, (_HTTP, _HTTPS))
+    return _policy(
+        place,
+        "slipway-pipelines",
+        {
+            "podSelector": {
+                "matchExpressions": [{"key": _PIPELINE_LABEL, "operator": "Exists"}],
+            },
+            "policyTypes": ["Egress", "Ingress"],
+            "ingress": [{"from": [gateway]}],
+            "egress": [_dns(), {"to": [gateway]}, *outside],
+        },
+    )
+
+
+def of_workload(place: Place, served: Served) -> Manifest:
+    """Requests come from the gateway, the own namespace and the mesh of KServe; whoever scrapes may
+    come from anywhere, because metrics are read through the API server too. What goes out reaches
+    the other pods of the revision and where models lie.
+    """
+    gateways = [place.gateway_namespace]
+    if served.spec.scaling.kind == serving_spec.KNATIVE:
+        gateways.append("knative-serving")
+    allowed: list[dict[str, Any]] = [{"podSelector": {}}, *map(_namespace, gateways)]
+    metrics = {"port": metrics_port(served), "protocol": "TCP"}
+    name = workload_name(place.deployment, served.number)
+    selector = {"matchLabels": {WORKLOAD_LABEL: name}}
+    return {
+        "apiVersion": _VERSION,
+        "kind": _KIND,
+        "metadata": metadata(place, name, served),
+        "spec": {
+            "podSelector": selector,
+            "policyTypes": ["Egress", "Ingress"],
+            "ingress": [{"from": allowed}, {"ports": [metrics]}, *_control_plane(place, served)],
+            "egress": [
+                _dns(),
+                {"to": [{"podSelector": selector}, *_mesh(served)]},
+                *_storage(place),
+            ],
+        },
+    }
+
+
+def _control_plane(place: Place, served: Served) -> list[dict[str, Any]]:
+    """Golden requests and trials come through the API server, whose address no label tells."""
+    if not place.control_plane_cidrs:
+        return []
+    serving = {
+        "port": 8000 if served.spec.engine == serving_spec.LLM_SERVICE else 8080,
+        "protocol": "TCP",
+    }
+    return [{"from": [_block(cidr) for cidr in place.control_plane_cidrs], "ports": [serving]}]
+
+
+def metrics_port(served: Served) -> int:
+    """vLLM tells its metrics where it answers."""
+    ports = {serving_spec.KSERVE_VLLM: 8080, serving_spec.LLM_SERVICE: 8000}
+    return ports.get(served.spec.engine, _METRICS_PORT)
+
+
+def _storage(place: Place) -> list[dict[str, Any]]:
+    """The bucket, the service that gives out the role's credentials, and a hub of weights."""
+    endpoint = urlsplit(place.s3_endpoint)
+    own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
+    rules = _outside(place, tuple(sorted({_HTTPS, own_port})))
+    rules.append({"to": [_block(_POD_IDENTITY)], "ports": [{"port": _HTTP, "protocol": "TCP"}]})
+    inside = _namespace_of(endpoint.hostname or "")
+    if inside:
+        # Without a port: policies see that of the pod, not of its Service.
+        rules.append({"to": [_namespace(inside)]})
+    return rules
+
+
+def _outside(place: Place, ports: tuple[int, ...]) -> list[dict[str, Any]]:
+    if not place.egress_cidrs:
+        return []
+    listed = [{"port": port, "protocol": "TCP"} for port in ports]
+    return [{"to": [_block(cidr) for cidr in place.egress_cidrs], "ports": listed}]
+
+
+def _block(cidr: str) -> dict[str, Any]:
+    """Without what is link-local: on a node, that is the node's own identity."""
+    network = ipaddress.ip_network(cidr)
+    inside = [one for one in _LINK_LOCAL if _is_inside(ipaddress.ip_network(one), network)]
+    block: dict[str, Any] = {"cidr": cidr}
+    return {"ipBlock": {**block, "except": inside} if inside else block}
+
+
+def _is_inside(one: Network, network: Network) -> bool:
+    if isinstance(one, ipaddress.IPv4Network):
+        is_part = isinstance(network, ipaddress.IPv4Network) and one.subnet_of(network)
+    else:
+        is_part = isinstance(network, ipaddress.IPv6Network) and one.subnet_of(network)
+    return is_part and one != network
+
+
+def _namespace_of(host: str) -> str:
+    """The namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
+    parts = host.split(".")
+    return parts[1] if len(parts) > 2 and parts[2] == "svc" else ""
+
+
+def _mesh(served: Served) -> list[dict[str, Any]]:
+    """A sidecar asks for its certificate and its routes."""
+    return [_namespace("istio-system")] if served.spec.network.strict_mtls else []
+
+
+def _dns() -> dict[str, Any]:
+    ports = [{"port": 53, "protocol": protocol} for protocol in ("TCP", "UDP")]
+    return {"to": [_namespace("kube-system"), _block(_NODE_LOCAL_DNS)], "ports": ports}
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
+
+
+def _policy(place: Place, name: str, spec: dict[str, Any]) -> Manifest:
+    labels = {**MANAGED_BY, "slipway.dev/team": place.team}
+    return {
+        "apiVersion": _VERSION,
+        "kind": _KIND,
+        "metadata": {"name": name, "namespace": place.namespace, "labels": labels},
+        "spec": spec,
+    }

@@ -1,0 +1,87 @@
+"""What a team's namespace may hold at most: from the team's quota, past the portal as well."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, Place
+
+NAME: Final = "slipway"
+_MIG: Final = [
+    "1g.5gb",
+    "1g.5gb.me",
+    "1g.10gb",
+    "1g.10gb.me",
+    "1g.18gb",
+    "1g.18gb.me",
+    "1g.20gb",
+    "1g.23gb",
+    "1g.23gb.me",
+    "1g.24gb",
+    "1g.34gb",
+    "1g.35gb",
+    "1g.45gb",
+    "1g.67gb",
+    "2g.10gb",
+    "2g.20gb",
+    "2g.35gb",
+    "2g.45gb",
+    "2g.48gb",
+    "2g.67gb",
+    "2g.90gb",
+    "3g.20gb",
+    "3g.40gb",
+    "3g.71gb",
+    "3g.90gb",
+    "3g.135gb",
+    "4g.20gb",
+    "4g.40gb",
+    "4g.71gb",
+    "4g.90gb",
+    "4g.96gb",
+    "4g.135gb",
+    "7g.40gb",
+    "7g.80gb",
+    "7g.141gb",
+    "7g.180gb",
+    "7g.269gb",
+]
+_GPU_RESOURCES: Final = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    *(f"nvidia.com/mig-{profile}" for profile in _MIG),
+)
+# Of containers that KServe or a mesh adds without saying; the portal's own all say.
+_DEFAULT: Final = {"cpu": "1", "memory": "2Gi"}
+_DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
+
+
+def of_namespace(place: Place, *, quota_gpus: int) -> list[Manifest]:
+    """Not part of what is approved: a quota changes without anybody's request."""
+    return [_resource_quota(place, quota_gpus), _limit_range(place)]
+
+
+def _resource_quota(place: Place, quota_gpus: int) -> Manifest:
+    """GPUs of each kind up to the quota; nothing that makes a way in past the gateway."""
+    hard = {f"requests.{name}": str(quota_gpus) for name in _GPU_RESOURCES}
+    hard |= {"services.loadbalancers": "0", "services.nodeports": "0"}
+    return _made(place, "ResourceQuota", {"hard": hard})
+
+
+def _limit_range(place: Place) -> Manifest:
+    limit = {
+        "type": "Container",
+        "default": dict(_DEFAULT),
+        "defaultRequest": dict(_DEFAULT_REQUEST),
+    }
+    return _made(place, "LimitRange", {"limits": [limit]})
+
+
+def _made(place: Place, kind: str, spec: dict[str, object]) -> Manifest:
+    labels = {**MANAGED_BY, "slipway.dev/team": place.team}
+    return {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": NAME, "namespace": place.namespace, "labels": labels},
+        "spec": spec,
+    }

@@ -1,0 +1,41 @@
+"""Promoting fully skips what is left of the plan, so one page says first what that moves."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.web import story
+from deployments.serving.selectors import deployments, statistics
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.core.errors import Conflict
+from portal.ui.access import people_only
+
+
+@require_GET
+@people_only
+def confirm(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    """The form on it posts to the rollout, with the evidence that is shown here."""
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    found = rollouts.current(deployment)
+    if found is None:
+        raise Conflict(f"{deployment} has no rollout to promote.", code="rollout_phase")
+    policy.require(user, Action.PROMOTE, found, requester_id=found.requested_by_id)
+    view = rollouts.view_of(actor=user, rollout=found)
+    figures = statistics.figures_of([deployment])[deployment.pk]
+    rate = figures.requests_per_second
+    context = {
+        "deployment": deployment,
+        "rollout": found,
+        "view": view,
+        "verdict": story.verdict_of(view),
+        "no_full_promotion": story.why_no_full_promotion(found, view),
+        "rate": rate,
+        "moving_rate": None if rate is None else rate * (100 - view.requested_weight) / 100,
+        "skipped": [step for step in view.steps if step.state == "ahead"],
+    }
+    return render(request, "pages/promote_fully.html", context)

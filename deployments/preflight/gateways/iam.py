@@ -1,0 +1,100 @@
+"""What an AWS role may read of the bucket, as IAM itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+_TIMEOUTS: Final = Config(connect_timeout=2, read_timeout=5, retries={"max_attempts": 2})
+_ALLOWED: Final = "allowed"
+_MISSING: Final = ("NoSuchEntity", "NoSuchEntityException")
+_GET: Final = "s3:GetObject"
+_LIST: Final = "s3:ListBucket"
+_PREFIX_KEY: Final = "s3:prefix"
+# Stands for any object below a prefix.
+_SOME_OBJECT: Final = "slipway-access-check"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleAccess:
+    """`ok` None is not known; `words` say what IAM said, or why it was not asked. `is_too_wide`: it
+    reads what is another team's.
+    """
+
+    ok: bool | None
+    words: str
+    is_too_wide: bool = False
+
+
+def may_read_only(*, role_arn: str, bucket: str, prefix: str, others: Sequence[str]) -> RoleAccess:
+    """Asks for what a download does, of `prefix` and of each prefix of `others`: list it, and get
+    what lies there. Only the role's own policies are looked at, not the bucket's.
+    """
+    try:
+        return _Role(_client(), role_arn, bucket).access(prefix, others)
+    except ClientError as error:
+        return _from_error(role_arn, error)
+    except BotoCoreError as error:
+        return RoleAccess(None, f"IAM did not respond: {error}")
+
+
+class _Role:
+    def __init__(self, client: Any, role_arn: str, bucket: str) -> None:
+        self._client = client
+        self._role_arn = role_arn
+        self._bucket_arn = f"arn:{role_arn.split(':')[1]}:s3:::{bucket}"
+
+    def access(self, prefix: str, others: Sequence[str]) -> RoleAccess:
+        refused = self._allowed(prefix) ^ {_GET, _LIST}
+        if refused:
+            words = f"{self._role_arn} is not allowed {' and '.join(sorted(refused))} on {prefix}."
+            return RoleAccess(ok=False, words=words)
+        for other in others:
+            allowed = self._allowed(other)
+            if allowed:
+                words = (
+                    f"{self._role_arn} is allowed {' and '.join(sorted(allowed))} on {other}, "
+                    "which belongs to another team."
+                )
+                return RoleAccess(ok=False, words=words, is_too_wide=True)
+        words = f"{self._role_arn} can list and get objects in {prefix} and nothing of other teams."
+        return RoleAccess(ok=True, words=words)
+
+    def _allowed(self, prefix: str) -> set[str]:
+        wanted = ((_GET, f"{self._bucket_arn}/{prefix}{_SOME_OBJECT}"), (_LIST, self._bucket_arn))
+        return {action for action, arn in wanted if self._is_allowed(action, arn, prefix)}
+
+    def _is_allowed(self, action: str, resource_arn: str, prefix: str) -> bool:
+        """A list is limited by the prefix that it asks for, which is no part of the resource."""
+        context = {
+            "ContextKeyName": _PREFIX_KEY,
+            "ContextKeyValues": [prefix],
+            "ContextKeyType": "string",
+        }
+        answer = self._client.simulate_principal_policy(
+            PolicySourceArn=self._role_arn,
+            ActionNames=[action],
+            ResourceArns=[resource_arn],
+            ContextEntries=[context],
+        )
+        return all(one["EvalDecision"] == _ALLOWED for one in answer["EvaluationResults"])
+
+
+def _client() -> Any:
+    return boto3.client("iam", config=_TIMEOUTS)
+
+
+def _from_error(role_arn: str, error: ClientError) -> RoleAccess:
+    code = error.response.get("Error", {}).get("Code", "")
+    if code in _MISSING:
+        return RoleAccess(ok=False, words=f"Role {role_arn} does not exist.")
+    words = (
+        f"Access could not be simulated ({code}): the portal's role needs "
+        "iam:SimulatePrincipalPolicy."
+    )
+    return RoleAccess(None, words)

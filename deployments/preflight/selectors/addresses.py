@@ -1,0 +1,20 @@
+"""Which names of a namespace on a cluster have an address already."""
+
+from __future__ import annotations
+
+from deployments.models import Deployment, Pipeline
+
+
+def deployments_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
+    rows = Deployment.objects.filter(cluster_id=cluster_id, namespace=namespace, is_retired=False)
+    return frozenset(rows.values_list("name", flat=True))
+
+
+def pipelines_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
+    rows = Pipeline.objects.filter(cluster_id=cluster_id, namespace=namespace, is_retired=False)
+    return frozenset(rows.values_list("name", flat=True))
+
+
+def taken(*, cluster_id: int, namespace: str) -> frozenset[str]:
+    served = deployments_at(cluster_id=cluster_id, namespace=namespace)
+    return served | pipelines_at(cluster_id=cluster_id, namespace=namespace)

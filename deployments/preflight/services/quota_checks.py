@@ -1,0 +1,33 @@
+"""The check of a request against the GPUs that its team may hold."""
+
+from __future__ import annotations
+
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.selectors import quotas
+from deployments.spec.domain.serving_spec import ServingSpec
+from portal.accounts.models import Team
+
+
+def check_quota(
+    team: Team,
+    spec: ServingSpec,
+    *,
+    without_change_id: int | None = None,
+    without_deployment_id: int | None = None,
+) -> Check:
+    """Counts what runs at full scale-out and what is approved but not running yet."""
+    committed = quotas.committed_gpus(
+        team,
+        without_change_id=without_change_id,
+        without_deployment_id=without_deployment_id,
+    )
+    total = committed + spec.most_gpus
+    detail = f"{total} of {team.quota_gpus} GPUs of {team.slug} after this."
+    if total <= team.quota_gpus:
+        return Check("Quota", ok=True, detail=detail)
+    left = max(0, team.quota_gpus - committed)
+    fitting = left // spec.gpus
+    lower = f"lower max replicas to {fitting}, " if fitting >= spec.min_replicas else ""
+    gpus = "1 GPU is" if left == 1 else f"{left or 'No'} GPUs are"
+    fix = f"{gpus} left: {lower}retire something, or ask a platform admin for more."
+    return Check("Quota", ok=False, detail=detail, fix=fix)

@@ -1,0 +1,35 @@
+"""What reading an ONNX file tells, as it travels from the process that reads to the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.registry.domain import signatures
+from deployments.registry.domain.signatures import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFacts:
+    signature: Signature
+    weights_bytes: int
+    parameter_count: int
+    custom_domains: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "signature": self.signature.to_json(),
+            "weights_bytes": self.weights_bytes,
+            "parameter_count": self.parameter_count,
+            "custom_domains": list(self.custom_domains),
+        }
+
+
+def from_json(data: Mapping[str, Any]) -> OnnxFacts:
+    return OnnxFacts(
+        signature=signatures.from_json(data["signature"]),
+        weights_bytes=data["weights_bytes"],
+        parameter_count=data["parameter_count"],
+        custom_domains=tuple(data["custom_domains"]),
+    )

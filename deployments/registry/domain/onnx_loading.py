@@ -1,0 +1,75 @@
+"""Load an ONNX file with ONNX Runtime, as serving will; for deployments/registry/gateways/sandbox.py only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
+
+from deployments.registry.domain.not_servable import NotServable
+
+# The runtime knows the operator, and has no code for it on a processor.
+_NO_KERNEL: Final[type[Exception]] = getattr(runtime_errors, "Not" + "Implemented")
+REFUSALS: Final = (
+    runtime_errors.Fail,
+    runtime_errors.InvalidArgument,
+    runtime_errors.InvalidGraph,
+    runtime_errors.InvalidProtobuf,
+    runtime_errors.RuntimeException,
+    runtime_errors.EPFail,
+    runtime_errors.NoModel,
+)
+# While it runs, and what its bindings raise of values that they cannot hand over.
+RUN_ERRORS: Final = (
+    *REFUSALS,
+    _NO_KERNEL,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+# What precedes the runtime's sentence: its error class, the file, the line of its source.
+_PREFIXES: Final = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from \S+ failed:|/\S+\.(?:cc|h):\d+ [^\n]*?\) "
+)
+_LONGEST: Final = 300
+
+
+def open_session(path: str) -> Any:
+    """One thread and no network, as few surprises as possible; optimised as serving does it."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def load(argument: dict[str, Any]) -> dict[str, Any]:
+    """{"path"} to {"runtime": version, "missing_kernel": message}; NotServable when it is refused.
+
+    An operator that the runtime knows but cannot run on a processor may still run on a GPU.
+    """
+    version = onnxruntime.__version__
+    try:
+        session = open_session(argument["path"])
+    except _NO_KERNEL as error:
+        return {"runtime": version, "missing_kernel": plain(str(error))}
+    except REFUSALS as error:
+        raise NotServable(
+            f"ONNX Runtime {version} cannot load this model: {plain(str(error))} Export it "
+            "again with standard operators; run onnx.checker.check_model(path, "
+            "full_check=True) for details."
+        ) from error
+    return {
+        "runtime": version,
+        "missing_kernel": "",
+        "inputs": [value.name for value in session.get_inputs()],
+        "outputs": [value.name for value in session.get_outputs()],
+    }
+
+
+def plain(message: str) -> str:
+    """The runtime's own sentence, without paths and source lines."""
+    text = " ".join(_PREFIXES.sub("", message).split())
+    text = "".join(char for char in text if char.isprintable())
+    return text[:_LONGEST].rstrip(". ") + "."

@@ -1,0 +1,74 @@
+"""Keep what serving reads unchangeable: a policy that lets only the portal write there, and Object Lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from deployments.registry.domain import object_keys
+from deployments.registry.gateways import object_locks
+from deployments.registry.gateways.object_store_errors import ArtifactError, translated
+
+SID: Final = "OnlySlipwayWritesWhatIsServed"
+_WRITES: Final = (
+    "s3:BypassGovernanceRetention",
+    "s3:DeleteObject",
+    "s3:DeleteObjectVersion",
+    "s3:PutObject",
+    "s3:PutObjectLegalHold",
+    "s3:PutObjectRetention",
+    "s3:ReplicateDelete",
+    "s3:ReplicateObject",
+)
+
+
+def statement(bucket: str, writers: Sequence[str]) -> dict[str, Any]:
+    """`writers` are the ARNs of the portal's own roles or users. Reading is not its business."""
+    return {
+        "Sid": SID,
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": list(_WRITES),
+        "Resource": f"arn:aws:s3:::{bucket}/{object_keys.REPOSITORIES}*",
+        "Condition": {"ArnNotLike": {"aws:PrincipalArn": sorted(writers)}},
+    }
+
+
+def write(client: Any, bucket: str, writers: Sequence[str]) -> None:
+    """Other statements of the bucket's policy stay."""
+    others = [one for one in read(client, bucket) if one.get("Sid") != SID]
+    policy = {"Version": "2012-10-17", "Statement": [*others, statement(bucket, writers)]}
+    with translated(bucket):
+        client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+
+
+def read(client: Any, bucket: str) -> list[dict[str, Any]]:
+    try:
+        with translated(bucket):
+            answer = client.get_bucket_policy(Bucket=bucket)
+    except ArtifactError as error:
+        if _code_of(error) == "NoSuchBucketPolicy":
+            return []
+        raise
+    found = json.loads(answer["Policy"])["Statement"]
+    return list(found) if isinstance(found, list) else [found]
+
+
+def lock(client: Any, bucket: str) -> None:
+    """Object Lock without a default retention: the portal holds what it laid out, one by one."""
+    if object_locks.is_on(client, bucket):
+        return
+    with translated(bucket):
+        client.put_object_lock_configuration(
+            Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
+        )
+
+
+def _code_of(error: ArtifactError) -> str:
+    cause = error.__cause__
+    if not isinstance(cause, ClientError):
+        return ""
+    return str(cause.response.get("Error", {}).get("Code", ""))

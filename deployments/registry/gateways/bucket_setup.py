@@ -1,0 +1,182 @@
+"""Make the bucket fit for the registry, and say what of it holds.
+
+Versions are kept, the portal's origin is let in, leftovers are removed; and nobody but the portal
+writes where serving reads. What a store does not have is said, not passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from deployments.registry.domain import object_keys
+from deployments.registry.gateways import bucket_policy, object_locks
+from deployments.registry.gateways.object_store import S3Store
+from deployments.registry.gateways.object_store_errors import (
+    ArtifactError,
+    ObjectMissing,
+    translated,
+)
+
+_ABANDONED_DAYS: Final = 2
+_ABANDONED: Final = "abort-abandoned-uploads"
+_NO_WRITER: Final = "not set: pass the portal's own role with --writer"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`ok` None: it was not asked for, or the store does not tell."""
+
+    name: str
+    ok: bool | None
+    detail: str
+
+
+def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
+    """What uploads need. Safe to repeat. `origins` are the portal's own, as the browser names them."""
+    client, bucket = store.client, store.bucket
+    with translated(bucket):
+        if not _exists(client, bucket):
+            _create(client, bucket, region)
+        client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        client.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [_rule(origins)]})
+        client.put_bucket_lifecycle_configuration(
+            Bucket=bucket, LifecycleConfiguration={"Rules": [_abandoned_uploads()]}
+        )
+
+
+def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
+    """Object Lock, and the policy where the portal's own roles are named. Safe to repeat.
+
+    Returns what the store refused.
+    """
+    client, bucket = store.client, store.bucket
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("Object Lock", lambda: bucket_policy.lock(client, bucket))
+    ]
+    if writers:
+        steps.append(("Bucket policy", lambda: bucket_policy.write(client, bucket, writers)))
+    refused = []
+    for name, step in steps:
+        try:
+            step()
+        except ArtifactError as error:
+            refused.append(Finding(name, ok=False, detail=f"the store refused it: {error}"))
+    return refused
+
+
+def check(store: S3Store, *, origins: Sequence[str], writers: Sequence[str]) -> list[Finding]:
+    """As the store tells it now; changes nothing."""
+    client, bucket = store.client, store.bucket
+    return [
+        _asked("Versions", lambda: _versions(client, bucket)),
+        _asked("Uploads from browsers", lambda: _origins(client, bucket, origins)),
+        _asked("Abandoned uploads", lambda: _leftovers(client, bucket)),
+        _asked("Object Lock", lambda: _lock(client, bucket)),
+        _asked("Bucket policy", lambda: _policy(client, bucket, writers)),
+    ]
+
+
+def _asked(name: str, ask: Callable[[], tuple[bool | None, str]]) -> Finding:
+    try:
+        ok, detail = ask()
+    except ArtifactError as error:
+        return Finding(name, ok=False, detail=f"could not be read: {error}")
+    return Finding(name, ok, detail)
+
+
+def _versions(client: Any, bucket: str) -> tuple[bool, str]:
+    with translated(bucket):
+        status = client.get_bucket_versioning(Bucket=bucket).get("Status", "")
+    is_on = status == "Enabled"
+    return is_on, "kept" if is_on else "disabled, so approved files cannot be identified"
+
+
+def _origins(client: Any, bucket: str, origins: Sequence[str]) -> tuple[bool, str]:
+    with translated(bucket):
+        rules = client.get_bucket_cors(Bucket=bucket)["CORSRules"]
+    allowed = {
+        one for rule in rules if "PUT" in rule["AllowedMethods"] for one in rule["AllowedOrigins"]
+    }
+    if "*" in allowed:
+        return False, "any site can upload parts"
+    missing = sorted(set(origins) - allowed)
+    if missing:
+        return False, f"not allowed: {', '.join(missing)}"
+    return True, f"allowed: {', '.join(sorted(allowed))}"
+
+
+def _leftovers(client: Any, bucket: str) -> tuple[bool, str]:
+    with translated(bucket):
+        rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+    is_there = any(
+        rule.get("ID") == _ABANDONED and rule.get("Status") == "Enabled" for rule in rules
+    )
+    words = f"removed after {_ABANDONED_DAYS} days" if is_there else "kept forever and billed"
+    return is_there, words
+
+
+def _lock(client: Any, bucket: str) -> tuple[bool, str]:
+    if object_locks.is_on(client, bucket):
+        return True, f"objects under {object_keys.REPOSITORIES} are locked"
+    return False, "off: anyone who can delete in the bucket can remove approved files"
+
+
+def _policy(client: Any, bucket: str, writers: Sequence[str]) -> tuple[bool | None, str]:
+    found = [
+        one for one in bucket_policy.read(client, bucket) if one.get("Sid") == bucket_policy.SID
+    ]
+    if not writers:
+        return (None, _NO_WRITER) if not found else (None, "set; pass --writer to compare it")
+    if found == [bucket_policy.statement(bucket, writers)]:
+        return True, f"only {', '.join(sorted(writers))} may write under {object_keys.REPOSITORIES}"
+    return False, "differs from the policy that this portal sets" if found else "not set"
+
+
+def _exists(client: Any, bucket: str) -> bool:
+    try:
+        with translated(bucket):
+            client.head_bucket(Bucket=bucket)
+    except ObjectMissing:
+        return False
+    except ArtifactError as error:
+        if "NoSuchBucket" in str(error):
+            return False
+        raise
+    return True
+
+
+def _create(client: Any, bucket: str, region: str) -> None:
+    """With Object Lock from the start, which some stores give no other way; without it where a
+    store has none.
+    """
+    where = {} if region == "us-east-1" else _location(region)
+    try:
+        with translated(bucket):
+            client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True, **where)
+    except ArtifactError:
+        client.create_bucket(Bucket=bucket, **where)
+
+
+def _location(region: str) -> dict[str, Any]:
+    return {"CreateBucketConfiguration": {"LocationConstraint": region}}
+
+
+def _rule(origins: Sequence[str]) -> dict[str, Any]:
+    return {
+        "AllowedMethods": ["PUT"],
+        "AllowedOrigins": list(origins),
+        "AllowedHeaders": ["content-type", "x-amz-checksum-sha256"],
+        "MaxAgeSeconds": 3600,
+    }
+
+
+def _abandoned_uploads() -> dict[str, Any]:
+    """The portal aborts uploads itself; this catches one that was begun just as the portal died."""
+    return {
+        "ID": _ABANDONED,
+        "Status": "Enabled",
+        "Filter": {"Prefix": ""},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _ABANDONED_DAYS},
+    }

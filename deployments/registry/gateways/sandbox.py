@@ -1,0 +1,234 @@
+"""Run code that reads an untrusted file in a process of its own, under limits, killed at the end.
+
+A task is a function at module level, named "package.module:function", that takes one JSON value
+and gives one. It raises NotServable to refuse the file. It must import nothing of Django.
+
+The child has its own session and process group, a closed environment, an empty working folder,
+limits on address space, processor time, file size and wall time, no core file, and no network
+where the kernel allows user namespaces. Its group is killed whatever happens, and it dies with
+the worker. The parent reads nothing but the answer, which is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any, Final
+
+from django.conf import settings
+
+MIB: Final = 2**20
+GIB: Final = 2**30
+_CHILD: Final = Path(__file__).with_name("sandbox_child.py")
+_ROOT: Final = Path(__file__).resolve().parents[3]
+# Reading and loading hold the file several times over: bytes, parsed, copied, rearranged.
+_MEMORY_PER_FILE_BYTE: Final = 6
+_CPU_SECONDS_PER_GIB: Final = 60
+# A busy machine gives a process only part of one processor.
+_WALL_PER_CPU_SECOND: Final = 5
+_FILE_BYTES: Final = 64 * MIB
+_LARGEST_ANSWER_BYTES: Final = 32 * MIB
+_CHECK_EVERY_SECONDS: Final = 0.5
+# One thread each: more would ask for address space by the number of processors.
+_ENVIRONMENT: Final = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    memory_bytes: int
+    cpu_seconds: float
+    wall_seconds: float
+    file_bytes: int = _FILE_BYTES
+
+
+class DeathCause(StrEnum):
+    TIME = "time"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The task refused the file; the message is for people."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The task raised what it did not foresee; `cause` names class and text."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process ended without an answer. `detail` says in words what ended it."""
+
+    cause: DeathCause
+    detail: str
+
+
+Outcome = Finished | Refused | Broken | Died
+
+
+def limits_for(file_bytes: int) -> Limits:
+    """Memory: the base + 6 x the file. Processor: the base + 60 s a GiB; wall: five times that."""
+    cpu_seconds = settings.SLIPWAY_EXAMINATION_CPU_SECONDS + _CPU_SECONDS_PER_GIB * (
+        file_bytes / GIB
+    )
+    return Limits(
+        memory_bytes=settings.SLIPWAY_EXAMINATION_MEMORY_MIB * MIB
+        + _MEMORY_PER_FILE_BYTE * file_bytes,
+        cpu_seconds=cpu_seconds,
+        wall_seconds=_WALL_PER_CPU_SECOND * cpu_seconds,
+    )
+
+
+def run(
+    task: str,
+    argument: Any,
+    *,
+    limits: Limits,
+    while_running: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """`while_running` is called about twice a second; when it raises, the process is killed."""
+    with (
+        tempfile.TemporaryDirectory(prefix="slipway-sandbox-") as folder,
+        tempfile.TemporaryFile() as request,
+        tempfile.TemporaryFile() as answer,
+        tempfile.TemporaryFile() as errors,
+    ):
+        request.write(_request(task, argument, limits))
+        request.seek(0)
+        process = subprocess.Popen(  # noqa: S603  our own script, by our own interpreter
+            [sys.executable, "-I", str(_CHILD)],
+            stdin=request,
+            stdout=answer,
+            stderr=errors,
+            cwd=folder,
+            env={**_ENVIRONMENT, "HOME": folder, "TMPDIR": folder, **_library_path()},
+            start_new_session=True,
+        )
+        try:
+            is_in_time = _wait(process, limits, while_running)
+        finally:
+            _kill_group(process)
+        if not is_in_time:
+            return Died(DeathCause.TIME, f"it took longer than {limits.wall_seconds:.0f} seconds")
+        return _outcome(process.returncode, limits, answer, _tail(errors))
+
+
+def _request(task: str, argument: Any, limits: Limits) -> bytes:
+    request = {
+        "task": task,
+        "argument": argument,
+        "root": str(_ROOT),
+        "parent": os.getpid(),
+        "memory_bytes": limits.memory_bytes,
+        "cpu_seconds": max(round(limits.cpu_seconds), 1),
+        "file_bytes": limits.file_bytes,
+    }
+    return json.dumps(request).encode()
+
+
+def _library_path() -> dict[str, str]:
+    """Interpreters outside the system's folders find their own library by it."""
+    path = os.environ.get("LD_LIBRARY_PATH")
+    return {"LD_LIBRARY_PATH": path} if path else {}
+
+
+def _wait(
+    process: subprocess.Popen[bytes], limits: Limits, while_running: Callable[[], None]
+) -> bool:
+    """Until it ends, without reaping it, so that its id stays its own; False when time is up."""
+    until = time.monotonic() + limits.wall_seconds
+    watch = os.pidfd_open(process.pid)
+    try:
+        while (left := until - time.monotonic()) > 0:
+            if _has_ended(watch, min(left, _CHECK_EVERY_SECONDS)):
+                return True
+            while_running()
+    finally:
+        os.close(watch)
+    return False
+
+
+def _has_ended(watch: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(watch, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Whatever it started goes with it. The leader is not reaped yet: the id names no other group."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outcome:
+    if code == 0:
+        return _answered(answer, limits)
+    if code == -signal.SIGXCPU:
+        return Died(
+            DeathCause.TIME, f"it used more than {limits.cpu_seconds:.0f} seconds of CPU time"
+        )
+    is_out_of_memory = code == -signal.SIGKILL or any(
+        sign in errors for sign in ("bad_alloc", "MemoryError", "annot allocate memory")
+    )
+    if is_out_of_memory:
+        return _out_of_memory(limits)
+    what = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    return Died(DeathCause.CRASH, f"the reader process crashed ({what})")
+
+
+def _answered(answer: IO[bytes], limits: Limits) -> Outcome:
+    answer.seek(0)
+    body = answer.read(_LARGEST_ANSWER_BYTES + 1)
+    if len(body) > _LARGEST_ANSWER_BYTES:
+        return Broken(f"the result is larger than {_LARGEST_ANSWER_BYTES // MIB} MiB")
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return Died(DeathCause.CRASH, "the reader process returned no result")
+    match told:
+        case {"value": value}:
+            return Finished(value)
+        case {"refused": str(message)}:
+            return Refused(message)
+        case {"broken": str(cause)}:
+            return Broken(cause)
+    return _out_of_memory(limits)
+
+
+def _out_of_memory(limits: Limits) -> Died:
+    return Died(
+        DeathCause.MEMORY, f"it needed more than {limits.memory_bytes // MIB:,} MiB of memory"
+    )
+
+
+def _tail(errors: IO[bytes]) -> str:
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - 4000))
+    return errors.read(4000).decode(errors="replace")

@@ -1,0 +1,93 @@
+"""The uploader declares how a model is used; the version is then verified again with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployments.errors import Rejected
+from deployments.models import ModelVersion
+from deployments.registry.domain import declarations, input_sizes, signatures
+from deployments.registry.domain.declarations import Declaration
+from deployments.registry.selectors import versions
+from deployments.registry.services import transitions
+from deployments.states import VersionState
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.core.errors import Conflict, Invalid
+
+
+def declare(
+    *,
+    actor: User,
+    version_id: int,
+    takes_batches: bool | None,
+    largest_batch: int,
+    largest_inputs: dict[str, Any],
+) -> ModelVersion:
+    """Recorded in the trail. Raises Conflict once a revision uses the version: what was approved
+    keeps its configuration. Declaring the same again changes nothing.
+    """
+    version = versions.get_version(actor=actor, version_id=version_id)
+    policy.require(actor, Action.UPLOAD, version)
+    declaration = checked(
+        takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
+    )
+    _require_open(version)
+    signature = signatures.from_json(version.signature)
+    problems = input_sizes.problems_with(signature, declaration.largest_inputs)
+    if problems:
+        words = " ".join(problems.values())
+        raise Invalid(words, fields={"largest_inputs": words})
+    if declaration.to_json() != version.declared:
+        transitions.to_declared(version=version, actor=actor, declared=declaration.to_json())
+    return version
+
+
+def can_declare(actor: User, version: ModelVersion) -> bool:
+    """Whether `declare` would take it, apart from the values."""
+    if not policy.is_allowed(actor, Action.UPLOAD, version):
+        return False
+    try:
+        _require_open(version)
+    except Conflict:
+        return False
+    return True
+
+
+def checked(
+    *, takes_batches: bool | None, largest_batch: int, largest_inputs: dict[str, Any]
+) -> Declaration:
+    """Raises Invalid, by field."""
+    try:
+        return declarations.check(
+            takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
+        )
+    except Rejected as error:
+        raise Invalid(str(error), fields=error.fields) from error
+
+
+def _require_open(version: ModelVersion) -> None:
+    if version.source_uri:
+        raise Conflict(
+            f"{version.label} is a reference: its engine controls batching and sizes.",
+            code="by_reference",
+        )
+    if version.state != VersionState.READY or version.deadline_at is not None:
+        raise Conflict(
+            f"{version.label} is {version.state}. You can declare batching and sizes once it "
+            "is ready, unless it is released from quarantine.",
+            code="wrong_state",
+        )
+    if versions.is_used_by_a_revision(version):
+        raise Conflict(
+            f"A revision uses {version.label}, so its approved configuration can't change. "
+            "Upload the file again with this declaration.",
+            code="version_in_use",
+        )
+    aliases = ", ".join(alias.name for alias in version.aliases.all())
+    if aliases:
+        raise Conflict(
+            f"{version.label} has the alias {aliases}. Move the alias to another version first.",
+            code="still_aliased",
+        )

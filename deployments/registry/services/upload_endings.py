@@ -1,0 +1,100 @@
+"""How people end what they uploaded before it is a version: stop its verification, or discard it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from deployments.models import Model, ModelVersion
+from deployments.registry.selectors import versions
+from deployments.registry.services import transitions
+from deployments.states import VersionState
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+from portal.core.errors import Conflict
+from portal.core.wakeups import wake
+
+DISCARDED = register("version.discarded", "discarded the upload of")
+
+
+def stop_verification(*, actor: User, version_id: int) -> ModelVersion:
+    """End it now: the version fails, or is what it was when it was ready before. The worker that
+    examines it notices within seconds and ends its process.
+    """
+    version = versions.get_version(actor=actor, version_id=version_id)
+    policy.require(actor, Action.UPLOAD, version)
+    if version.state != VersionState.VERIFYING:
+        raise Conflict(
+            f"{version.label} is {version.state}; it is not being verified.", code="wrong_state"
+        )
+    reason = f"{actor.username} stopped the verification."
+    if version.former:
+        reason = f"{actor.username} stopped the verification with a new declaration. {transitions.AS_BEFORE}"
+        transitions.to_ready_again(version=version, actor=actor, reason=reason)
+    else:
+        transitions.to_failed(version=version, actor=actor, reason=reason)
+    return version
+
+
+def discard(*, actor: User, version_id: int) -> ModelVersion:
+    """Throw away a failed or unfinished upload: nobody sees it from now on.
+
+    The next tick removes its bytes and then its row, and the model too when it was made for this
+    upload and holds nothing else. The audit trail keeps what happened.
+    """
+    version = versions.get_version(actor=actor, version_id=version_id)
+    policy.require(actor, Action.UPLOAD, version)
+    if version.state not in (VersionState.UPLOADING, VersionState.FAILED):
+        raise Conflict(
+            f"{version.label} is {version.state}. Only failed and unfinished uploads can be "
+            "discarded. Stop its verification first, or archive the version.",
+            code="wrong_state",
+        )
+    with transaction.atomic():
+        if version.state == VersionState.UPLOADING:
+            reason = f"{actor.username} discarded the upload."
+            transitions.to_failed(version=version, actor=actor, reason=reason)
+        at = clock.now()
+        rows = ModelVersion.objects.filter(pk=version.pk, discarded_at=None)
+        if rows.update(discarded_at=at, next_check_at=at) == 1:
+            trail.record(
+                actor=actor,
+                action=DISCARDED,
+                obj=version,
+                label=version.label,
+                team_slug=version.team.slug,
+                before={"filename": version.filename, "reason": version.state_reason},
+            )
+    wake(transitions.VERIFY_TASK, version.pk)
+    return version
+
+
+def remove_row(version: ModelVersion) -> bool:
+    """After its bytes are gone. False when it was not discarded, so that it stays."""
+    with transaction.atomic():
+        rows = ModelVersion.objects.filter(
+            pk=version.pk, state=VersionState.FAILED, discarded_at__isnull=False
+        )
+        if rows.delete()[0] == 0:
+            return False
+        _remove_empty_model(version)
+    return True
+
+
+def _remove_empty_model(version: ModelVersion) -> None:
+    """The model that this upload made, unless anything was put into it since."""
+    model = version.model
+    is_described = bool(model.description or model.task)
+    if is_described and model.created_at < version.created_at:
+        return
+    if model.versions.exists() or model.aliases.exists():
+        return
+    try:
+        with transaction.atomic():
+            Model.objects.filter(pk=model.pk).delete()
+    except ProtectedError:
+        return

@@ -1,0 +1,61 @@
+"""The upload page, and the ends of uploads that became no version.
+
+The browser sends the bytes straight to the object store (static/js/upload.js).
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from deployments.registry.selectors import versions
+from deployments.registry.services import upload_endings
+from deployments.registry.web.forms import UploadForm
+from deployments.states import VersionState
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui import teams
+from portal.ui.access import people_only
+from portal.ui.htmx import respond
+
+_MOST_UNFINISHED = 10
+
+
+@require_GET
+@people_only
+def upload(request: HttpRequest, user: User) -> HttpResponse:
+    team = teams.current(request)
+    allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
+    initial = {"team": team.slug if team else "", "model": request.GET.get("model", "")}
+    mine = versions.list_versions(actor=user).filter(created_by=user)
+    context = {
+        "form": UploadForm(initial=initial, teams=allowed),
+        "allowed": allowed,
+        "most_bytes": settings.SLIPWAY_MAX_UPLOAD_BYTES,
+        "unfinished": mine.filter(state=VersionState.UPLOADING)[:_MOST_UNFINISHED],
+        "failed": mine.filter(state=VersionState.FAILED)[:_MOST_UNFINISHED],
+    }
+    return respond(request, "registry/upload.html", context)
+
+
+@require_POST
+@people_only
+def stop_verification(
+    request: HttpRequest, user: User, team: str, name: str, number: int
+) -> HttpResponse:
+    version = versions.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
+    upload_endings.stop_verification(actor=user, version_id=version.pk)
+    return HttpResponseRedirect(reverse("version", args=[team, name, number]))
+
+
+@require_POST
+@people_only
+def discard(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    version = versions.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
+    upload_endings.discard(actor=user, version_id=version.pk)
+    messages.success(request, f"{version.label}: upload of {version.filename} discarded.")
+    return HttpResponseRedirect(reverse("upload"))

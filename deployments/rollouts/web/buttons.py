@@ -1,0 +1,45 @@
+"""The buttons of a running rollout, in the header of every tab of its deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from deployments.models import Rollout
+from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.web import story
+from deployments.states import RolloutPhase
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutButtons:
+    """`no_promotion` says why promoting rests now; it is empty when it works. A button that this
+    person may never press is left out.
+    """
+
+    url: str
+    evidence_hash: str
+    may_promote: bool
+    next_words: str
+    no_promotion: str
+    can_pause: bool
+    can_unpause: bool
+    can_abort: bool
+
+
+def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
+    """None when there is nothing that this person could do about it."""
+    if view.is_final or not (view.may_promote or view.may_stop):
+        return None
+    phase, deployment = RolloutPhase(rollout.phase), rollout.deployment
+    return RolloutButtons(
+        url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
+        evidence_hash=view.evidence_hash,
+        may_promote=view.may_promote and bool(view.steps),
+        next_words=view.next_words,
+        no_promotion=story.why_no_promotion(rollout, view),
+        can_pause=view.may_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
+        can_unpause=view.may_stop and phase == RolloutPhase.PAUSED,
+        can_abort=view.may_stop and phase != RolloutPhase.ABORTING,
+    )

@@ -1,0 +1,105 @@
+"""Deployments and revisions in the API: desired and observed state."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from deployments.models import Deployment, Revision, Rollout
+from deployments.serving.selectors import deployments as deployment_selectors
+from deployments.spec.api.serializers import ServingSpecSerializer
+from deployments.states import DeploymentState, Environment
+from portal.api.base_serializer import Serializer
+
+TAGS = ["deployments"]
+
+
+class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    version = serializers.CharField(source="version.label")
+    spec = ServingSpecSerializer()
+
+    class Meta:
+        model = Revision
+        fields = ["number", "version", "version_id", "workload_name", "spec", "created_at"]
+
+
+class DesiredSerializer(Serializer):
+    generation = serializers.IntegerField(source="desired_generation")
+    stable = RevisionSerializer(source="stable_revision", allow_null=True)
+    candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
+    candidate_weight = serializers.IntegerField()
+    candidate_mirror = serializers.IntegerField(
+        help_text="percent of requests mirrored to a shadow; its responses are discarded"
+    )
+    is_stopped = serializers.BooleanField()
+    is_retiring = serializers.BooleanField()
+    scale = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="replicas approved after the revision was created; empty: as in its spec",
+    )
+
+
+class ObservedSerializer(Serializer):
+    generation = serializers.IntegerField(source="observed_generation")
+    at = serializers.DateTimeField(source="observed_at", allow_null=True)
+    candidate_weight = serializers.IntegerField(
+        source="observed_weight", allow_null=True, help_text="null: unknown or no candidate"
+    )
+    candidate_mirror = serializers.IntegerField(
+        source="observed_mirror", allow_null=True, help_text="null: unknown or no candidate"
+    )
+    revisions = serializers.DictField(
+        source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
+    )
+
+
+class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
+    team = serializers.CharField(source="team.slug")
+    cluster = serializers.CharField(source="cluster.name")
+    environment = serializers.ChoiceField(choices=[one.value for one in Environment])
+    state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
+    url = serializers.SerializerMethodField()
+    is_current = serializers.SerializerMethodField(
+        help_text=("whether the cluster was observed after the last change of the desired state")
+    )
+    desired = DesiredSerializer(source="*")
+    observed = ObservedSerializer(source="*")
+    rollout_id = serializers.SerializerMethodField(help_text="of the open rollout, if any")
+
+    class Meta:
+        model = Deployment
+        fields = [
+            "id",
+            "team",
+            "name",
+            "cluster",
+            "namespace",
+            "environment",
+            "url",
+            "state",
+            "state_reason",
+            "is_current",
+            "desired",
+            "observed",
+            "rollout_id",
+            "created_at",
+            "first_ready_at",
+        ]
+
+    def get_url(self, deployment: Deployment) -> str:
+        return deployment_selectors.url_of(deployment)
+
+    def get_is_current(self, deployment: Deployment) -> bool:
+        return deployment_selectors.is_current(deployment)
+
+    def get_rollout_id(self, deployment: Deployment) -> int | None:
+        found: list[Rollout] = getattr(deployment, "open_rollouts", [])
+        return found[0].pk if found else None
+
+
+class DeploymentEventSerializer(Serializer):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    message = serializers.CharField()
+    revision_number = serializers.IntegerField(allow_null=True)
+    actor_name = serializers.CharField(help_text="empty: the portal itself")

@@ -1,0 +1,111 @@
+"""Environment variables that a request may set, by engine. Everything else is the platform's.
+
+A list of what is allowed: what a variable can do is known for these only. Others name libraries to
+load, GPUs to see, servers to ask or proxies to pass, and each new image brings more of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from deployments.spec.domain.engines import LLM_ENGINES
+
+# No server reads these: they are a team's own.
+OWN_PREFIX: Final = "APP_"
+MOST_VARIABLES: Final = 50
+_LONGEST_VALUE: Final = 4096
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_EVERY_ENGINE: Final = frozenset(
+    {
+        "CUDA_DEVICE_MAX_CONNECTIONS",
+        "CUDA_LAUNCH_BLOCKING",
+        "CUDA_MODULE_LOADING",
+        "KMP_AFFINITY",
+        "KMP_BLOCKTIME",
+        "MALLOC_ARENA_MAX",
+        "MALLOC_TRIM_THRESHOLD_",
+        "MKL_DYNAMIC",
+        "MKL_NUM_THREADS",
+        "NCCL_ALGO",
+        "NCCL_DEBUG",
+        "NCCL_P2P_DISABLE",
+        "NCCL_P2P_LEVEL",
+        "NCCL_PROTO",
+        "NCCL_SHM_DISABLE",
+        "NVIDIA_TF32_OVERRIDE",
+        "OMP_DYNAMIC",
+        "OMP_NUM_THREADS",
+        "OMP_PLACES",
+        "OMP_PROC_BIND",
+        "OMP_WAIT_POLICY",
+        "OPENBLAS_NUM_THREADS",
+        "TZ",
+    }
+)
+_LANGUAGE_MODELS: Final = frozenset(
+    {
+        "HF_HUB_DISABLE_PROGRESS_BARS",
+        "HF_HUB_DOWNLOAD_TIMEOUT",
+        "HF_HUB_ENABLE_HF_TRANSFER",
+        "HF_HUB_ETAG_TIMEOUT",
+        "NCCL_CUMEM_ENABLE",
+        "NCCL_IB_DISABLE",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "TOKENIZERS_PARALLELISM",
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+        "VLLM_ATTENTION_BACKEND",
+        "VLLM_ENGINE_ITERATION_TIMEOUT_S",
+        "VLLM_FLASH_ATTN_VERSION",
+        "VLLM_LOGGING_LEVEL",
+        "VLLM_RPC_TIMEOUT",
+        "VLLM_SKIP_P2P_CHECK",
+        "VLLM_USE_FLASHINFER_SAMPLER",
+        "VLLM_USE_V1",
+        "VLLM_WORKER_MULTIPROC_METHOD",
+    }
+)
+# What the platform sets, for a better answer than "not on the list".
+_PLATFORM: Final[Mapping[str, str]] = {
+    "AWS_": "models are read with the identity of the service account",
+    "BASH_ENV": "it runs code before the server starts",
+    "CUDA_INJECTION": "it loads code into the server",
+    "CUDA_VISIBLE_DEVICES": "Kubernetes assigns GPUs to pods",
+    "GCONV_PATH": "it loads code into the server",
+    "HF_ENDPOINT": "weights come from the platform's trusted hub",
+    "HF_TOKEN": "store the token in the Secret slipway-hugging-face of the team's namespace",
+    "LD_": "it loads code into the server",
+    "NVIDIA_VISIBLE_DEVICES": "Kubernetes assigns GPUs to pods",
+    "OPENSSL_": "it loads code into the server",
+    "PYTHON": "it loads code into the server",
+}
+
+
+def names_for(engine: str) -> frozenset[str]:
+    """Beside those that begin with OWN_PREFIX."""
+    return _EVERY_ENGINE | (_LANGUAGE_MODELS if engine in LLM_ENGINES else frozenset())
+
+
+def problem_with(env: Iterable[tuple[str, str]], engine: str) -> str:
+    """Why the first that is refused is; empty when there is none."""
+    listed = list(env)
+    if len(listed) > MOST_VARIABLES:
+        return f"Set at most {MOST_VARIABLES} variables."
+    return next((words for name, value in listed if (words := _problem(name, value, engine))), "")
+
+
+def _problem(name: str, value: str, engine: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        return f"'{name}' is not a valid variable name. Use letters, digits and '_'."
+    if len(value) > _LONGEST_VALUE or "\0" in value:
+        return f"The value of {name} must be text of at most {_LONGEST_VALUE} characters."
+    if name in names_for(engine) or (name.startswith(OWN_PREFIX) and name != OWN_PREFIX):
+        return ""
+    why = next((words for start, words in _PLATFORM.items() if name.startswith(start)), "")
+    if why:
+        return f"{name} is set by the platform: {why}. Remove it."
+    return (
+        f"{name} is set by the platform or has no effect on {engine}. Remove it, or start the "
+        f"names of your own variables with {OWN_PREFIX}."
+    )

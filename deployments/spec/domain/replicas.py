@@ -1,0 +1,46 @@
+"""Other replicas of a spec that runs, approved on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.parts import AUTOMATIC, FIXED, HPA
+from deployments.spec.domain.serving_spec import ServingSpec
+
+
+def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) -> ServingSpec:
+    """A range of one number is fixed. A fixed number that becomes a range names no autoscaler yet:
+    what the cluster sees decides (deployments/spec/domain/default_scaling.py). Raises Rejected for
+    what no cluster would run.
+    """
+    scaling = spec.scaling
+    is_range = min_replicas < max_replicas
+    if scaling.kind == FIXED and is_range:
+        scaling = replace(scaling, kind=AUTOMATIC)
+    elif scaling.kind == HPA and not is_range:
+        scaling = replace(scaling, kind=FIXED, metric="", target=0)
+    return replace(spec, scaling=scaling, min_replicas=min_replicas, max_replicas=max_replicas)
+
+
+def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
+    """What is kept of a scale: the parts of the spec that differ from the revision's own, written as
+    in a spec. `network` is among them because an autoscaler may need a ServiceMonitor.
+    """
+    return {
+        "revision": number,
+        "min_replicas": spec.min_replicas,
+        "max_replicas": spec.max_replicas,
+        "scaling": asdict(spec.scaling),
+        "network": asdict(spec.network),
+    }
+
+
+def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
+    """A scale belongs to one revision and leaves every other one as it is."""
+    if scale.get("revision") != number:
+        return spec
+    parts = {name: value for name, value in scale.items() if name != "revision"}
+    return serving_spec.stored({**spec.to_json(), **parts})

@@ -1,0 +1,160 @@
+"""What an autoscaler cannot do is refused at its field, with what can."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
+from deployments.spec.domain.parts import (
+    AUTOMATIC,
+    FIXED,
+    KEDA,
+    KNATIVE,
+    USUAL_TARGETS,
+    OfficeHours,
+    Scaling,
+)
+
+if TYPE_CHECKING:
+    from deployments.spec.domain.rules import Rule
+    from deployments.spec.domain.serving_spec import ServingSpec
+
+_COOLDOWN = "Use 0 to 86400 seconds."
+_NEVER_WAKES = (
+    "Queue and latency come from running pods, so they can't scale up from zero. Use kind "
+    "knative, metric gateway-latency, an SQS queue or office_hours."
+)
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+_DAYS = re.compile(r"[0-7](-[0-7])?(,[0-7](-[0-7])?)*|\*")
+_SQS = re.compile(
+    r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/[0-9]{12}/[-\w]{1,80}(\.fifo)?"
+)
+
+
+def rules_of(spec: ServingSpec) -> Iterator[Rule]:
+    scaling = spec.scaling
+    kind = scaling.kind
+    if kind == AUTOMATIC:
+        yield from _without_kind(scaling)
+        return
+    metrics = [metric for one, metric in USUAL_TARGETS if one == kind]
+    if kind == FIXED:
+        yield (
+            "max_replicas",
+            spec.min_replicas == spec.max_replicas,
+            "Set max_replicas equal to min_replicas, or set scaling.kind to hpa, keda or knative.",
+        )
+    yield (
+        "scaling.metric",
+        scaling.metric in metrics or (not scaling.metric and kind in (FIXED, KEDA)),
+        f"{kind} scales by {' or '.join(metrics) or 'no metric; leave it empty'}.",
+    )
+    most = 100 if scaling.metric in ("cpu", "memory") else 100_000
+    is_right = 1 <= scaling.target <= most if scaling.metric else scaling.target == 0
+    yield "scaling.target", is_right, f"Use 1 to {most}, or remove it if no metric is set."
+    yield (
+        "scaling.can_scale_to_zero",
+        not scaling.can_scale_to_zero or kind in (KEDA, KNATIVE),
+        "Only keda and knative can scale up from zero. Use one of them.",
+    )
+    yield "scaling.can_scale_to_zero", _can_wake(scaling), _NEVER_WAKES
+    yield (
+        "scaling.cooldown_seconds",
+        0 <= scaling.cooldown_seconds <= 86_400,
+        _COOLDOWN,
+    )
+    yield from _scaling_of_engine(spec)
+    yield from _triggers(scaling, spec.max_replicas)
+
+
+def _without_kind(scaling: Scaling) -> Iterator[Rule]:
+    first = "Set scaling.kind first: keda, knative or hpa."
+    yield "scaling.metric", not scaling.metric, first
+    yield "scaling.target", scaling.target == 0, first
+    yield "scaling.can_scale_to_zero", not scaling.can_scale_to_zero, first
+    yield "scaling.cooldown_seconds", 0 <= scaling.cooldown_seconds <= 86_400, _COOLDOWN
+    yield from _triggers(scaling, 1)
+
+
+def _can_wake(scaling: Scaling) -> bool:
+    """Pods tell their queue and latency themselves: without one, nobody does."""
+    if not scaling.can_scale_to_zero or scaling.kind != KEDA:
+        return True
+    has_trigger = bool(scaling.sqs_queue_url) or scaling.office_hours is not None
+    return has_trigger or scaling.metric not in ("queue", "latency")
+
+
+def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
+    kind = spec.scaling.kind
+    if kind == KNATIVE:
+        yield (
+            "scaling.kind",
+            spec.engine in KSERVE_ENGINES,
+            f"{spec.engine} does not use Knative. Use keda or a kserve engine.",
+        )
+    if spec.engine == LLM_SERVICE:
+        yield (
+            "scaling.kind",
+            kind == FIXED,
+            (
+                "LLMInferenceService does not support autoscaling. Use fixed, or kserve-vllm to "
+                "autoscale."
+            ),
+        )
+    if spec.llm is not None and spec.llm.nodes > 1:
+        yield (
+            "scaling.kind",
+            kind == FIXED,
+            "Multi-node models do not support autoscaling. Use fixed.",
+        )
+
+
+def _triggers(scaling: Scaling, most: int) -> Iterator[Rule]:
+    is_keda = scaling.kind == KEDA
+    hours, queue = scaling.office_hours, scaling.sqs_queue_url
+    only_keda = "Only keda supports it. Set scaling.kind to keda or remove it."
+    yield "scaling.office_hours", is_keda or hours is None, only_keda
+    yield "scaling.sqs_queue_url", is_keda or not queue, only_keda
+    if queue:
+        yield (
+            "scaling.sqs_queue_url",
+            bool(_SQS.fullmatch(queue)),
+            "Use the queue's URL: https://sqs.us-east-1.amazonaws.com/111122223333/jobs.",
+        )
+    if scaling.metric == "sqs":
+        yield "scaling.sqs_queue_url", bool(queue), "Enter the SQS queue URL."
+    if is_keda:
+        yield (
+            "scaling.metric",
+            bool(scaling.metric or hours),
+            "keda needs a trigger: queue, latency, gateway-latency, sqs or office_hours.",
+        )
+    if hours is not None:
+        yield from _office_hours(hours, most)
+
+
+def _office_hours(hours: OfficeHours, most: int) -> Iterator[Rule]:
+    path = "scaling.office_hours"
+    clock = "Use hh:mm, for example 07:00."
+    yield f"{path}.start", bool(_CLOCK.fullmatch(hours.start)), clock
+    yield f"{path}.end", bool(_CLOCK.fullmatch(hours.end)) and hours.end != hours.start, clock
+    yield f"{path}.days", bool(_DAYS.fullmatch(hours.days)), "Use 1-5, or 0-6, or *."
+    yield (
+        f"{path}.timezone",
+        _is_timezone(hours.timezone),
+        "Use an IANA name, for example Europe/Berlin.",
+    )
+    yield f"{path}.replicas", 1 <= hours.replicas <= most, f"Use 1 to max_replicas ({most})."
+
+
+@cache
+def _is_timezone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""Addresses of the pages."""
+
+from django.urls import URLPattern, path
+
+from deployments.changes.web import canary, new_deployment
+from deployments.changes.web import requests as change_requests
+from deployments.delivery.web import drift
+from deployments.pages.web import (
+    approvals,
+    decision_link,
+    deployment_list,
+    deployment_tabs,
+    model,
+    promote_fully,
+    rollout,
+    stop,
+    try_it,
+)
+from deployments.pipelines.web import pages
+from deployments.pipelines.web import requests as pipeline_requests
+from deployments.plans.web import auto_promotion, templates
+from deployments.quality.web import golden_requests
+from deployments.registry.web import model_list, reference, signature, upload, version
+
+_MODEL = "models/<slug:team>/<slug:name>"
+_VERSION = f"{_MODEL}/<int:number>"
+
+_registry: list[URLPattern] = [
+    path("models", model_list.models, name="models"),
+    path("upload", upload.upload, name="upload"),
+    path("register", reference.register, name="register-reference"),
+    path(_MODEL, model.model_page, name="model"),
+    path(f"{_MODEL}/compare", model.compare, name="compare-versions"),
+    path(f"{_MODEL}/golden-requests", golden_requests.save_answer, name="save-golden"),
+    path(f"{_MODEL}/golden-requests/new", golden_requests.new_golden, name="new-golden"),
+    path(
+        f"{_MODEL}/golden-requests/<int:golden_id>/delete",
+        golden_requests.delete_golden,
+        name="delete-golden",
+    ),
+    path(f"{_MODEL}/edit", model.edit_model, name="edit-model"),
+    path(_VERSION, version.version_page, name="version"),
+    path(f"{_VERSION}/checks", version.checks, name="version-checks"),
+    path(f"{_VERSION}/config.pbtxt", signature.config_file, name="version-config"),
+    path(f"{_VERSION}/stop", upload.stop_verification, name="version-stop"),
+    path(f"{_VERSION}/discard", upload.discard, name="version-discard"),
+    path(f"{_VERSION}/metadata", version.edit_metadata, name="version-metadata"),
+    path(f"{_VERSION}/alias", version.set_alias, name="version-alias"),
+    path(f"{_VERSION}/declare", version.declare, name="version-declare"),
+    path(f"{_VERSION}/archive", version.archive, name="version-archive"),
+    path(f"{_VERSION}/restore", version.restore, name="version-restore"),
+    path(f"{_VERSION}/release", version.release, name="version-release"),
+]
+
+_ONE = "deployments/<slug:team>/<slug:name>"
+_PIPELINE = "pipelines/<slug:team>/<slug:name>"
+_TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
+
+_deployments: list[URLPattern] = [
+    path("deployments", deployment_list.deployments, name="deployments"),
+    path("deployments/new", new_deployment.new_deployment, name="new-deployment"),
+    path(_ONE, deployment_tabs.overview, name="deployment"),
+    path(f"{_ONE}/rollout", rollout.rollout, name="rollout"),
+    path(f"{_ONE}/rollout/promote-fully", promote_fully.confirm, name="promote-fully"),
+    path(f"{_ONE}/revisions", deployment_tabs.revisions, name="revisions"),
+    path(f"{_ONE}/manifests", deployment_tabs.manifests, name="manifests"),
+    path(f"{_ONE}/drift", drift.choose, name="drift"),
+    path(f"{_ONE}/timeline", deployment_tabs.timeline, name="timeline"),
+    path(f"{_ONE}/logs", deployment_tabs.logs, name="logs"),
+    path(f"{_ONE}/try", try_it.try_it, name="try-it"),
+    path(f"{_ONE}/cost", deployment_tabs.cost, name="deployment-cost"),
+    path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),
+    path(f"{_ONE}/roll-back", change_requests.request_roll_back, name="request-roll-back"),
+    path(f"{_ONE}/scale", change_requests.request_scale, name="request-scale"),
+    path(f"{_ONE}/start", change_requests.request_start, name="request-start"),
+    path(f"{_ONE}/stop", stop.stop, name="stop-deployment"),
+    path(f"{_ONE}/retire", change_requests.request_retire, name="request-retire"),
+    path("admin/teams/<slug:slug>/rollout-limit", auto_promotion.choose, name="rollout-limit"),
+    path(_TEMPLATES, templates.template_list, name="rollout-templates"),
+    path(f"{_TEMPLATES}/edit", templates.edit_template, name="edit-rollout-template"),
+    path(
+        f"{_TEMPLATES}/<int:template_id>/remove",
+        templates.remove,
+        name="remove-rollout-template",
+    ),
+    path("pipelines", pages.pipeline_list, name="pipelines"),
+    path("pipelines/new", pipeline_requests.new_pipeline, name="new-pipeline"),
+    path(_PIPELINE, pages.pipeline, name="pipeline"),
+    path(f"{_PIPELINE}/try", pages.try_pipeline, name="try-pipeline"),
+    path(f"{_PIPELINE}/change", pipeline_requests.change_pipeline, name="change-pipeline"),
+    path(f"{_PIPELINE}/retire", pipeline_requests.retire_pipeline, name="retire-pipeline"),
+    path(f"{_PIPELINE}/start", pipeline_requests.start_pipeline, name="start-pipeline"),
+    path(f"{_PIPELINE}/stop", pipeline_requests.stop_pipeline, name="stop-pipeline"),
+    path("decide/<str:token>", decision_link.open_link, name="open-decision-link"),
+    path("decisions/<int:link_id>", decision_link.decide, name="decide"),
+    path("approvals", approvals.inbox, name="approvals"),
+    path("approvals/<int:change_id>", approvals.change, name="change"),
+]
+
+
+urlpatterns = [*_registry, *_deployments]

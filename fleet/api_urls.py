@@ -1,0 +1,31 @@
+from django.urls import URLPattern, path
+
+from fleet.capacity.api import views as capacity_views
+from fleet.clusters.api import views as cluster_views
+from fleet.costs.api import views
+from fleet.gpus.api import views as gpu_views
+from fleet.observation.api import views as observation_views
+
+urlpatterns: list[URLPattern] = [
+    path("clusters", cluster_views.ClustersView.as_view(), name="clusters"),
+    path("clusters/<int:cluster_id>", cluster_views.ClusterView.as_view(), name="cluster"),
+    path(
+        "clusters/<int:cluster_id>/test",
+        cluster_views.ClusterTestView.as_view(),
+        name="cluster-test",
+    ),
+    path(
+        "clusters/<int:cluster_id>/serving",
+        cluster_views.ServingPolicyView.as_view(),
+        name="serving-policy",
+    ),
+    path("clusters/<int:cluster_id>/shares", capacity_views.SharesView.as_view(), name="shares"),
+    path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
+    path("pods", observation_views.PodsView.as_view(), name="pods"),
+    path("prices", gpu_views.PricesView.as_view(), name="prices"),
+    path("usage", views.UsageView.as_view(), name="usage"),
+    path("costs", views.CostsView.as_view(), name="api-costs"),
+    path("costs/series", views.CostSeriesView.as_view(), name="cost-series"),
+    path("costs.csv", views.CostsCsvView.as_view(), name="costs-csv"),
+    path("costs/ledger.csv", views.LedgerCsvView.as_view(), name="ledger-csv"),
+]

@@ -1,0 +1,65 @@
+"""What fits, and the nodes, in the API."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from portal.api.base_serializer import Serializer, dollars
+
+
+class ShareSerializer(Serializer):
+    instance_type = serializers.CharField()
+    gpu_name = serializers.CharField()
+    capacity_type = serializers.CharField()
+    gpu_resource = serializers.CharField()
+    gpus = serializers.IntegerField()
+    vram_mib = serializers.IntegerField()
+    usd_per_hour_amount = dollars(allow_null=True)
+    price_source = serializers.CharField()
+    price_date = serializers.DateField(allow_null=True)
+    free_now = serializers.IntegerField()
+    nodes = serializers.IntegerField()
+    is_startable = serializers.BooleanField(help_text="a node pool would start a node for it")
+    is_simulated = serializers.BooleanField()
+
+
+class HolderSerializer(Serializer):
+    name = serializers.CharField(source="label")
+    is_visible = serializers.BooleanField()
+    team_slug = serializers.CharField()
+    namespace = serializers.CharField()
+    workload_name = serializers.CharField()
+    deployment = serializers.CharField()
+    pod_name = serializers.CharField()
+    share_ppm = serializers.IntegerField(help_text="millionths of one GPU")
+    since = serializers.DateTimeField(allow_null=True)
+    utilisation = serializers.FloatField(allow_null=True)
+    utilisation_source = serializers.CharField()
+
+
+class GpuSerializer(Serializer):
+    holders = HolderSerializer(many=True)
+    free_ppm = serializers.IntegerField()
+
+
+class NodeSerializer(Serializer):
+    cluster_id = serializers.IntegerField()
+    cluster_name = serializers.CharField()
+    name = serializers.CharField()
+    instance_type = serializers.CharField()
+    capacity_type = serializers.CharField()
+    zone = serializers.CharField()
+    gpu_product = serializers.CharField()
+    gpu_count = serializers.IntegerField()
+    gpu_memory_mib = serializers.IntegerField()
+    is_ready = serializers.BooleanField()
+    is_schedulable = serializers.BooleanField()
+    is_simulated = serializers.BooleanField()
+    usd_per_hour_amount = dollars(allow_null=True)
+    idle_usd_per_hour_amount = dollars(allow_null=True)
+    gpus = GpuSerializer(many=True, source="tiles")
+    last_seen_at = serializers.DateTimeField()
+
+
+class NodeFilterSerializer(Serializer):
+    cluster = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)

@@ -1,0 +1,92 @@
+"""How many replicas of one size nodes can hold, and what they are short of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleet.gpus.domain.shares import WHOLE
+from fleet.kube.domain import quantities
+
+GPU: Final = "GPU"
+CPU: Final = "CPU"
+MEMORY: Final = "memory"
+CAPACITY_TYPE: Final = "capacity type"
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """GPU units of one resource, CPU and memory. None is not known, and then limits nothing."""
+
+    gpus: int
+    cpu_millicores: int | None = None
+    memory_bytes: int | None = None
+
+    def each(self) -> dict[str, int | None]:
+        return {GPU: self.gpus, CPU: self.cpu_millicores, MEMORY: self.memory_bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """`whole` is what the node can give to pods, `free` what no pod holds now."""
+
+    whole: Amounts
+    free: Amounts
+
+    def replicas(self, size: Amounts) -> int:
+        """Whole replicas: one never spans two nodes."""
+        return min(_counts(self.free, size).values(), default=0)
+
+
+def fitting(rooms: Sequence[NodeRoom], size: Amounts) -> int:
+    return sum(room.replicas(size) for room in rooms)
+
+
+def too_large(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
+    """Resources of which no node has enough for one replica, even when it is empty."""
+    counts = [_counts(room.whole, size) for room in rooms]
+    return [name for name in size.each() if counts and not any(one.get(name, 1) for one in counts)]
+
+
+def short_of(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
+    """Resources that keep nodes from holding one more replica."""
+    short = set()
+    for room in rooms:
+        counts = _counts(room.free, size)
+        least = min(counts.values(), default=0)
+        short |= {name for name, count in counts.items() if count == least}
+    return [name for name in size.each() if name in short]
+
+
+def describe_free(rooms: Sequence[NodeRoom], name: str, gpu_resource: str) -> str:
+    """ "1 of 2 GPUs free", "4 of 96 cores free"."""
+    free = sum(room.free.each()[name] or 0 for room in rooms)
+    whole = sum(room.whole.each()[name] or 0 for room in rooms)
+    if name == CPU:
+        return f"{quantities.format_cores(free)} of {quantities.format_cores(whole)} cores free"
+    if name == MEMORY:
+        return f"{quantities.format_gib(free)} of {quantities.format_gib(whole)} memory free"
+    return f"{free} of {describe(name, whole, gpu_resource)} free"
+
+
+def describe(name: str, amount: int | None, gpu_resource: str) -> str:
+    """ "1 GPU", "7 nvidia.com/mig-1g.10gb", "2 cores", "400 Gi memory"."""
+    if name == CPU:
+        cores = quantities.format_cores(amount or 0)
+        return f"{cores} core{'' if cores == '1' else 's'}"
+    if name == MEMORY:
+        return f"{quantities.format_gib(amount or 0)} memory"
+    if gpu_resource != WHOLE:
+        return f"{amount} {gpu_resource}"
+    return f"{amount} GPU{'' if amount == 1 else 's'}"
+
+
+def _counts(amounts: Amounts, size: Amounts) -> dict[str, int]:
+    """Replicas by resource; without those that are not requested or whose amount is not known."""
+    there = amounts.each()
+    return {
+        name: max(0, have) // wanted
+        for name, wanted in size.each().items()
+        if wanted and (have := there[name]) is not None
+    }

@@ -1,0 +1,130 @@
+"""What a cluster can give: GPU shares by instance and capacity type, and their price."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+from fleet.capacity.selectors import node_spaces, startable
+from fleet.capacity.selectors.node_spaces import NodeSpace
+from fleet.gpus.domain import capacity_types, shares
+from fleet.gpus.domain.offers import GpuShare, for_capacity
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from portal.core import clock
+
+__all__ = ["GpuShare", "for_capacity", "list_shares"]
+
+_MICRO = Decimal("0.000001")
+
+
+def list_shares(*, cluster_id: int) -> list[GpuShare]:
+    """Of the nodes that are there, those that Karpenter may start, and other capacity types of what
+    is there whose price is known. Cheapest first; shares of unknown price last.
+    """
+    by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
+    for space in node_spaces.list_spaces(cluster_id):
+        by_kind[space.node.instance_type, space.node.capacity_type].append(space)
+    book, today = prices.book({name for name, _ in by_kind}), clock.now().date()
+    found = [
+        _share(spaces, resource, units, book)
+        for spaces in by_kind.values()
+        for resource in sorted({name for space in spaces for name in space.free})
+        for units in _sizes(resource, spaces)
+    ]
+    found += startable.list_startable(cluster_id=cluster_id, there=by_kind.keys(), on=today)
+    found += _priced_otherwise(found, list(by_kind.values()), book, today)
+    return sorted(found, key=_price_order)
+
+
+def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
+    """Shared and MIG resources are requested one at a time: more buys no larger share."""
+    largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
+    gpus = spaces[0].gpus
+    if resource != shares.WHOLE or gpus.replicas > 1 or gpus.single_profile:
+        return [1] if largest else []
+    return [size for size in (1, 2, 4, 8, 16) if size <= largest]
+
+
+def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) -> GpuShare:
+    offering = [space for space in spaces if resource in space.node.allocatable]
+    node, gpus = offering[0].node, offering[0].gpus
+    found = GpuShare(
+        instance_type=node.instance_type,
+        gpu_name=node.gpu_product,
+        gpu_resource=resource,
+        gpus=units,
+        vram_mib=shares.vram_mib(resource, units, gpus),
+        usd_per_hour_amount=None,
+        price_source="",
+        price_date=None,
+        free_now=sum(space.free.get(resource, 0) // max(units, 1) for space in offering),
+        nodes=len(offering),
+        is_simulated=node.is_simulated,
+        sharing=shares.sharing(resource, gpus),
+        capacity_type=node.capacity_type,
+    )
+    return _priced(found, offering[0], book, clock.now().date())
+
+
+def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> GpuShare:
+    """At the price of its own capacity type; unchanged where that is not known."""
+    node = space.node
+    region = node.region or node.cluster.region
+    price = book.on(PriceKey(node.instance_type, region, share.capacity_type), today)
+    if price is None:
+        return share
+    amount = None
+    if node.gpu_count:
+        ppm = shares.share_ppm(share.gpu_resource, share.gpus, space.gpus)
+        whole = node.gpu_count * shares.GPU_PPM
+        amount = (price.usd_per_hour_amount * ppm / whole).quantize(_MICRO)
+    return replace(
+        share,
+        gpu_name=share.gpu_name or price.gpu_name,
+        usd_per_hour_amount=amount,
+        price_source=price.source,
+        price_date=price.valid_from,
+    )
+
+
+def _priced_otherwise(
+    found: Sequence[GpuShare],
+    kinds: Sequence[Sequence[NodeSpace]],
+    book: PriceBook,
+    today: date,
+) -> list[GpuShare]:
+    """What is there as another capacity type, where its price is known: none of it is there now."""
+    known = {(share.size, share.capacity_type) for share in found}
+    space_of = {spaces[0].node.instance_type: spaces[0] for spaces in kinds}
+    made = []
+    for share in found:
+        for kind in (capacity_types.ON_DEMAND, capacity_types.SPOT):
+            if share.nodes and (share.size, kind) not in known:
+                known.add((share.size, kind))
+                absent = replace(
+                    share,
+                    capacity_type=kind,
+                    nodes=0,
+                    free_now=0,
+                    usd_per_hour_amount=None,
+                    price_source="",
+                    price_date=None,
+                )
+                made.append(_priced(absent, space_of[share.instance_type], book, today))
+    return [share for share in made if share.usd_per_hour_amount is not None]
+
+
+def _price_order(share: GpuShare) -> tuple[bool, Decimal, str, str, int, str]:
+    amount = share.usd_per_hour_amount
+    return (
+        amount is None,
+        amount or Decimal(0),
+        share.instance_type,
+        share.gpu_resource,
+        share.gpus,
+        share.capacity_type,
+    )

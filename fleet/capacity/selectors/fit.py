@@ -1,0 +1,119 @@
+"""Whether replicas of one size can be scheduled now, and what is missing where they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleet.capacity.domain import node_space
+from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, Amounts, NodeRoom
+from fleet.capacity.selectors import node_spaces
+from fleet.capacity.selectors.node_spaces import NodeSpace
+from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain.shares import WHOLE
+from fleet.gpus.selectors import prices
+from fleet.kube.domain import quantities
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`reason` says why not, or how many. `short_of` names the missing resources: GPU, CPU, memory,
+    capacity type. `is_possible` is False where even an empty node of the type is too small.
+    """
+
+    ok: bool
+    reason: str
+    short_of: tuple[str, ...] = ()
+    is_possible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """What one replica requests. Empty `cpu` and `memory` request none."""
+
+    instance_type: str
+    gpu_resource: str
+    gpus: int
+    cpu: str = ""
+    memory: str = ""
+    capacity_type: str = capacity_types.ANY
+
+    @property
+    def amounts(self) -> Amounts:
+        return Amounts(
+            self.gpus, quantities.millicores(self.cpu), quantities.whole_bytes(self.memory)
+        )
+
+
+def fits_now(*, cluster_id: int, size: ReplicaSize, replicas: int) -> Fit:
+    """Whether so many replicas could be scheduled on what is free at this moment: GPUs, CPU and
+    memory of nodes of the capacity type requested.
+    """
+    name = size.instance_type
+    alike = [s for s in node_spaces.list_spaces(cluster_id) if s.node.instance_type == name]
+    if not alike:
+        return _without_nodes(size)
+    suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]
+    if not suiting:
+        return _other_capacity(size, alike)
+    offering = [space for space in suiting if size.gpu_resource in space.node.allocatable]
+    if not offering:
+        words = f"No {name} node offers {size.gpu_resource}."
+        return Fit(ok=False, reason=words, short_of=(GPU,))
+    rooms = [space.room(size.gpu_resource) for space in offering]
+    too_large = node_space.too_large(rooms, size.amounts)
+    if too_large:
+        return _never(size, rooms, too_large)
+    return _fit_of(size, offering, replicas)
+
+
+def _without_nodes(size: ReplicaSize) -> Fit:
+    """What a node of the type would have is as the price list says."""
+    facts = prices.facts_of(size.instance_type)
+    if facts is not None and size.gpu_resource == WHOLE:
+        whole = Amounts(
+            facts.gpu_count,
+            quantities.millicores(facts.allocatable_cpu),
+            quantities.whole_bytes(facts.allocatable_memory),
+        )
+        rooms = [NodeRoom(whole=whole, free=whole)]
+        too_large = node_space.too_large(rooms, size.amounts)
+        if too_large:
+            return _never(size, rooms, too_large)
+    return Fit(ok=False, reason=f"There is no {size.instance_type} node in the cluster now.")
+
+
+def _other_capacity(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
+    kinds = " and ".join(sorted({space.node.capacity_type for space in alike}))
+    nodes = "its 1 node is" if len(alike) == 1 else f"its {len(alike)} nodes are"
+    words = f"There is no {size.capacity_type} {size.instance_type} node in the cluster now"
+    return Fit(ok=False, reason=f"{words}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
+
+
+def _never(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[str]) -> Fit:
+    parts = []
+    for name in names:
+        most = max(room.whole.each()[name] or 0 for room in rooms)
+        there = node_space.describe(name, most, size.gpu_resource)
+        requested = node_space.describe(name, size.amounts.each()[name], size.gpu_resource)
+        parts.append(f"{there}, and a replica requests {requested}")
+    words = f"A {size.instance_type} node has {'; '.join(parts)}."
+    return Fit(ok=False, reason=words, short_of=tuple(names), is_possible=False)
+
+
+def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> Fit:
+    rooms = [space.room(size.gpu_resource) for space in offering]
+    count = node_space.fitting(rooms, size.amounts)
+    if count >= replicas:
+        return Fit(ok=True, reason=f"{count} of this size fit now.")
+    usable = [space.room(size.gpu_resource) for space in offering if space.free]
+    short = node_space.short_of(usable, size.amounts)
+    free = [node_space.describe_free(rooms, name, size.gpu_resource) for name in short]
+    nodes = f"{len(offering)} node{'' if len(offering) == 1 else 's'}"
+    reason = f"{count} of {replicas} fit now"
+    if short:
+        reason += f": not enough {' or '.join(short)} ({', '.join(free)} on {nodes})"
+    unusable = len(offering) - len(usable)
+    if unusable:
+        reason += f"; {unusable} of {nodes} not ready or cordoned"
+    return Fit(ok=False, reason=f"{reason}.", short_of=tuple(short))

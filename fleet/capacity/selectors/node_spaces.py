@@ -1,0 +1,85 @@
+"""What GPU nodes have and what of it is free now: GPUs, CPU and memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from django.db.models import Sum
+
+from fleet.capacity.domain.node_space import Amounts, NodeRoom
+from fleet.gpus.domain import shares
+from fleet.kube.domain import quantities
+from fleet.models import Node, Pod
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpace:
+    node: Node
+    gpus: shares.NodeGpus
+    free: dict[str, int]
+    free_cpu_millicores: int | None
+    free_memory_bytes: int | None
+
+    def room(self, resource: str) -> NodeRoom:
+        allocatable = self.node.allocatable
+        return NodeRoom(
+            whole=Amounts(
+                units_of(self.node, resource),
+                quantities.millicores(allocatable.get("cpu")),
+                quantities.whole_bytes(allocatable.get("memory")),
+            ),
+            free=Amounts(
+                self.free.get(resource, 0), self.free_cpu_millicores, self.free_memory_bytes
+            ),
+        )
+
+
+def list_spaces(cluster_id: int) -> list[NodeSpace]:
+    """Pods that Slipway keeps are counted: those of workloads, and those that hold a GPU."""
+    nodes = Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
+    nodes = nodes.select_related("cluster")
+    taken = (
+        Pod.objects.filter(cluster_id=cluster_id, gone_at=None, ended_at=None)
+        .exclude(node=None)
+        .values_list("node_id", "gpu_resource")
+        .annotate(Sum("gpu_units"), Sum("cpu_millicores"), Sum("memory_bytes"))
+        .order_by()
+    )
+    used: dict[int | None, dict[str, Amounts]] = defaultdict(dict)
+    for node_id, resource, units, cpu, memory in taken:
+        used[node_id][resource] = Amounts(units, cpu, memory)
+    return [_space(node, used.get(node.pk, {})) for node in nodes]
+
+
+def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
+    """Of a node that is not ready or cordoned nothing is free."""
+    if not (node.is_ready and node.is_schedulable):
+        return NodeSpace(node, shares.gpus_of(node.labels, node.allocatable), {}, 0, 0)
+    free = {
+        name: max(0, units_of(node, name) - (used[name].gpus if name in used else 0))
+        for name in node.allocatable
+        if shares.is_gpu(name)
+    }
+    return NodeSpace(
+        node,
+        shares.gpus_of(node.labels, node.allocatable),
+        free,
+        _left(
+            quantities.millicores(node.allocatable.get("cpu")),
+            sum(one.cpu_millicores or 0 for one in used.values()),
+        ),
+        _left(
+            quantities.whole_bytes(node.allocatable.get("memory")),
+            sum(one.memory_bytes or 0 for one in used.values()),
+        ),
+    )
+
+
+def _left(whole: int | None, taken: int) -> int | None:
+    return None if whole is None else max(0, whole - taken)
+
+
+def units_of(node: Node, resource: str) -> int:
+    amount = str(node.allocatable.get(resource, "0"))
+    return int(amount) if amount.isdigit() else 0

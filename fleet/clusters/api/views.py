@@ -1,0 +1,96 @@
+"""Clusters in the API."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from fleet.clusters.api import serializers
+from fleet.clusters.api.serving_serializers import ServingPolicySerializer
+from fleet.clusters.selectors import clusters
+from fleet.clusters.services import clusters as cluster_services
+from fleet.clusters.services import connection_checks, serving_policy
+from portal.api.views import PROBLEM, actor_of
+
+
+class ClustersView(APIView):
+    @extend_schema(
+        operation_id="clusters", tags=["fleet"], responses=serializers.ClusterSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return Response(serializers.ClusterSerializer(clusters.list_clusters(), many=True).data)
+
+    @extend_schema(
+        operation_id="register_cluster",
+        tags=["fleet"],
+        description="Platform admins only. Registering an existing name changes its connection.",
+        request=serializers.ClusterDraftSerializer,
+        responses={201: serializers.ClusterSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        body = serializers.ClusterDraftSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        pk = cluster_services.register(actor=actor_of(request), draft=body.draft())
+        found = serializers.ClusterSerializer(clusters.get_cluster(pk))
+        return Response(found.data, status=status.HTTP_201_CREATED)
+
+
+class ClusterView(APIView):
+    @extend_schema(operation_id="cluster", tags=["fleet"], responses=serializers.ClusterSerializer)
+    def get(self, request: Request, cluster_id: int) -> Response:
+        return Response(serializers.ClusterSerializer(clusters.get_cluster(cluster_id)).data)
+
+    @extend_schema(
+        operation_id="delete_cluster",
+        tags=["fleet"],
+        description="Platform admins only, and only while nothing hangs on it. Nothing on the "
+        "cluster itself is touched.",
+        responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
+    )
+    def delete(self, request: Request, cluster_id: int) -> Response:
+        cluster_services.delete(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ServingPolicyView(APIView):
+    @extend_schema(
+        operation_id="get_serving_policy",
+        tags=["fleet"],
+        description="What is served on the cluster with; empty: the portal's own setting. "
+        "Platform admins only.",
+        responses=ServingPolicySerializer,
+    )
+    def get(self, request: Request, cluster_id: int) -> Response:
+        found = serving_policy.policy_of(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(ServingPolicySerializer(found).data)
+
+    @extend_schema(
+        operation_id="set_serving_policy",
+        tags=["fleet"],
+        description="Replaces the whole policy. Platform admins only. Existing revisions keep their server image.",
+        request=ServingPolicySerializer,
+        responses=ServingPolicySerializer,
+    )
+    def put(self, request: Request, cluster_id: int) -> Response:
+        body = ServingPolicySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        serving_policy.set_policy(
+            actor=actor_of(request), cluster_id=cluster_id, wanted=body.wanted()
+        )
+        return self.get(request, cluster_id)
+
+
+class ClusterTestView(APIView):
+    @extend_schema(
+        operation_id="test_cluster",
+        tags=["fleet"],
+        description="Test the connection now. Platform admins only.",
+        request=None,
+        responses=serializers.ConnectionCheckSerializer(many=True),
+    )
+    def post(self, request: Request, cluster_id: int) -> Response:
+        found = connection_checks.run(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(serializers.ConnectionCheckSerializer(found, many=True).data)

@@ -1,0 +1,25 @@
+"""The serving policy that applies where a cluster's own leaves a field empty."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from fleet.clusters.domain import serving_policy
+from fleet.clusters.domain.serving_policy import ServingPolicy
+
+
+def default_policy() -> ServingPolicy:
+    """What holds where a cluster's own policy leaves something empty."""
+    return ServingPolicy(
+        triton_image=settings.SLIPWAY_TRITON_IMAGE,
+        triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,
+        vllm_image=settings.SLIPWAY_VLLM_IMAGE,
+        storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,
+        role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
+        prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,
+        cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
+        allowed_images=serving_policy.split(settings.SLIPWAY_ALLOWED_IMAGES),
+        priority_classes=serving_policy.split(settings.SLIPWAY_PRIORITY_CLASSES),
+        egress_cidrs=serving_policy.split(settings.SLIPWAY_EGRESS_CIDRS),
+        control_plane_cidrs=serving_policy.split(settings.SLIPWAY_CONTROL_PLANE_CIDRS),
+    )

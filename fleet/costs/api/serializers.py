@@ -1,0 +1,88 @@
+"""Costs in the API."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from fleet.costs.domain.results import GroupBy, Step
+from portal.api.base_serializer import Serializer, dollars
+
+
+class KeySerializer(Serializer):
+    name = serializers.CharField(source="label")
+    team_slug = serializers.CharField()
+    model = serializers.CharField()
+    deployment = serializers.CharField()
+    revision = serializers.CharField()
+    cluster_name = serializers.CharField()
+    is_idle = serializers.BooleanField()
+
+
+class UsageSerializer(Serializer):
+    key = KeySerializer()
+    requests = serializers.IntegerField()
+    failures = serializers.IntegerField()
+    inferences = serializers.IntegerField()
+    observed_ms = serializers.IntegerField(help_text="observed pod time")
+    utilisation = serializers.FloatField(allow_null=True)
+    utilisation_source = serializers.CharField(source="source")
+
+
+class CostRowSerializer(Serializer):
+    key = KeySerializer()
+    amount = dollars()
+    allocated_amount = dollars(help_text="for sealed hours")
+    estimated_amount = dollars(help_text="for hours that are not sealed yet")
+    gpu_hours = dollars()
+    unpriced_gpu_hours = dollars(
+        help_text="of them in hours without a price, which count 0 dollars"
+    )
+    is_unpriced = serializers.BooleanField(
+        help_text="no hour of it has a price: the amount is not known, which is not 0"
+    )
+    utilisation = serializers.FloatField(allow_null=True)
+    utilisation_source = serializers.CharField()
+    inferences = serializers.IntegerField(allow_null=True)
+    usd_per_1k_inferences_amount = dollars(allow_null=True)
+    previous_amount = dollars(allow_null=True)
+    change_ratio = serializers.FloatField(allow_null=True)
+
+
+class UnpricedNodeSerializer(Serializer):
+    cluster_name = serializers.CharField()
+    node_name = serializers.CharField()
+    instance_type = serializers.CharField()
+    capacity_type = serializers.CharField()
+    region = serializers.CharField()
+    hours = serializers.IntegerField(help_text="hours in the period without a price")
+
+
+class CostPointSerializer(Serializer):
+    at = serializers.DateTimeField()
+    key = KeySerializer()
+    amount = dollars()
+    is_estimated = serializers.BooleanField()
+
+
+class CostsSerializer(Serializer):
+    """The amounts of `rows` and `idle` sum to `total_amount` exactly."""
+
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    rows = CostRowSerializer(many=True)
+    idle = CostRowSerializer(allow_null=True)
+    total_amount = dollars()
+    previous_total_amount = dollars(allow_null=True)
+    sealed_to = serializers.DateTimeField(allow_null=True, source="spend.sealed_to")
+    has_demo_data = serializers.BooleanField(source="spend.has_demo_data")
+    unpriced = UnpricedNodeSerializer(many=True, source="spend.unpriced")
+
+
+class SpanSerializer(Serializer):
+    """Hours that begin in [start, end), UTC; without them, this month."""
+
+    start = serializers.DateTimeField(required=False)
+    end = serializers.DateTimeField(required=False)
+    team = serializers.CharField(required=False, help_text="one of your teams; default: all")
+    group_by = serializers.ChoiceField(choices=[g.value for g in GroupBy], default=GroupBy.TEAM)
+    step = serializers.ChoiceField(choices=[s.value for s in Step], default=Step.DAY)

@@ -1,0 +1,75 @@
+"""Nodes and sealed hours whose price is not known."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from django.db.models import Count, Exists, OuterRef, QuerySet
+
+from fleet.costs.domain.results import UnpricedNode
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.models import Cluster, GpuLease, LedgerRow, Node, UnpricedHour
+
+
+def hours_with_a_price(cluster: Cluster, *, most: int) -> dict[datetime, list[int]]:
+    """Nodes by sealed hour that had no price and have one now; the oldest hours first."""
+    waiting = UnpricedHour.objects.filter(node__cluster=cluster)
+    nodes = Node.objects.filter(pk__in=waiting.values("node"))
+    book = prices.book(set(nodes.values_list("instance_type", flat=True)))
+    priced = [node.pk for node in nodes if _has_a_price(node, cluster, book)]
+    rows = waiting.filter(node__in=priced).order_by("hour", "node")
+    hours = rows.values_list("hour", flat=True).distinct().order_by("hour")[:most]
+    found: dict[datetime, list[int]] = defaultdict(list)
+    for hour, node_id in rows.filter(hour__in=list(hours)).values_list("hour", "node"):
+        found[hour].append(node_id)
+    return found
+
+
+def list_nodes(
+    *,
+    team_slugs: Collection[str] | None,
+    start: datetime,
+    end: datetime,
+    running: Mapping[int, int],
+) -> tuple[UnpricedNode, ...]:
+    """Nodes with hours of unknown price in [start, end), by name; `running` are those of hours that
+    are not sealed yet, by node. Of teams: only nodes whose GPUs they held then.
+    """
+    rows = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).values_list("node")
+    hours = Counter(dict(rows.annotate(Count("pk")).order_by()))
+    hours.update(running)
+    if not hours:
+        return ()
+    nodes = Node.objects.filter(pk__in=hours)
+    if team_slugs is not None:
+        held = GpuLease.objects.filter(team_slug__in=team_slugs, started_at__lt=end)
+        held = held.exclude(ended_at__lte=start)
+        nodes = nodes.filter(pk__in=held.values("node"))
+    rows_of_nodes = nodes.select_related("cluster").order_by("cluster__name", "name", "pk")
+    return tuple(_unpriced(node, hours[node.pk]) for node in rows_of_nodes)
+
+
+def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
+    """Those of hours whose node has no price to this day."""
+    waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))
+    return rows.filter(Exists(waiting))
+
+
+def _unpriced(node: Node, hours: int) -> UnpricedNode:
+    return UnpricedNode(
+        cluster_name=node.cluster.name,
+        node_name=node.name,
+        instance_type=node.instance_type,
+        capacity_type=node.capacity_type,
+        region=node.region or node.cluster.region,
+        hours=hours,
+    )
+
+
+def _has_a_price(node: Node, cluster: Cluster, book: PriceBook) -> bool:
+    """A price holds from its day on, and the first one for the days before: one is enough."""
+    key = PriceKey(node.instance_type, node.region or cluster.region, node.capacity_type)
+    return book.has(key)

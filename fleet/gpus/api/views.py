@@ -1,0 +1,24 @@
+"""Prices in the API."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from fleet.gpus.api import serializers as gpu_serializers
+from fleet.gpus.selectors import prices
+from portal.core import clock
+
+
+class PricesView(APIView):
+    @extend_schema(
+        operation_id="prices",
+        tags=["fleet"],
+        description="Current list prices with their source.",
+        responses=gpu_serializers.PriceSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        found = prices.list_prices(on=clock.now().date())
+        return Response(gpu_serializers.PriceSerializer(found, many=True).data)

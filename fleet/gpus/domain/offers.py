@@ -1,0 +1,78 @@
+"""One way to request GPUs, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+
+from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain.capacity_types import ANY, ON_DEMAND
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShare:
+    """One way to request GPUs. `usd_per_hour_amount` is for one replica; None is not known.
+
+    `free_now` is how many such replicas fit on the GPUs that nobody holds; `nodes` is how many
+    nodes of the instance type and capacity type exist. Without any, `is_startable` says whether one
+    would be started for it.
+    """
+
+    instance_type: str
+    gpu_name: str
+    gpu_resource: str
+    gpus: int
+    vram_mib: int
+    usd_per_hour_amount: Decimal | None
+    price_source: str
+    price_date: date | None
+    free_now: int
+    nodes: int
+    is_simulated: bool
+    # "whole", "mig", "mps" or "shared"; neighbours of a shared one hold the same memory, without a
+    # wall.
+    sharing: str = "whole"
+    capacity_type: str = ON_DEMAND
+    is_startable: bool = False
+
+    @property
+    def size(self) -> tuple[str, str, int]:
+        return (self.instance_type, self.gpu_resource, self.gpus)
+
+
+def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:
+    """One share of each size, as a request for this capacity gets it, in the order of `shares`.
+
+    Its price is that of the capacity requested, or not known: never that of another. Where any may
+    be used, the on-demand price bounds it, and all nodes count.
+    """
+    by_size: dict[tuple[str, str, int], list[GpuShare]] = {}
+    for share in shares:
+        by_size.setdefault(share.size, []).append(share)
+    return [_chosen(alike, requested) for alike in by_size.values()]
+
+
+def _chosen(alike: list[GpuShare], requested: str) -> GpuShare:
+    ordered = sorted(alike, key=lambda share: capacity_types.order(share.capacity_type))
+    suiting = [s for s in ordered if capacity_types.suits(s.capacity_type, requested)]
+    if not suiting:
+        return replace(
+            ordered[0],
+            usd_per_hour_amount=None,
+            price_source="",
+            price_date=None,
+            free_now=0,
+            nodes=0,
+            capacity_type=requested,
+            is_startable=False,
+        )
+    first = suiting[0]
+    return replace(
+        first,
+        free_now=sum(share.free_now for share in suiting),
+        nodes=sum(share.nodes for share in suiting),
+        is_startable=any(share.is_startable for share in suiting),
+        capacity_type=ANY if requested == ANY and len(suiting) > 1 else first.capacity_type,
+    )

@@ -1,0 +1,63 @@
+"""Kubernetes quantities as exact numbers, and as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+_SUFFIXES: Final[Mapping[str, Decimal]] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("0.001"),
+    "": Decimal(1),
+    "k": Decimal(1000),
+    "M": Decimal(1000) ** 2,
+    "G": Decimal(1000) ** 3,
+    "T": Decimal(1000) ** 4,
+    "P": Decimal(1000) ** 5,
+    "Ki": Decimal(1024),
+    "Mi": Decimal(1024) ** 2,
+    "Gi": Decimal(1024) ** 3,
+    "Ti": Decimal(1024) ** 4,
+    "Pi": Decimal(1024) ** 5,
+}
+_GIB: Final = 1024**3
+
+
+def parse_quantity(text: object) -> Decimal:
+    """`3920m`, `14162Mi`, `1`, `1e3`; raises ValueError for anything else."""
+    word = str(text).strip()
+    number = word.rstrip("numkMGTPi")
+    try:
+        return Decimal(number) * _SUFFIXES[word[len(number) :]]
+    except (ArithmeticError, KeyError) as error:
+        raise ValueError(f"{text!r} is not a quantity") from error
+
+
+def millicores(text: object) -> int | None:
+    """Of an amount of CPU; None for what is no quantity."""
+    try:
+        return int(parse_quantity(text) * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def whole_bytes(text: object) -> int | None:
+    """Of an amount of memory; None for what is no quantity."""
+    try:
+        return int(parse_quantity(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def format_cores(cpu_millicores: int) -> str:
+    """ "3.92", "48"."""
+    whole, rest = divmod(cpu_millicores, 1000)
+    return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
+
+
+def format_gib(memory_bytes: int) -> str:
+    """ "400 Gi", "13.8 Gi", rounded down so that what is free is never overstated."""
+    tenths = memory_bytes * 10 // _GIB
+    return f"{tenths // 10} Gi" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10} Gi"

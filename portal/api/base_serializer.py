@@ -1,0 +1,54 @@
+"""The base of every serializer that is not bound to a model: it refuses fields that it does not know."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.http import QueryDict
+from rest_framework import serializers
+
+from portal.api.pagination import CursorPage
+
+# Query parameters of every list, beside those of its filter.
+_OF_LISTS = frozenset({CursorPage.cursor_query_param, str(CursorPage.page_size_query_param)})
+_LONGEST_NAME = 60
+
+
+# A docstring here would become the description of every component in the OpenAPI document.
+# A misspelt field never passes as left out, at any depth; read-only fields are ignored.
+class Serializer(serializers.Serializer[Any]):
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return super().to_internal_value(data)
+        unknown = _unknown_fields(data, self.fields)
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if unknown and isinstance(error.detail, dict):
+                raise serializers.ValidationError({**error.detail, **unknown}) from error
+            raise
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return values
+
+
+def _unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:
+    names = list(known)
+    ignored = _OF_LISTS if isinstance(data, QueryDict) else frozenset()
+    return {
+        str(name)[:_LONGEST_NAME]: _describe_unknown(str(name), names)
+        for name in data
+        if name not in names and name not in ignored
+    }
+
+
+def _describe_unknown(name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1)
+    hint = f'Did you mean "{nearest[0]}"?' if nearest else "Remove it."
+    return f'There is no field "{name[:_LONGEST_NAME]}". {hint}'
+
+
+def dollars(**options: Any) -> serializers.DecimalField:
+    return serializers.DecimalField(max_digits=20, decimal_places=6, **options)

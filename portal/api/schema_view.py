@@ -1,0 +1,43 @@
+"""The OpenAPI document: the same for everyone, so each format is made once per process."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import lru_cache
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+_making = threading.Lock()
+
+
+class SchemaView(SpectacularAPIView):
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
+        renderer = request.accepted_renderer
+        is_json = "json" in renderer.media_type
+        with _making:
+            content = _rendered(OpenApiJsonRenderer if is_json else OpenApiYamlRenderer)
+        response = HttpResponse(content, content_type=f"{renderer.media_type}; charset=utf-8")
+        response["Content-Disposition"] = f'inline; filename="Slipway.{renderer.format}"'
+        response["Cache-Control"] = "public, max-age=300"
+        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        response["ETag"] = etag
+        patch_vary_headers(response, ["Accept"])
+        plain: HttpRequest = request._request
+        return get_conditional_response(plain, etag=etag, response=response) or response
+
+
+@lru_cache(maxsize=2)
+def _rendered(renderer: type[BaseRenderer]) -> bytes:
+    generator = SchemaGenerator(api_version="v1")  # type: ignore[no-untyped-call]  # an untyped class
+    document = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # as above
+    content = renderer().render(document)
+    return content if isinstance(content, bytes) else str(content).encode()

@@ -1,0 +1,36 @@
+"""Keeps the tokens of decision links out of logs: what a log holds, many people can read."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any, Final
+
+_TOKEN: Final = re.compile(r"(/decide/)[\w%-]+")
+
+
+def redact(text: str) -> str:
+    return _TOKEN.sub(r"\1[redacted]", text)
+
+
+def install() -> None:
+    """For every logger of this process, those of the web server and of error trackers included: a
+    filter or a formatter would hold for its own handler only.
+    """
+    make = logging.getLogRecordFactory()
+    if getattr(make, "is_redacting", False):
+        return
+
+    def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            # The handler reports what is wrong with the record.
+            return record
+        if "/decide/" in text:
+            record.msg, record.args = redact(text), None
+        return record
+
+    make_redacted.is_redacting = True  # type: ignore[attr-defined]  # marks it as ours
+    logging.setLogRecordFactory(make_redacted)

@@ -1,0 +1,54 @@
+"""`manage.py bucket_setup`: makes the artifact bucket fit and safe, then says what holds. Repeatable."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from deployments.registry.gateways import bucket_setup, object_store
+from deployments.registry.gateways.bucket_setup import Finding
+
+
+class Command(BaseCommand):
+    help = (
+        "Create the bucket if needed; turn on versions, CORS, the clean-up of uploads and Object "
+        "Lock; let only the portal write where serving reads. Then check all of it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--origin",
+            action="append",
+            required=True,
+            help="where browsers see the portal, for example https://slipway.example.org; repeatable",
+        )
+        parser.add_argument(
+            "--writer",
+            action="append",
+            default=[],
+            help="ARN of a role or user of the portal itself, which alone may write; repeatable",
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="change nothing; fail when something does not hold"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        store = object_store.s3_store()
+        origins, writers = options["origin"], options["writer"]
+        refused: list[Finding] = []
+        if not options["check"]:
+            bucket_setup.prepare(store, region=settings.SLIPWAY_S3_REGION, origins=origins)
+            refused = bucket_setup.protect(store, writers=writers)
+        found = bucket_setup.check(store, origins=origins, writers=writers)
+        for one in [*refused, *found]:
+            self.stdout.write(f"{_MARKS[one.ok]} {one.name}: {one.detail}")
+        wrong = [one.name for one in found if one.ok is False]
+        if options["check"] and wrong:
+            raise CommandError(f"Bucket {store.bucket}: {', '.join(wrong)} not set up correctly.")
+        self.stdout.write(f"Bucket {store.bucket} is ready for uploads.")
+
+
+_MARKS = {True: "ok     ", False: "MISSING", None: "-      "}

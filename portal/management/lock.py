@@ -1,0 +1,51 @@
+"""`make lock`: pins every package with its hashes, from what pyproject.toml asks for.
+
+requirements.lock is what the demo and the tests install, requirements-image.lock what the production
+image installs (the same versions), installer.lock the uv that installs them. Versions that are pinned
+already stay, unless `--upgrade` is given.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from portal.management import install
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+_OPTIONS = (
+    *("--universal", "--python-version", "3.11", "--generate-hashes"),
+    *("--no-header", "--no-annotate", "--no-emit-index-url", "--quiet"),
+)
+_EVERYTHING = REPOSITORY / install.LOCK
+_IMAGE = REPOSITORY / "requirements-image.lock"
+_INSTALLER = REPOSITORY / install.INSTALLER_LOCK
+
+
+def main() -> None:
+    upgrade = ["--upgrade"] if "--upgrade" in sys.argv else []
+    _compile(["pyproject.toml", "--extra", "demo", "--extra", "test", *upgrade], _EVERYTHING)
+    _compile(["pyproject.toml", "--constraint", str(_EVERYTHING)], _IMAGE)
+    _compile(["-", *upgrade], _INSTALLER, text="uv\n")
+
+
+def _compile(sources: list[str], target: Path, *, text: str = "") -> None:
+    python = Path(sys.executable)
+    command = [str(python), "-m", "uv", "pip", "compile", *sources, *_OPTIONS, "-o", str(target)]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        input=text,
+        text=True,
+        env=install.uv_environment(python),
+        check=False,
+        stdout=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        sys.exit(f"{target.name} was not written; read what uv says above.")
+    print(f"Wrote {target.name}.")
+
+
+if __name__ == "__main__":
+    main()

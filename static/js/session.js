@@ -1,0 +1,79 @@
+/* A session that ended while the page was open. The page says so once, keeps what was typed, stops
+   asking, and goes on as soon as the same person has signed in again, here or in another tab. */
+(() => {
+  "use strict";
+  const { user, session, signIn } = document.body.dataset;
+  if (!session) return;
+  const tabs = new BroadcastChannel("slipway-session");
+  let isSignedOut = false;
+  const stopped = new Set();
+
+  const say = (words, action) => {
+    const banner = document.getElementById("signed-out") ?? document.createElement("div");
+    banner.id = "signed-out";
+    banner.className = "banner warn stuck";
+    banner.setAttribute("role", "alert");
+    const text = document.createElement("span");
+    text.textContent = words;
+    banner.replaceChildren(text, action);
+    document.getElementById("content").prepend(banner);
+  };
+  const link = (text, href, isNewTab) => {
+    const element = document.createElement("a");
+    element.className = "btn";
+    element.textContent = text;
+    element.href = href;
+    if (isNewTab) element.target = "_blank";
+    return element;
+  };
+  const sayEnded = () => {
+    const here = encodeURIComponent(location.pathname + location.search);
+    say("You've been signed out. What you typed is kept: sign in again to continue.",
+      link("Sign in again", `${signIn}?next=${here}`, true));
+  };
+  const end = () => {
+    if (isSignedOut) return;
+    isSignedOut = true;
+    sayEnded();
+  };
+
+  const goOn = (token) => {
+    isSignedOut = false;
+    document.getElementById("signed-out")?.remove();
+    document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": token }));
+    document.querySelectorAll("input[name=csrfmiddlewaretoken]").forEach((field) => { field.value = token; });
+    // What was chosen meanwhile is asked for now.
+    [...stopped].filter((element) => element.isConnected).forEach((element) => htmx.trigger(element, "change"));
+    stopped.clear();
+  };
+  const check = async () => {
+    if (!isSignedOut) return;
+    const response = await fetch(session, { cache: "no-store" }).catch(() => undefined);
+    if (!response?.ok) return;
+    const found = await response.json();
+    if (found.user === user) goOn(found.csrf_token);
+    else say(`You are now signed in as ${found.user}, but this page was opened by ${user}. Copy what you typed, then reload the page.`,
+      link("Reload", location.href));
+  };
+
+  tabs.postMessage(user);
+  tabs.addEventListener("message", check);
+  window.addEventListener("focus", check);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) check(); });
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.xhr.status === 401) end();
+  });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (!isSignedOut) return;
+    event.preventDefault();
+    if (event.detail.requestConfig.triggeringEvent?.type === "change") stopped.add(event.detail.elt);
+  });
+  // A form that would be lost stays on the page instead.
+  document.addEventListener("submit", (event) => {
+    if (!isSignedOut || event.target.method !== "post") return;
+    event.preventDefault();
+    document.querySelector("#signed-out a")?.focus();
+    check();
+  }, true);
+})();

@@ -1,0 +1,70 @@
+"""What an approver reads of a change: names, values and colours."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from deployments.changes.services import decisions
+from deployments.models import ModelVersion, Revision
+from tests.deployments.signed_in import signed_in
+from tests.deployments.world import World
+
+__all__ = ["signed_in"]
+STEPS = [{"weight": 100, "soak_seconds": 60, "min_requests": 0}]
+
+
+def state_accuracy(version: ModelVersion, value: float) -> None:
+    ModelVersion.objects.filter(pk=version.pk).update(metadata={"accuracy": value})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "tone"), [(0.94, 0.91, "bad-text"), (0.9, 0.95, "good")]
+)
+def test_approver_reads_words_and_a_fallen_accuracy_is_not_good(
+    world: World, client: Client, before: float, after: float, tone: str
+) -> None:
+    deployment = world.serving()
+    state_accuracy(world.version1, before)
+    state_accuracy(world.version2, after)
+    change = decisions.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+    )
+    client.force_login(world.lead)
+
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+
+    assert f'<span class="strong {tone}">{after}</span>' in page
+    assert f'<span class="dim">{before}</span>' in page
+    assert "Batching: dynamic" in page
+    text = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
+    for value in ("&#x27;is_dynamic&#x27;", "True", "False", "None", "{&#x27;"):
+        assert value not in text
+
+
+def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, client: Client) -> None:
+    deployment = world.serving()
+    Revision.objects.filter(deployment=deployment).update(number=2)
+    first = Revision.objects.get(deployment=deployment)
+    first.pk, first.number = None, 1
+    first.save()
+    client.force_login(world.member)
+    asks = client.get(f"/deployments/vision/{deployment.name}/roll-back?revision=1")
+
+    change = decisions.request_roll_back(
+        actor=world.member, deployment_id=deployment.pk, revision_number=1
+    )
+    client.force_login(world.lead)
+    page = client.get(f"/approvals/{change.pk}").content.decode()
+
+    assert "Starts r1 again and moves all traffic to it" in asks.content.decode()
+    assert (change.restored_number, change.revision and change.revision.number) == (1, 3)
+    assert f"Roll {deployment.name} back to r1" in page
+    assert "Starts r1 again" in page
+    assert "r0" not in page
+    assert "back to r3" not in page

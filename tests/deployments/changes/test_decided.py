@@ -1,0 +1,203 @@
+"""A decided request tells what was decided on, whatever has happened to its parts since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.test import Client
+
+from deployments.changes.selectors import shown_evidence
+from deployments.changes.services import break_glass, decisions, recheck
+from deployments.models import ChangeRequest
+from deployments.preflight.domain.checks import Check
+from deployments.registry.services import metadata
+from fleet.models import Cluster
+from portal.accounts.models import User
+from tests.deployments.canaries import STEPS
+from tests.deployments.world import World
+
+SignIn = Callable[[User], Client]
+KEPT = "As shown when it was decided"
+
+
+def page_of(client: Client, change: ChangeRequest) -> str:
+    return " ".join(client.get(f"/approvals/{change.pk}").content.decode().split())
+
+
+def fresh(change: ChangeRequest) -> ChangeRequest:
+    return ChangeRequest.objects.get(pk=change.pk)
+
+
+def asked(world: World) -> ChangeRequest:
+    deployment = world.serving()
+    return decisions.request_canary(
+        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
+    )
+
+
+def approve(world: World, change: ChangeRequest) -> ChangeRequest:
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    return fresh(change)
+
+
+def rename(who: User, name: str) -> None:
+    User.objects.filter(pk=who.pk).update(first_name=name)
+
+
+def describe(world: World, **stated: Any) -> None:
+    metadata.describe(actor=world.member, version_id=world.version2.pk, metadata=stated)
+
+
+def test_an_open_request_is_shown_as_it_is_now(world: World, signed_in: SignIn) -> None:
+    change = asked(world)
+    client = signed_in(world.lead)
+
+    describe(world, accuracy=0.5)
+    page = page_of(client, change)
+
+    assert "<dd>0.5</dd>" in page
+    assert KEPT not in page
+    assert change.decided == {}
+
+
+def test_what_was_shown_stays_and_the_page_says_what_differs_today(
+    world: World, signed_in: SignIn
+) -> None:
+    rename(world.member, "Mina")
+    rename(world.lead, "Lena")
+    client = signed_in(world.viewer)
+    change = approve(world, asked(world))
+    before = page_of(client, change)
+    assert KEPT in before
+    assert "Changed since" not in before
+
+    describe(world, accuracy=0.5)
+    rename(world.member, "Someone else")
+    rename(world.lead, "Nobody")
+    Cluster.objects.update(name="another")
+    after = page_of(client, change)
+
+    assert "<dd>0.92</dd>" in after
+    assert "<dd>0.5</dd>" not in after
+    assert "requested by Mina" in after
+    assert "Lena approved" in after
+    assert "vision on eks-test" in after
+    assert (
+        "Changed since: the version metadata, the name of the requester, the name of the cluster."
+    ) in after
+
+
+def test_the_diff_is_against_what_served_then(world: World) -> None:
+    change = approve(world, asked(world))
+    shown = fresh(change).decided["diff"]
+
+    # The candidate serves by now.
+    deployment = change.deployment
+    type(deployment).objects.filter(pk=deployment.pk).update(stable_revision=change.revision)
+
+    line = next(one for one in fresh(change).decided["diff"] if one["field"] == "version")
+    assert line == {"field": "version", "before": "detector:1", "after": "detector:2"}
+    assert fresh(change).decided["diff"] == shown
+    assert shown_evidence.of(fresh(change))["diff"] != shown
+
+
+def test_approvals_that_have_expired_since_still_stand_on_the_page(
+    world: World, signed_in: SignIn
+) -> None:
+    change = approve(world, asked(world))
+    client = signed_in(world.viewer)
+
+    world.clock.move(30 * 24 * 3600)
+    page = page_of(client, change)
+
+    assert "1 of 1 approval given" in page
+    assert "0 of 1 approval" not in page
+
+
+def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
+    change = asked(world)
+    break_glass.approve(
+        actor=world.lead,
+        change_id=change.pk,
+        evidence_hash=change.evidence_hash,
+        reason="Checkout is down.",
+    )
+
+    world.clock.move(30 * 24 * 3600)
+
+    assert "Emergency override" in page_of(signed_in(world.viewer), change)
+
+
+def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: Any) -> None:
+    change = asked(world)
+    made = recheck._made
+
+    def turned(row: ChangeRequest) -> recheck.Recheck:
+        found = made(row)
+        return replace(found, checks=(*found.checks, Check("Budget", ok=None, detail="unsure")))
+
+    monkeypatch.setattr(recheck, "_made", turned)
+    recheck.look(actor=world.lead, change_id=change.pk)
+    monkeypatch.undo()
+    change = approve(world, change)
+
+    assert change.decided["checks"][-1]["detail"] == "unsure"
+    assert change.checks[-1]["detail"] != "unsure"
+    assert change.decided["checked_at"] == change.last_look["at"]
+
+
+def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: SignIn) -> None:
+    first = asked(world)
+    decisions.reject(actor=world.lead, change_id=first.pk, comment="not now")
+    second = decisions.request_canary(
+        actor=world.member,
+        deployment_id=first.deployment_id,
+        version_id=world.version2.pk,
+        steps=STEPS,
+    )
+    decisions.withdraw(actor=world.member, change_id=second.pk)
+    client = signed_in(world.viewer)
+
+    describe(world, accuracy=0.5)
+
+    for change in (first, second):
+        assert "<dd>0.92</dd>" in page_of(client, change)
+    assert [one["user"] for one in fresh(first).decided["approvals"]] == ["lead"]
+
+
+def test_sent_back_to_its_approvers_it_is_open_again(world: World, signed_in: SignIn) -> None:
+    change = approve(world, asked(world))
+    assert change.decided["title"] == "Canary detector:2 on detector"
+
+    describe(world, accuracy=0.5)
+    world.work()
+
+    change = fresh(change)
+    assert (change.state, change.decided) == ("submitted", {})
+    assert "<dd>0.5</dd>" in page_of(signed_in(world.lead), change)
+
+
+def test_what_was_decided_before_it_was_kept_says_so(world: World, signed_in: SignIn) -> None:
+    change = approve(world, asked(world))
+    ChangeRequest.objects.filter(pk=change.pk).update(decided={})
+
+    page = page_of(signed_in(world.viewer), change)
+
+    assert "What the approver saw was not stored." in page
+
+
+def test_the_api_and_the_list_tell_the_same(world: World, signed_in: SignIn) -> None:
+    rename(world.member, "Mina")
+    change = approve(world, asked(world))
+    rename(world.member, "Someone else")
+    client = signed_in(world.viewer)
+
+    told = client.get(f"/api/v1/changes/{change.pk}").json()["decided"]
+    decisions.withdraw(actor=world.member, change_id=change.pk)
+
+    assert told["requester"] == "Mina"
+    assert told["metadata"] == {"accuracy": 0.92}
+    assert told["standing"]["rows"][0]["words"] == "1 of 1 approval given"
+    assert "Mina" in client.get("/approvals").content.decode()

@@ -1,0 +1,160 @@
+"""Which autoscaler a revision gets when a range of replicas is asked for, or a canary names none."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from deployments.changes.services import decisions, recheck
+from deployments.models import ChangeRequest, Deployment
+from deployments.spec.domain.parts import Scaling
+from deployments.spec.domain.serving_spec import ServingSpec
+from portal.core.errors import Invalid
+from tests.deployments import canaries
+from tests.deployments.cluster_features import can
+from tests.deployments.refusals import refused
+from tests.deployments.world import World
+
+FIXED_WORDS = "Fixed at 2 replicas: request queues can't be measured on this cluster"
+
+
+def scale(world: World, deployment: Deployment, least: int, most: int) -> ChangeRequest:
+    return decisions.request_scale(
+        actor=world.member, deployment_id=deployment.pk, min_replicas=least, max_replicas=most
+    )
+
+
+def told(change: ChangeRequest) -> list[dict[str, Any]]:
+    return [check for check in change.checks if check["name"] == "Scaling"]
+
+
+def test_fixed_number_that_becomes_a_range_scales_by_queue(world: World) -> None:
+    can("keda", "prometheus")
+    deployment = world.serving()
+
+    change = scale(world, deployment, 2, 4)
+
+    kept = change.scale
+    assert (kept["min_replicas"], kept["max_replicas"]) == (2, 4)
+    assert (kept["scaling"]["kind"], kept["scaling"]["metric"]) == ("keda", "queue")
+    assert kept["network"]["service_monitor"] is True
+    assert [check["detail"] for check in told(change)] == [
+        "KEDA uses nv_inference_pending_request_count, scraped by the deployment's ServiceMonitor."
+    ]
+    world.approved(change)
+    world.look(deployment)
+    written = world.cluster.objects
+    scaled = written["ScaledObject", "vision", "detector-r1"]["spec"]
+    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (2, 4)
+    assert ("ServiceMonitor", "vision", "detector-r1") in written
+    assert not [kind for kind, *_ in written if kind == "HorizontalPodAutoscaler"]
+    assert deployment.stable_revision.spec["scaling"]["kind"] == "fixed", "the revision stays"
+
+
+def test_range_after_a_range_keeps_the_autoscaler(world: World) -> None:
+    can("keda", "prometheus")
+    deployment = world.serving()
+    world.approved(scale(world, deployment, 1, 2))
+    world.cluster.make_ready("detector-r1")
+    world.look(deployment)
+
+    again = scale(world, deployment, 1, 3)
+
+    assert (again.scale["scaling"]["kind"], again.scale["max_replicas"]) == ("keda", 3)
+
+
+def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
+    can("keda")
+    deployment = world.serving()
+
+    change = scale(world, deployment, 2, 4)
+
+    kept = change.scale
+    assert (kept["min_replicas"], kept["max_replicas"]) == (2, 2)
+    assert kept["scaling"]["kind"] == "fixed"
+    [check] = told(change)
+    assert check["detail"].startswith(FIXED_WORDS)
+    assert "Prometheus operator is not installed" in check["detail"]
+    assert check["fix"].endswith("request a canary that names an autoscaler.")
+    client = Client()
+    client.force_login(world.lead)
+    assert FIXED_WORDS in unescape(client.get(f"/approvals/{change.pk}").content.decode())
+    shown = client.get(f"/api/v1/changes/{change.pk}").json()
+    assert shown["scale"] == kept
+    assert FIXED_WORDS in " ".join(one["detail"] for one in shown["checks"])
+    looked = recheck.look(actor=world.lead, change_id=change.pk)
+    assert [one.detail for one in looked.checks if one.name == "Scaling"] == [check["detail"]]
+
+
+def test_range_that_stays_as_it_is_is_refused_with_why(world: World) -> None:
+    can()
+    deployment = world.serving()
+
+    with refused(world, Invalid) as raised:
+        scale(world, deployment, 1, 4)
+
+    assert raised[0].fields["max_replicas"].startswith("Fixed at 1 replica: ")
+
+
+def test_knative_never_takes_over_pods_that_run(world: World) -> None:
+    can("kserve-knative")
+    deployment = world.serving()
+
+    change = scale(world, deployment, 2, 4)
+
+    assert change.scale["scaling"]["kind"] == "fixed"
+    assert (
+        "Knative scales only pods that it started: ask for a canary that names knative."
+        in (told(change)[0]["detail"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "kind", "words"),
+    [
+        (("kserve-knative",), "knative", "Knative scales on requests in flight."),
+        ((), "fixed", FIXED_WORDS),
+    ],
+)
+def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
+    world: World, features: tuple[str, ...], kind: str, words: str
+) -> None:
+    can(*features)
+    deployment = world.serving()
+
+    change = decisions.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=canaries.STEPS,
+        spec=ServingSpec(
+            engine="kserve-triton", instance_type="g5.xlarge", min_replicas=2, max_replicas=3
+        ),
+    )
+
+    assert change.revision is not None
+    assert change.revision.spec["scaling"]["kind"] == kind
+    assert [check["detail"][: len(words)] for check in told(change)] == [words]
+
+
+def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: World) -> None:
+    can("kserve-knative")
+    deployment = world.serving()
+
+    change = decisions.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=canaries.STEPS,
+        spec=ServingSpec(
+            engine="kserve-triton",
+            instance_type="g5.xlarge",
+            max_replicas=3,
+            scaling=Scaling(kind="knative"),
+        ),
+    )
+
+    assert told(change) == []

@@ -1,0 +1,140 @@
+"""What a team's namespace holds beside its pods: nobody reaches them, and they reach nobody, but …"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deployments.manifests.domain import network, resource_limits, revision
+from deployments.manifests.domain.metadata import Place, Served
+from deployments.spec.domain import serving_spec
+
+_PLACE = Place("vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v")
+_LINK_LOCAL = ["169.254.0.0/16"]
+_ANYWHERE = [
+    {"ipBlock": {"cidr": "0.0.0.0/0", "except": _LINK_LOCAL}},
+    {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::/32"]}},
+]
+_DNS = {
+    "to": [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}},
+        {"ipBlock": {"cidr": "169.254.20.10/32"}},
+    ],
+    "ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}],
+}
+
+
+def _served(engine: str, **data: Any) -> Served:
+    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    return Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
+
+
+def _egress(place: Place, served: Served) -> list[dict[str, Any]]:
+    (policy,) = [one for one in revision.own(place, served) if one["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["policyTypes"] == ["Egress", "Ingress"]
+    found: list[dict[str, Any]] = policy["spec"]["egress"]
+    return found
+
+
+def _case(engine: str) -> Served:
+    llm = {"hugging_face_id": "a/b"} if engine in serving_spec.LLM_ENGINES else None
+    return _served(engine, llm=llm)
+
+
+@pytest.mark.parametrize("engine", serving_spec.ENGINES)
+def test_pods_of_every_engine_reach_names_their_own_and_where_models_lie(engine: str) -> None:
+    own = {"podSelector": {"matchLabels": {"slipway.dev/workload": "detector-r1"}}}
+
+    assert _egress(_PLACE, _case(engine)) == [
+        _DNS,
+        {"to": [own]},
+        {"to": _ANYWHERE, "ports": [{"port": 443, "protocol": "TCP"}]},
+        {
+            "to": [{"ipBlock": {"cidr": "169.254.170.23/32"}}],
+            "ports": [{"port": 80, "protocol": "TCP"}],
+        },
+    ]
+
+
+def test_nothing_else_in_the_namespace_reaches_anything_but_names() -> None:
+    (deny,) = [
+        one
+        for one in revision.shared(_PLACE, _case("triton"))
+        if one["metadata"]["name"] == "slipway-default-deny"
+    ]
+
+    assert deny["spec"] == {
+        "podSelector": {},
+        "policyTypes": ["Egress", "Ingress"],
+        "egress": [_DNS],
+    }
+
+
+@pytest.mark.parametrize("field", ["network_policy", "egress"])
+def test_no_request_switches_it_off(field: str) -> None:
+    with pytest.raises(serving_spec.Rejected, match=f"network.{field}"):
+        _served("triton", network={field: False})
+
+
+def test_a_cluster_that_knows_its_addresses_opens_those_only() -> None:
+    place = replace(_PLACE, egress_cidrs=("52.216.0.0/15", "169.254.0.0/16"))
+
+    blocks = _egress(place, _case("triton"))[2]["to"]
+
+    assert blocks == [
+        {"ipBlock": {"cidr": "52.216.0.0/15"}},
+        {"ipBlock": {"cidr": "169.254.0.0/16"}},
+    ]
+    assert len(_egress(replace(_PLACE, egress_cidrs=()), _case("triton"))) == 3
+
+
+def test_a_store_in_the_cluster_is_reached_by_its_namespace_and_one_outside_by_its_port() -> None:
+    inside = replace(_PLACE, s3_endpoint="http://minio.storage.svc.cluster.local:9000")
+    outside = replace(_PLACE, s3_endpoint="https://s3.example.org:8443")
+
+    assert _egress(inside, _case("triton"))[-1] == {
+        "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "storage"}}}]
+    }
+    ports = _egress(outside, _case("triton"))[2]["ports"]
+    assert [one["port"] for one in ports] == [443, 8443]
+
+
+def test_the_api_server_reaches_the_serving_port_from_where_the_platform_says() -> None:
+    place = replace(_PLACE, control_plane_cidrs=("10.0.0.0/24",))
+
+    closed, opened = (
+        network.of_workload(one, _case("triton"))["spec"]["ingress"] for one in (_PLACE, place)
+    )
+
+    assert opened == [
+        *closed,
+        {
+            "from": [{"ipBlock": {"cidr": "10.0.0.0/24"}}],
+            "ports": [{"port": 8080, "protocol": "TCP"}],
+        },
+    ]
+
+
+def test_routers_of_pipelines_are_asked_through_the_gateway_and_ask_through_it() -> None:
+    gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gw"}}}
+
+    spec = network.pipelines(_PLACE)["spec"]
+
+    assert spec["podSelector"]["matchExpressions"] == [
+        {"key": "serving.kserve.io/inferencegraph", "operator": "Exists"}
+    ]
+    assert spec["ingress"] == [{"from": [gateway]}]
+    assert spec["egress"][:2] == [_DNS, {"to": [gateway]}]
+
+
+def test_the_quota_of_the_team_holds_past_the_portal() -> None:
+    quota, defaults = resource_limits.of_namespace(_PLACE, quota_gpus=6)
+
+    hard = quota["spec"]["hard"]
+    assert (quota["kind"], defaults["kind"]) == ("ResourceQuota", "LimitRange")
+    assert {hard[name] for name in hard if "nvidia.com" in name} == {"6"}
+    assert hard["requests.nvidia.com/mig-1g.5gb.me"] == hard["requests.nvidia.com/gpu"] == "6"
+    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("0", "0")
+    assert defaults["spec"]["limits"][0]["default"] == {"cpu": "1", "memory": "2Gi"}

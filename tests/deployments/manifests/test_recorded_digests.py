@@ -1,0 +1,79 @@
+"""What a revision's pods compare is what was recorded of its versions: rendered the same every time."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from deployments.delivery.domain import progress
+from deployments.manifests.domain import digest_check
+from deployments.manifests.selectors import rendering
+from deployments.spec.domain import serving_spec
+from tests.deployments.world import World
+
+pytestmark = pytest.mark.django_db
+
+
+def _record(world: World, **spec: Any) -> str:
+    made = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
+    version = world.version1
+    version.refresh_from_db()
+    served = rendering.served_for(number=1, version=version, spec=made)
+    return digest_check.record_of(served)
+
+
+def test_the_record_of_the_version_is_what_is_compared(world: World) -> None:
+    rows = [dict(row) for row in world.version1.laid_out]
+    for digest, row in zip(("12" * 32, "34" * 32), rows, strict=True):
+        row["sha256"] = digest
+    type(world.version1).objects.filter(pk=world.version1.pk).update(laid_out=rows)
+
+    assert [row["key"].split("/", 4)[4][13:] for row in rows] == [
+        "detector/1/model.onnx",
+        "detector/config.pbtxt",
+    ]
+    assert _record(world) == (
+        f"{'12' * 32}  detector/1/model.onnx\n{'34' * 32}  detector/config.pbtxt\n"
+    )
+
+
+def test_files_that_the_portal_makes_are_compared_too(world: World) -> None:
+    spec = {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}}
+    made = serving_spec.from_json({"instance_type": "g5.xlarge", **spec})
+    files = rendering.files_for(version=world.version1, spec=made)
+
+    assert _record(world, **spec) == "".join(
+        f"{hashlib.sha256(body).hexdigest()}  {key.removeprefix(files.prefix)}\n"
+        for key, body in sorted(files.objects.items())
+    )
+    assert _record(world, **spec).count("\n") == 2
+
+
+def test_a_difference_is_told_in_plain_words() -> None:
+    ended = {"exitCode": 1, "reason": "Error", "message": "detector/1/model.onnx: FAILED\n"}
+    pod = {
+        "spec": {"nodeName": "n"},
+        "status": {
+            "initContainerStatuses": [{"name": "digest-check", "state": {"terminated": ended}}]
+        },
+    }
+
+    told = progress.of_pod(pod)
+
+    assert (told.stage, told.reason, told.is_failing) == ("download", "not what was approved", True)
+    assert told.message == (
+        "what the pod downloaded is not what was approved, so nothing was started from it: a platform "
+        "admin must put the bucket right: detector/1/model.onnx: FAILED"
+    )
+
+
+def test_a_comparison_under_way_and_one_that_cannot_run_are_told() -> None:
+    def told(state: dict[str, Any]) -> progress.Progress:
+        status = {"initContainerStatuses": [{"name": "digest-check", "state": state}]}
+        return progress.of_pod({"spec": {"nodeName": "n"}, "status": status})
+
+    assert told({"running": {}}).reason == "compares digests"
+    failed = told({"terminated": {"exitCode": 127, "message": "sh: sha256sum: not found"}})
+    assert (failed.reason, failed.is_failing) == ("digests not compared", True)

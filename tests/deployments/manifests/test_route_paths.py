@@ -1,0 +1,176 @@
+"""What the stable address of a deployment carries, and what of a server it never does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deployments.manifests.domain import http_route, namespace, revision, triton_args
+from deployments.manifests.domain.metadata import PackedModel, Place, Served
+from deployments.spec.domain import serving_spec
+
+_PLACE = Place("vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v")
+_LLM = {"hugging_face_id": "org/model"}
+_SERVER = ["/v2", "/v2/health/live", "/v2/health/ready"]
+_MODEL = [
+    "/v2/models/m",
+    "/v2/models/m/generate",
+    "/v2/models/m/generate_stream",
+    "/v2/models/m/infer",
+    "/v2/models/m/ready",
+    "/v2/models/m/versions/1",
+    "/v2/models/m/versions/1/generate",
+    "/v2/models/m/versions/1/generate_stream",
+    "/v2/models/m/versions/1/infer",
+    "/v2/models/m/versions/1/ready",
+]
+_OPENAI = [
+    "/health",
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/models",
+    "/v1/rerank",
+    "/v1/responses",
+    "/v1/score",
+]
+_BELOW_MODELS = [*_SERVER, "/v2/models/*"]
+
+
+def _spec(engine: str, **data: Any) -> serving_spec.ServingSpec:
+    return serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+
+
+def _paths(*wanted: tuple[serving_spec.ServingSpec, int]) -> list[str]:
+    """What is carried, each path to the same path of the server."""
+    backends = [
+        http_route.backend_for(number, spec, weight, model="m")
+        for number, (spec, weight) in enumerate(wanted, 1)
+    ]
+    found = []
+    for rule in http_route.http_route(_PLACE, backends)["spec"]["rules"]:
+        (match,) = rule["matches"]
+        change = rule["filters"][0]["urlRewrite"]["path"]
+        path = match["path"]
+        assert path["value"].startswith("/vision/detector/")
+        on_server = path["value"].removeprefix("/vision/detector")
+        if path["type"] == "Exact":
+            assert change == {"type": "ReplaceFullPath", "replaceFullPath": on_server}
+            found.append(on_server)
+        else:
+            assert change == {"type": "ReplacePrefixMatch", "replacePrefixMatch": on_server}
+            found.append(f"{on_server}/*")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("engine", "data", "carried"),
+    [
+        ("triton", {}, [*_SERVER, *_MODEL]),
+        ("kserve-triton", {}, [*_SERVER, *_MODEL]),
+        ("triton-vllm", {"llm": _LLM}, [*_SERVER, *_MODEL]),
+        ("kserve-vllm", {"llm": _LLM}, _OPENAI),
+        ("llm-inference-service", {"llm": _LLM}, _OPENAI),
+        ("triton", {"packed": [{"model": "n", "version": 1}]}, _BELOW_MODELS),
+        (
+            "kserve-triton",
+            {"components": {"transformer_image": "kserve/part:1"}},
+            ["/v1/models/m", "/v1/models/m:predict", *_SERVER, *_MODEL],
+        ),
+        (
+            "kserve-vllm",
+            {"llm": {"artifact": "pvc://weights/m", "nodes": 2}},
+            [
+                *_OPENAI[:1],
+                "/openai/v1/chat/completions",
+                "/openai/v1/completions",
+                "/openai/v1/embeddings",
+                "/openai/v1/models",
+                *_OPENAI[1:],
+            ],
+        ),
+    ],
+)
+def test_the_address_carries_inference_and_metadata_of_the_engine_only(
+    engine: str, data: dict[str, Any], carried: list[str]
+) -> None:
+    assert _paths((_spec(engine, **data), 100)) == carried
+
+
+def test_a_canary_of_another_engine_adds_its_paths_and_a_revision_without_a_share_none() -> None:
+    triton, vllm = _spec("triton"), _spec("kserve-vllm", llm=_LLM)
+
+    assert _paths((triton, 90), (vllm, 10)) == [*_OPENAI, *_BELOW_MODELS]
+    assert _paths((triton, 100), (vllm, 0)) == [*_SERVER, *_MODEL]
+
+
+@pytest.mark.parametrize("count", range(9))
+def test_a_route_never_has_more_rules_than_the_gateway_takes(count: int) -> None:
+    packed = [{"model": f"n{index}", "version": 1} for index in range(count)]
+    triton, vllm = _spec("triton", packed=packed), _spec("kserve-vllm", llm=_LLM)
+
+    assert len(_paths((triton, 50), (vllm, 50))) <= 16
+
+
+def test_rules_that_disagree_are_no_weights_and_paths_of_others_are_seen() -> None:
+    wanted = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
+    live = http_route.http_route(_PLACE, wanted)
+    assert http_route.weights_in(live) == {"detector-r1": 100}
+    assert http_route.paths_in(live) == http_route.paths_of(_PLACE, wanted)
+    assert (http_route.paths_in(None), http_route.paths_of(_PLACE, [])) == (
+        frozenset(),
+        frozenset(),
+    )
+
+    open_for_all = {
+        "matches": [{"path": {"type": "PathPrefix", "value": "/vision/detector"}}],
+        "filters": [
+            {
+                "type": "URLRewrite",
+                "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
+            }
+        ],
+        "backendRefs": [{"name": "detector-r9", "port": 80}],
+    }
+    live["spec"]["rules"].append(open_for_all)
+
+    assert http_route.weights_in(live) == {}
+    added = http_route.paths_in(live) - http_route.paths_of(_PLACE, wanted)
+    assert added == {"PathPrefix /vision/detector -> /"}
+
+
+def _command(engine: str, packed: bool) -> list[str]:
+    others = [{"model": "n", "version": 1}] if packed else []
+    spec = _spec(engine, packed=others) if engine != "triton-vllm" else _spec(engine, llm=_LLM)
+    models = tuple(PackedModel("n", "n:1", "cd" * 32, "s3://b/n/") for _ in spec.packed)
+    served = Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, packed=models)
+    if engine == "kserve-triton":
+        # KServe appends what the revision adds to what the runtime says.
+        (container,) = namespace.serving_runtime(_PLACE)["spec"]["containers"]
+        (model,) = [
+            one["spec"]["predictor"]["model"]
+            for one in revision.own(_PLACE, served)
+            if one["kind"] == "InferenceService"
+        ]
+        return [*container["args"], *model.get("args", [])]
+    (deployment,) = [one for one in revision.own(_PLACE, served) if one["kind"] == "Deployment"]
+    (server,) = deployment["spec"]["template"]["spec"]["containers"]
+    return list(server["args"])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("engine", ["triton", "kserve-triton", "triton-vllm"])
+def test_every_triton_refuses_what_is_neither_inference_nor_metadata(
+    engine: str, packed: bool
+) -> None:
+    command = _command(engine, packed and engine != "triton-vllm")
+
+    refused = "shared-memory,model-config,model-repository,statistics,trace,logging"
+    restricted = [word for word in command if "restricted" in word]
+    assert restricted == [
+        f"--http-restricted-api={refused}:slipway-shut=\n",
+        f"--grpc-restricted-protocol={refused}:slipway-shut=\n",
+    ]
+    # What nobody can send: a header's value ends at a line feed.
+    assert triton_args.command()[0] == command[0] == "tritonserver"

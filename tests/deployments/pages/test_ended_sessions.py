@@ -1,0 +1,165 @@
+"""A session that ended while a form was open: nothing is done, and what was typed comes back."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from deployments.models import ChangeRequest, Deployment
+from portal.accounts.models import User
+from portal.audit.models import AuditEvent
+from portal.ui import kept_input
+from tests.deployments.signed_in import HTMX
+from tests.deployments.world import World
+
+ONE = "/deployments/vision/detector"
+PASSWORD = "a long enough password"
+SCALE = {"min_replicas": "2", "max_replicas": "3", "comment": "For <b>Friday</b>."}
+
+
+@pytest.fixture
+def member(world: World) -> User:
+    world.serving(environment="staging")
+    world.member.set_password(PASSWORD)
+    world.member.save()
+    return world.member
+
+
+def hidden(page: str, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert found is not None
+    return unescape(found[1])
+
+
+def sign_in(client: Client, page: str, password: str = PASSWORD) -> Any:
+    data = {"username": "member", "password": password, "next": hidden(page, "next")}
+    return client.post("/sign-in", data | {"kept": hidden(page, "kept")})
+
+
+def test_a_poll_without_a_session_gets_401_and_no_form(member: User) -> None:
+    answer = Client().get(ONE, **HTMX, HTTP_HX_TARGET="figures")
+
+    assert (answer.status_code, answer.content) == (401, b"")
+    assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("path", ["/", "/deployments", "/approvals", "/deployments/new", "/fleet"])
+def test_no_page_sends_a_sign_in_form_into_another_page(
+    member: User, path: str, method: str
+) -> None:
+    answer = getattr(Client(), method)(path, **HTMX)
+
+    assert answer.status_code in (401, 405)
+    assert b"password" not in answer.content
+
+
+def test_the_form_comes_back_with_what_was_typed_and_nothing_is_sent(member: User) -> None:
+    client = Client()
+    changes, audited = ChangeRequest.objects.count(), AuditEvent.objects.count()
+
+    page = client.post(f"{ONE}/scale", SCALE)
+    assert page.status_code == 401
+    assert "nothing was changed" in page.content.decode()
+    signed_in = sign_in(client, page.content.decode())
+    assert (signed_in.status_code, signed_in["Location"]) == (302, f"{ONE}/scale")
+    form = client.get(f"{ONE}/scale")
+
+    text = form.content.decode()
+    assert form.status_code == 409
+    assert "You were signed out before this was sent" in text
+    assert 'value="3"' in text
+    assert "For &lt;b&gt;Friday&lt;/b&gt;." in text
+    assert ChangeRequest.objects.count() == changes
+    assert AuditEvent.objects.count() == audited
+    again = client.post(f"{ONE}/scale", SCALE)
+    assert again.status_code == 302
+    assert ChangeRequest.objects.filter(kind="scale").count() == 1
+
+
+def test_a_wrong_password_keeps_it_too(member: User) -> None:
+    client = Client()
+    page = client.post(f"{ONE}/scale", SCALE).content.decode()
+
+    refused = sign_in(client, page, password="wrong")
+
+    assert sign_in(client, refused.content.decode())["Location"] == f"{ONE}/scale"
+    assert 'value="3"' in client.get(f"{ONE}/scale").content.decode()
+
+
+def test_it_is_shown_once_and_another_page_forgets_it(member: User) -> None:
+    client = Client()
+    page = client.post(f"{ONE}/scale", SCALE).content.decode()
+    sign_in(client, page)
+
+    client.get("/deployments")
+
+    assert client.get(f"{ONE}/scale").status_code == 200
+
+
+def test_stopping_is_never_done_by_signing_in(member: User) -> None:
+    client = Client()
+    page = client.post(f"{ONE}/stop", {"comment": "too hot"}).content.decode()
+    sign_in(client, page)
+
+    form = client.get(f"{ONE}/stop")
+
+    assert "too hot" in form.content.decode()
+    assert not Deployment.objects.get().is_stopped
+
+
+def test_the_wizard_comes_back_at_its_step(world: World, member: User) -> None:
+    client = Client()
+    data = {"at": "review", "go": "submit", "name": "other", "comment": "please"}
+    page = client.post("/deployments/new", data).content.decode()
+    sign_in(client, page)
+
+    form = client.get("/deployments/new")
+
+    assert 'value="other"' in form.content.decode()
+    assert Deployment.objects.count() == 1
+
+
+def test_a_button_without_a_page_of_its_own_leads_back_to_where_it_was(member: User) -> None:
+    at = f"{ONE}/manifests"
+
+    answer = Client().post(
+        f"{ONE}/drift", {"choice": "take"}, headers={"Referer": f"http://testserver{at}"}
+    )
+
+    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={at}")
+    elsewhere = Client().post(f"{ONE}/drift", headers={"Referer": "http://evil.example/x"})
+    assert elsewhere["Location"] == "/sign-in?next=/"
+
+
+def test_invented_input_is_not_shown(member: User) -> None:
+    client = Client()
+    data = {"username": "member", "password": PASSWORD, "next": f"{ONE}/scale", "kept": "e30:x:y"}
+
+    client.post("/sign-in", data)
+
+    assert client.get(f"{ONE}/scale").status_code == 200
+
+
+def test_too_much_input_is_not_carried(member: User) -> None:
+    long = {**SCALE, "comment": "x" * kept_input.LONGEST}
+
+    answer = Client().post(f"{ONE}/scale", long, headers={"Referer": f"http://testserver{ONE}"})
+
+    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={ONE}")
+
+
+def test_the_page_may_ask_who_is_signed_in(world: World) -> None:
+    nobody = Client().get("/session")
+    client = Client()
+    client.force_login(world.member)
+    somebody = client.get("/session")
+
+    assert (nobody.status_code, nobody.json()) == (401, {"user": None})
+    assert somebody.json()["user"] == "member"
+    assert len(somebody.json()["csrf_token"]) == 64
+    assert somebody["Cache-Control"] == "no-store"

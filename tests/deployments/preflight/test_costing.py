@@ -1,0 +1,91 @@
+"""What a request costs: this month, a whole month, and while two revisions run."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from deployments.changes.services import decisions, drafts
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services import preflight
+from fleet.models import InstancePrice
+from portal.accounts.models import Team
+from portal.core import clock
+from tests.deployments.world import World
+
+HOURLY = Decimal("1.006")
+
+
+def hours_left() -> Decimal:
+    at = clock.now()
+    first = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    after = first.replace(year=at.year + at.month // 12, month=at.month % 12 + 1)
+    return Decimal(int((after - at).total_seconds())) / 3600
+
+
+def budget_of(world: World, **changed: object) -> Check:
+    found = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return next(check for check in found.checks if check.name == "Budget")
+
+
+def test_whole_month_over_budget_fails_however_little_of_this_month_is_left(world: World) -> None:
+    Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(4000))
+    InstancePrice.objects.update(usd_per_hour_amount=Decimal("8.801"))
+    world.clock.move(float(hours_left() - 1) * 3600)
+
+    check = budget_of(world)
+
+    assert check.ok is False
+    assert not check.is_refusal
+    assert check.detail == ("Forecast $8.80 this month, $6,424.73 in a full month, of $4,000.00.")
+    assert check.fix.startswith("Over by $2,424.73.")
+
+
+def test_most_replicas_count_against_the_budget(world: World) -> None:
+    Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(2000))
+    fixed = budget_of(world, min_replicas=2, max_replicas=2)
+    ranged = budget_of(world, min_replicas=2, max_replicas=4)
+
+    assert (fixed.ok, ranged.ok) == (True, False)
+    assert "$1,468.76 in a full month ($2,937.52 at max replicas), of" in ranged.detail
+
+
+def test_canary_costs_double_only_while_it_runs(world: World) -> None:
+    deployment = world.serving()
+    steps = [
+        {"weight": 5, "soak_seconds": 5400, "min_requests": 0},
+        {"weight": 100, "soak_seconds": 1800, "min_requests": 0},
+    ]
+    draft = drafts.canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=steps,
+    )
+
+    cost = drafts.check(actor=world.member, draft=draft).cost
+
+    assert cost is not None
+    assert (cost.overlap_seconds, cost.overlap_amount) == (7200, Decimal("2.01"))
+    # One revision stays: a whole month is that of one.
+    assert cost.team_month_min == Decimal("734.38")
+    assert cost.spent is not None
+    assert cost.forecast is not None
+    steady = cost.spent + HOURLY * hours_left()
+    assert abs(cost.forecast - steady - 2 * HOURLY) <= Decimal("0.01")
+    change = decisions.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=steps,
+    )
+    assert change.cost["overlap_seconds"] == "7200"
+
+
+def test_roll_back_costs_nothing_beside_what_it_replaces(world: World) -> None:
+    deployment = world.serving()
+    assert preflight.of_revision(
+        deployment=deployment,
+        version=world.version2,
+        spec=world.draft().spec,
+        number=2,
+    ).cost.team_month_min == Decimal("734.38")

@@ -1,0 +1,177 @@
+"""A batch dimension is shown, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from deployments.registry.domain import batching, batching_trial
+from deployments.registry.domain.batching import Verdict
+from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from tests.fixtures import batching_models
+from tests.fixtures.batching_models import BatchingModel
+
+_FLOAT = TensorProto.FLOAT
+
+
+def tried(
+    folder: Path, build: Callable[[], Any], *, largest: int = 32, sizes: Any = None
+) -> dict[str, str]:
+    path = folder / "model.onnx"
+    path.write_bytes(build().SerializeToString())
+    return batching_trial.show({"path": str(path), "largest_batch": largest, "sizes": sizes or {}})
+
+
+@pytest.mark.parametrize("model", batching_models.SERVED, ids=lambda one: one.name)
+def test_only_models_that_answer_each_item_alike_take_batches(
+    tmp_path: Path, model: BatchingModel
+) -> None:
+    found = tried(tmp_path, model.build)
+
+    assert (found["verdict"] == Verdict.SHOWN) == model.takes_batches
+    if not model.takes_batches and model.shape:
+        assert found["verdict"] == Verdict.DIFFERS
+        assert found["reason"].startswith("“")
+
+
+def test_answers_that_differ_from_run_to_run_show_nothing(tmp_path: Path) -> None:
+    found = tried(tmp_path, batching_models.random_noise)
+
+    assert found == {"verdict": Verdict.UNKNOWN, "reason": "“y” changes from run to run."}
+
+
+def leaks_beyond(count: int) -> Callable[[], Any]:
+    """Right up to so many items; above, every answer has something of the others."""
+
+    def build() -> Any:
+        nodes = [
+            helper.make_node("Shape", ["x"], ["shape"]),
+            helper.make_node("Gather", ["shape", "zero"], ["rows"]),
+            helper.make_node("Greater", ["rows", "most"], ["is_more"]),
+            helper.make_node("Cast", ["is_more"], ["factor"], to=_FLOAT),
+            helper.make_node("ReduceSum", ["x", "axis"], ["sum"], keepdims=1),
+            helper.make_node("Mul", ["sum", "factor"], ["leak"]),
+            helper.make_node("Add", ["x", "leak"], ["y"]),
+        ]
+        constants = [
+            numpy_helper.from_array(np.array(0), "zero"),
+            numpy_helper.from_array(np.array(count), "most"),
+            numpy_helper.from_array(np.array([0]), "axis"),
+        ]
+        return batching_models.model_of(
+            nodes, [("x", _FLOAT, ["N", 3])], [("y", _FLOAT, ["N", 3])], constants
+        )
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("beyond", "largest", "verdict"),
+    [
+        (1, 32, Verdict.DIFFERS),
+        (4, 32, Verdict.DIFFERS),
+        (31, 32, Verdict.DIFFERS),
+        (32, 32, Verdict.SHOWN),
+        (4, 4, Verdict.SHOWN),
+    ],
+)
+def test_it_is_tried_up_to_the_largest_batch(
+    tmp_path: Path, beyond: int, largest: int, verdict: Verdict
+) -> None:
+    assert tried(tmp_path, leaks_beyond(beyond), largest=largest)["verdict"] == verdict
+
+
+def refuses_all_but(width: int) -> Callable[[], Any]:
+    """A free second dimension that has to be of one size all the same."""
+
+    def build() -> Any:
+        weights = numpy_helper.from_array(np.ones((width, 2), dtype=np.float32), "w")
+        node = helper.make_node("MatMul", ["x", "w"], ["y"])
+        graph = helper.make_graph(
+            [node],
+            "tests",
+            [helper.make_tensor_value_info("x", _FLOAT, ["N", "width"])],
+            [helper.make_tensor_value_info("y", _FLOAT, ["N", 2])],
+            [weights],
+        )
+        opsets = [helper.make_opsetid("", 17)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+    return build
+
+
+def test_sizes_that_nobody_can_guess_are_taken_from_what_is_declared(tmp_path: Path) -> None:
+    guessed = tried(tmp_path, refuses_all_but(37))
+    declared = tried(tmp_path, refuses_all_but(37), sizes={"x": [-1, 37]})
+
+    assert guessed["verdict"] == Verdict.UNKNOWN
+    assert guessed["reason"].startswith("The model could not run with generated inputs.")
+    assert declared == {"verdict": Verdict.SHOWN, "reason": ""}
+
+
+def test_one_answer_for_everything_shows_nothing(tmp_path: Path) -> None:
+    def build() -> Any:
+        nodes = [helper.make_node("Mul", ["x", "nil"], ["y"])]
+        nil = numpy_helper.from_array(np.zeros(1, dtype=np.float32), "nil")
+        return batching_models.model_of(
+            nodes, [("x", _FLOAT, ["N", 3])], [("y", _FLOAT, ["N", 3])], [nil]
+        )
+
+    found = tried(tmp_path, build)
+
+    assert found["verdict"] == Verdict.UNKNOWN
+    assert "the same result" in found["reason"]
+
+
+def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
+    def build() -> Any:
+        nodes = [helper.make_node("Identity", ["x"], ["y"])]
+        shape = ["N", 4096, 4096]
+        return batching_models.model_of(nodes, [("x", _FLOAT, shape)], [("y", _FLOAT, shape)])
+
+    found = tried(tmp_path, build)
+
+    assert found == {
+        "verdict": Verdict.UNKNOWN,
+        "reason": "The inputs are too large to test here.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "declared", "size"),
+    [
+        (Verdict.SHOWN, None, 8),
+        (Verdict.SHOWN, True, 8),
+        (Verdict.SHOWN, False, 0),
+        (Verdict.UNKNOWN, None, 0),
+        (Verdict.UNKNOWN, True, 8),
+        (Verdict.UNKNOWN, False, 0),
+        (Verdict.DIFFERS, None, 0),
+        (Verdict.DIFFERS, True, 0),
+        (Verdict.DIFFERS, False, 0),
+        (Verdict.NONE, True, 0),
+    ],
+)
+def test_a_declaration_decides_only_where_nothing_was_shown(
+    verdict: Verdict, declared: bool | None, size: int
+) -> None:
+    found = batching.decide(verdict, "Reason.", is_declared=declared, largest=8)
+
+    assert found.max_batch_size == size
+    assert found.words.startswith("up to 8" if size else "off")
+
+
+def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None:
+    path = batching_models.write_large(tmp_path / "model.onnx", mebibytes=8)
+
+    onnx.checker.check_model(str(path), full_check=True)
+    found = batching_trial.show({"path": str(path), "largest_batch": USUAL_MAX_BATCH, "sizes": {}})
+
+    assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
+    assert found["verdict"] == Verdict.SHOWN

@@ -1,0 +1,261 @@
+"""What hostile and broken files come to: never ready unless the runtime loads them, never stuck."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.exceptions import ValidationError
+from django.db import OperationalError
+from onnx import TensorProto
+
+from deployments import tasks
+from deployments.models import ModelVersion
+from deployments.registry.domain import onnx, onnx_loading
+from deployments.registry.domain.not_servable import NotServable
+from deployments.registry.services import examination, verification
+from deployments.registry.services.examination import Findings
+from deployments.states import VersionState
+from portal.core import clock
+from tests.deployments import onnx_models
+from tests.deployments.uploading import Upload
+from tests.fixtures import hostile_files
+
+pytestmark = pytest.mark.django_db
+
+
+def loaded(folder: Path, body: bytes) -> dict[str, Any]:
+    """As the sandbox does it, in this process: only for files that hold nobody up."""
+    path = folder / "model.onnx"
+    path.write_bytes(body)
+    onnx.read(path)
+    return onnx_loading.load({"path": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (hostile_files.nested_functions(30), "more than 1,000,000 nodes"),
+        (hostile_files.nested_functions(400, calls=1), "more than 100 levels deep"),
+        (hostile_files.recursive_function(), "call themselves"),
+        (hostile_files.external_data("../../../etc/passwd"), "“../../../etc/passwd”"),
+        (hostile_files.external_data_in_a_function(), "“weights.bin”"),
+        (hostile_files.external_data_in_a_sparse_tensor(), "“weights.bin”"),
+        (hostile_files.with_dims([-5, 4]), "“x” has a dimension of -5"),
+        (hostile_files.with_dims([0, 4]), "“x” has a dimension of 0"),
+        (hostile_files.with_dims([2**62]), "4,611,686,018,427,387,904"),
+        (hostile_files.with_input_name(""), "An input is named “”"),
+        (hostile_files.with_input_name("a\0b"), "An input is named “a�b”"),
+        (hostile_files.with_input_name("x" * 5000), "1 to 1,000 printable"),
+        (hostile_files.with_type(99), "number 99"),
+        (hostile_files.with_type(TensorProto.COMPLEX64), "COMPLEX64"),
+        (hostile_files.cycle(), "the graph is not acyclic"),
+        (hostile_files.duplicate_inputs(), "more than one input “x”"),
+        (hostile_files.duplicate_outputs(), "more than one output “y”"),
+        (hostile_files.weights_without_bytes(), "ONNX Runtime"),
+        (hostile_files.weights_of_wrong_length(), "ONNX Runtime"),
+        (hostile_files.many_inputs(50_001), "50,002 inputs and outputs"),
+        (dict(hostile_files.graphs())["names that are not UTF-8"], "not valid UTF-8"),
+        (dict(hostile_files.graphs())["unknown operator"], "No Op registered for NoSuchThing"),
+    ],
+)
+def test_a_model_that_cannot_be_served_is_refused_with_the_cause(
+    tmp_path: Path, body: bytes, words: str
+) -> None:
+    with pytest.raises(NotServable) as refusal:
+        loaded(tmp_path, body)
+
+    assert words in str(refusal.value)
+    assert "/onnxruntime_src" not in str(refusal.value)
+    assert str(tmp_path) not in str(refusal.value)
+
+
+def test_functions_that_a_runtime_writes_out_in_no_time_are_served(tmp_path: Path) -> None:
+    assert loaded(tmp_path, hostile_files.nested_functions(3))["inputs"] == ["x"]
+
+
+def test_the_2_kb_file_with_nested_functions_fails_at_once(verified: Upload) -> None:
+    body = hostile_files.nested_functions(30)
+    assert len(body) < 2500
+
+    version = verified(body)
+
+    assert version.state == VersionState.FAILED
+    assert "more than 1,000,000 nodes" in version.state_reason
+    assert version.examination_deaths == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (hostile_files.custom_operator_in_a_function(), "operators of acme"),
+        (hostile_files.with_type(TensorProto.BFLOAT16), "no processor kernel"),
+    ],
+)
+def test_what_the_runtime_here_cannot_show_is_quarantined(
+    verified: Upload, body: bytes, words: str
+) -> None:
+    version = verified(body)
+
+    assert version.state == VersionState.QUARANTINED
+    assert words in version.state_reason
+    assert {row["name"]: row["ok"] for row in version.checks}["Runtime"] is False
+    assert version.repository_prefix
+
+
+@pytest.mark.parametrize(
+    ("filename", "body", "words"),
+    [
+        ("model.onnx", hostile_files.cycle(), "not acyclic"),
+        ("model.onnx", hostile_files.with_input_name("a\0b"), "printable"),
+        ("model.onnx", hostile_files.with_type(99), "number 99"),
+        ("model.onnx", hostile_files.with_dims([2**31 - 1] * 8), "more than 16 TiB"),
+        ("model.zip", b"7z\xbc\xaf\x27\x1c" + bytes(40), "a 7z archive"),
+    ],
+)
+def test_a_broken_file_fails_with_its_cause(
+    verified: Upload, filename: str, body: bytes, words: str
+) -> None:
+    version = verified(body, filename=filename)
+
+    assert version.state == VersionState.FAILED
+    assert words in version.state_reason
+    assert len(ModelVersion.objects.filter(state=VersionState.VERIFYING)) == 0
+
+
+@pytest.mark.parametrize("protocol", [0, 4])
+def test_a_pickle_is_never_executed(verified: Upload, tmp_path: Path, protocol: int) -> None:
+    import pickle
+
+    marker = tmp_path / "executed"
+    body = pickle.dumps(hostile_files.Writes(marker), protocol=protocol)
+
+    version = verified(body, filename="model.pkl")
+
+    assert version.state == VersionState.QUARANTINED
+    assert "exec" in version.state_reason
+    assert not marker.exists()
+
+
+def raising(error: Exception) -> Callable[..., Findings]:
+    """Fails for the first version only, then does what it always does."""
+    real, calls = examination.examine, io.StringIO()
+
+    def examine(*args: Any) -> Findings:
+        if not calls.getvalue():
+            calls.write("failed")
+            raise error
+        return real(*args)
+
+    return examine
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ValidationError("no such choice"), "ValidationError: ['no such choice']"),
+        (OverflowError("int too large to convert"), "OverflowError: int too large to convert"),
+        (ModuleNotFoundError("No module named 'py7zr'"), "No module named 'py7zr'"),
+        (ValueError("a\0b"), "ValueError: a�b"),
+    ],
+)
+def test_whatever_examining_raises_fails_that_version_only(
+    upload: Upload, monkeypatch: pytest.MonkeyPatch, error: Exception, cause: str
+) -> None:
+    first, second = upload(onnx_models.linear()), upload(onnx_models.linear(scale=2))
+    monkeypatch.setattr(examination, "examine", raising(error))
+
+    tasks.sweep_versions()
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.state, second.state) == (VersionState.FAILED, VersionState.READY)
+    assert cause in first.state_reason
+
+
+@pytest.mark.parametrize("error", [OSError("No space left"), OperationalError("gone away")])
+def test_what_may_heal_is_tried_again(
+    upload: Upload, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    version = upload(onnx_models.linear())
+    monkeypatch.setattr(examination, "examine", raising(error))
+
+    with_suppressed(verification.advance, version.pk)
+    version.refresh_from_db()
+    assert version.state == VersionState.VERIFYING
+
+    with time_machine.travel(clock.now() + timedelta(seconds=10)):
+        tasks.sweep_versions()
+    version.refresh_from_db()
+    assert version.state == VersionState.READY
+
+
+def with_suppressed(call: Callable[[int], None], pk: int) -> None:
+    try:
+        call(pk)
+    except OperationalError:
+        return
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_the_database_refuses_fails_that_version_only(
+    upload: Upload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = upload(onnx_models.linear())
+    findings = Findings(columns={"signature": {"inputs": "a\0b"}})
+    monkeypatch.setattr(examination, "examine", lambda *args: findings)
+
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    assert version.state == VersionState.FAILED
+    assert "DataError" in version.state_reason
+
+
+def test_the_second_death_of_the_reader_fails_the_version(
+    upload: Upload, settings: Any, s3_store: object
+) -> None:
+    settings.SLIPWAY_EXAMINATION_CPU_SECONDS = 1
+    version = upload(hostile_files.nested_branches(12))
+
+    verification.advance(version.pk)
+    version.refresh_from_db()
+    assert (version.state, version.examination_deaths) == (VersionState.VERIFYING, 1)
+    (step,) = (row for row in version.checks if "retrying once" in row["detail"])
+    assert step["ok"] is None
+
+    with time_machine.travel(clock.now() + timedelta(seconds=10)):
+        verification.advance(version.pk)
+    version.refresh_from_db()
+    assert version.state == VersionState.FAILED
+    # On a busy machine the wall time may be up before the processor time is.
+    assert "Reading the file failed twice: it " in version.state_reason
+
+
+def test_the_runtime_is_part_of_the_product() -> None:
+    """The production image installs these alone."""
+    root = Path(__file__).parents[3]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+
+    names = {line.split("~")[0] for line in project["dependencies"]}
+    assert {"onnx", "onnxruntime", "picklescan"} <= names
+    assert "onnxruntime" not in {
+        one.split("~")[0] for one in project["optional-dependencies"]["demo"]
+    }
+
+
+def test_deaths_of_the_worker_count_too(upload: Upload) -> None:
+    version = upload(onnx_models.linear())
+    ModelVersion.objects.filter(pk=version.pk).update(examination_deaths=2)
+
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    assert version.state == VersionState.FAILED
+    assert "the worker that read the file was killed" in version.state_reason

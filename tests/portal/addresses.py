@@ -1,0 +1,42 @@
+"""Every page's address and method, as the URL resolver and the views themselves have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+_EXAMPLES = {"int": "1", "slug": "x", "str": "x"}
+
+
+def patterns() -> Iterator[str]:
+    """ "deployments/<slug:team>/<slug:name>" and so on; the API's are in its document."""
+    yield from _walk(get_resolver(), "")
+
+
+def _walk(resolver: URLResolver, prefix: str) -> Iterator[str]:
+    for one in resolver.url_patterns:
+        route = f"{prefix}{one.pattern}"
+        if isinstance(one, URLPattern):
+            if not route.startswith("api/v1/"):
+                yield route
+        else:
+            yield from _walk(one, route)
+
+
+def methods_of(client: Client, route: str) -> set[str]:
+    """What the view itself says it takes; HEAD and OPTIONS left out."""
+    example = _PARAMETER.sub(lambda found: _EXAMPLES[found[1] or "str"], route)
+    allowed = client.options(f"/{example}").get("Allow", "every method: restrict the view")
+    return {name.strip() for name in allowed.split(",")} - {"HEAD", "OPTIONS"}
+
+
+def path_of(route: str, names: Mapping[str, Any]) -> str:
+    """The page of what exists. Pipelines have names of their own."""
+    if route.startswith("pipelines/"):
+        names = {**names, "name": names["pipeline"]}
+    return "/" + _PARAMETER.sub(lambda found: str(names[found[2]]), route)

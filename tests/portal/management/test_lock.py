@@ -1,0 +1,36 @@
+"""What is installed is pinned by hash, and the image has the versions that the tests ran with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+EVERYTHING, IMAGE, INSTALLER = (
+    ROOT / "requirements.lock",
+    ROOT / "requirements-image.lock",
+    ROOT / "portal" / "management" / "installer.lock",
+)
+
+
+def entries(lock: Path) -> dict[str, str]:
+    """Name and version of each entry, with all of its lines."""
+    text = lock.read_text().replace("\\\n", " ")
+    found = re.findall(r"^([\w.-]+)==(\S+)(.*)$", text, re.MULTILINE)
+    assert len(found) == len(text.splitlines())
+    return {f"{name}=={version}": rest for name, version, rest in found}
+
+
+@pytest.mark.parametrize("lock", [EVERYTHING, IMAGE, INSTALLER], ids=lambda path: path.name)
+def test_every_package_has_its_hashes_and_no_address(lock: Path) -> None:
+    assert all("--hash=sha256:" in rest for rest in entries(lock).values())
+    assert "://" not in lock.read_text()
+
+
+def test_the_image_takes_the_versions_that_the_tests_ran_with() -> None:
+    image, everything = entries(IMAGE), entries(EVERYTHING)
+
+    assert image.keys() < everything.keys()
+    assert not [name for name in image if name.startswith(("moto==", "pytest==", "supervisor=="))]

@@ -1,0 +1,194 @@
+"""The rows of the API. Bodies are those of tests/portal/api/test_every_address.py."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.portal.api.test_every_address import BODIES
+from tests.portal.permissions.matrix import ADMINS, DECIDERS, EVERYONE, LEADS, MEMBERS, TEAM, Row
+
+
+def _rows(allowed: str, ok: int, *keys: str, **more: Any) -> tuple[Row, ...]:
+    return tuple(Row(key, allowed, ok=ok, body=BODIES.get(key, {}), **more) for key in keys)
+
+
+READ_BY_EVERYONE: Final = _rows(
+    EVERYONE,
+    200,
+    "get approval-rules",
+    "get changes",
+    "get clusters",
+    "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/shares",
+    "get costs",
+    "get costs.csv",
+    "get costs/ledger.csv",
+    "get costs/series",
+    "get deployments",
+    "get emergency-reviews",
+    "get me",
+    "get me/tokens",
+    "get models",
+    "get nodes",
+    "get pipeline-changes",
+    "get pipelines",
+    "get pods",
+    "get prices",
+    "get teams",
+    "get usage",
+    "get versions",
+)
+READ_BY_THE_TEAM: Final = _rows(
+    TEAM,
+    200,
+    "get changes/{change_id}",
+    "get changes/{change_id}/checks",
+    "get deployments/{deployment_id}",
+    "get deployments/{deployment_id}/drift",
+    "get deployments/{deployment_id}/events",
+    "get deployments/{deployment_id}/revisions",
+    "get deployments/{deployment_id}/stats",
+    "get golden-requests/{golden_id}",
+    "get models/{team}/{name}",
+    "get models/{team}/{name}/aliases",
+    "get models/{team}/{name}/aliases/{alias}",
+    "get models/{team}/{name}/golden-requests",
+    "get models/{team}/{name}/versions",
+    "get models/{team}/{name}/versions/{number}",
+    "get pipeline-changes/{pipeline_change_id}",
+    "get pipelines/{pipeline_id}",
+    "get rollouts/{rollout_id}",
+    "get rollouts/{rollout_id}/before-traffic",
+    "get rollouts/{rollout_id}/events",
+    "get teams/{slug}",
+    "get teams/{slug}/delegations",
+    "get teams/{slug}/members",
+    "get teams/{slug}/rollout-limit",
+    "get teams/{slug}/rollout-templates",
+    "get versions/{version_id}",
+)
+BY_MEMBERS: Final = (
+    *_rows(
+        MEMBERS,
+        200,
+        "patch models/{team}/{name}",
+        "patch versions/{version_id}",
+        "post deployments/preflight",
+        "post deployments/{deployment_id}/rollout-figures",
+        "post pipeline-changes/{pipeline_change_id}/withdraw",
+        "post pipelines/preview",
+        "post rollouts/{rollout_id}/abort",
+        "post rollouts/{rollout_id}/pause",
+        "post versions/{version_id}/complete",
+        "put deployments/{deployment_id}/drift",
+    ),
+    *_rows(
+        MEMBERS,
+        201,
+        "post deployments",
+        "post deployments/{deployment_id}/observations",
+        "post models",
+        "post models/{team}/{name}/golden-requests",
+        "post models/{team}/{name}/references",
+        "post models/{team}/{name}/versions",
+        "post pipelines",
+        "post teams/{slug}/rollout-templates",
+    ),
+    *_rows(
+        MEMBERS,
+        204,
+        "delete golden-requests/{golden_id}",
+        "delete teams/{slug}/rollout-templates/{template_id}",
+    ),
+    *_rows(MEMBERS, 200, "put models/{team}/{name}/aliases/{alias}", named={"alias": "staging"}),
+    *_rows(MEMBERS, 204, "delete models/{team}/{name}/aliases/{alias}", named={"alias": "staging"}),
+    *_rows(MEMBERS, 422, "post sizing"),
+    # Allowed, but not in the state that these are in.
+    *_rows(
+        MEMBERS,
+        409,
+        "get versions/{version_id}/parts",
+        "post changes/{change_id}/withdraw",
+        "post deployments/{deployment_id}/changes",
+        "post deployments/{deployment_id}/changes/preflight",
+        "post deployments/{deployment_id}/drift/adopt",
+        "post deployments/{deployment_id}/drift/re-apply",
+        "post pipelines/{pipeline_id}/retire",
+        "post pipelines/{pipeline_id}/start",
+        "post pipelines/{pipeline_id}/stop",
+        "post rollouts/{rollout_id}/unpause",
+        "post versions/{version_id}/abandon",
+        "post versions/{version_id}/archive",
+        "post versions/{version_id}/declare",
+        "post versions/{version_id}/discard",
+        "post versions/{version_id}/parts",
+        "post versions/{version_id}/restore",
+        "post versions/{version_id}/stop",
+        "put pipelines/{pipeline_id}",
+    ),
+)
+# Stopping what serves in production needs an approval, whoever asks.
+OF_NOBODY: Final = _rows("", 200, "post deployments/{deployment_id}/stop")
+DECISIONS: Final = (
+    *_rows(
+        DECIDERS,
+        409,
+        "post changes/{change_id}/approve",
+        "post changes/{change_id}/reject",
+        "post pipeline-changes/{pipeline_change_id}/approve",
+    ),
+    *_rows(DECIDERS, 422, "post pipeline-changes/{pipeline_change_id}/reject"),
+    *_rows(
+        LEADS,
+        409,
+        "post changes/{change_id}/approve-in-emergency",
+        "post rollouts/{rollout_id}/promote",
+        "post rollouts/{rollout_id}/promote-fully",
+    ),
+    # The lead opened it.
+    *_rows(ADMINS, 200, "post emergency-reviews/{review_id}/close"),
+)
+BY_LEADS: Final = (
+    *_rows(LEADS, 204, "delete teams/{slug}/members/{username}"),
+    *_rows(LEADS, 204, "delete teams/{slug}/delegations/{delegation_id}"),
+    *_rows(LEADS, 200, "put teams/{slug}/members/{username}", "put teams/{slug}/rollout-limit"),
+    # An admin has no place of a lead to hand over.
+    *_rows("lead", 201, "post teams/{slug}/delegations"),
+)
+BY_ADMINS: Final = (
+    *_rows(ADMINS, 200, "patch teams/{slug}"),
+    *_rows(ADMINS, 409, "post versions/{version_id}/release"),
+    *_rows(
+        ADMINS,
+        200,
+        "get clusters/{cluster_id}/serving",
+        "post clusters/{cluster_id}/test",
+        "put approval-rules/{rule_id}",
+        "put clusters/{cluster_id}/serving",
+        stranger=403,
+    ),
+    # Deployments run on it, and the rule never asked for an approval.
+    *_rows(ADMINS, 409, "delete clusters/{cluster_id}", stranger=403),
+    *_rows(ADMINS, 204, "delete approval-rules/{rule_id}", stranger=403),
+    *_rows(ADMINS, 201, "post approval-rules", "post clusters", "post teams", stranger=403),
+)
+OF_ONESELF: Final = (
+    *_rows(EVERYONE, 422, "post me/tokens"),
+    # The token is the admin's: of everybody else's tokens it is none.
+    *_rows(
+        ADMINS,
+        204,
+        "delete me/tokens/{token_id}",
+        others=dict.fromkeys(["stranger", "viewer", "member", "delegate", "lead"], 404),
+    ),
+)
+ROWS: Final = (
+    *READ_BY_EVERYONE,
+    *READ_BY_THE_TEAM,
+    *BY_MEMBERS,
+    *OF_NOBODY,
+    *DECISIONS,
+    *BY_LEADS,
+    *BY_ADMINS,
+    *OF_ONESELF,
+)

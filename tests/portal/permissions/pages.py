@@ -1,0 +1,246 @@
+"""The rows of pages. Bodies are what a member could send, so that a refusal is about who asks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.portal.permissions.matrix import (
+    ADMINS,
+    DECIDERS,
+    EVERYONE,
+    LEADS,
+    MEMBERS,
+    TEAM,
+    Row,
+)
+
+_DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
+_MODEL: Final = "models/<slug:team>/<slug:name>"
+_VERSION: Final = f"{_MODEL}/<int:number>"
+_PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
+_TEAM: Final = "admin/teams/<str:slug>"
+_TEMPLATES: Final = "admin/teams/<slug:slug>/rollout-templates"
+_CLUSTER: Final = "admin/clusters/<int:cluster_id>"
+_POLICY: Final = "admin/policy/<int:rule_id>"
+_WHY: Final = {"comment": "tried", "reason": "tried"}
+_TENSOR: Final = '{"name": "%s", "datatype": "FP32", "shape": [1], "data": [1.0]}'
+_ANSWER: Final = {
+    "name": "other",
+    "request": '{"inputs": [' + _TENSOR % "x" + "]}",
+    "expected": '{"outputs": [' + _TENSOR % "y" + "]}",
+}
+
+
+def _for_anyone(key: str, status: int = 200, **more: Any) -> Row:
+    return Row(key, f"anonymous {EVERYONE}", ok=status, **more)
+
+
+def _of_admins(key: str, ok: int = 200, **more: Any) -> Row:
+    """Tells who is no admin so, whatever the team: it hides nothing."""
+    return Row(key, ADMINS, ok=ok, stranger=403, **more)
+
+
+OPEN: Final = (
+    _for_anyone("GET healthz"),
+    _for_anyone("GET readyz"),
+    _for_anyone("GET sign-in"),
+    _for_anyone("POST sign-in", body={"username": "x", "password": "x"}),
+    _for_anyone("PUT sign-in"),
+    _for_anyone("POST sign-out", 302),
+    _for_anyone("GET api/docs"),
+    _for_anyone("POST theme", 302, body={"theme": "dark"}),
+    _for_anyone("GET charts/vega-<str:version>.js", 404),
+    Row("GET session", EVERYONE, others={"anonymous": 401}),
+)
+OF_EVERYONE: Final = tuple(
+    Row(f"GET {route}", EVERYONE)
+    for route in (
+        "",
+        "account/notifications",
+        "account/tokens",
+        "approvals",
+        "costs",
+        "costs.csv",
+        "costs/ledger",
+        "costs/ledger.csv",
+        "deployments",
+        "fleet",
+        "jump",
+        "models",
+        "pipelines",
+        "register",
+        "upload",
+    )
+)
+OF_ONESELF: Final = (
+    Row("POST account/notifications", EVERYONE, ok=422),
+    Row("POST account/tokens", EVERYONE, body={"name": "x", "days": "7"}),
+    # The token is the admin's: of everybody else's tokens it is none.
+    Row(
+        "POST account/tokens/<int:token_id>/revoke",
+        ADMINS,
+        ok=302,
+        others=dict.fromkeys(["stranger", "viewer", "member", "delegate", "lead"], 404),
+    ),
+    # Whoever has the link opens it; it decides nothing. This one was never given out.
+    _for_anyone("GET decide/<str:token>", 404),
+    Row("GET decisions/<int:link_id>", EVERYONE, ok=404),
+    Row("POST decisions/<int:link_id>", EVERYONE, ok=404, body={"choice": "approve"}),
+    # A lead reads the trail of the own team, so the stranger, who leads another, gets that.
+    Row("GET audit", f"stranger {LEADS}"),
+)
+TEAM_PAGES: Final = tuple(
+    Row(f"GET {route}", TEAM)
+    for route in (
+        _DEPLOYMENT,
+        *(
+            f"{_DEPLOYMENT}/{tab}"
+            for tab in ("rollout", "revisions", "manifests", "timeline", "logs", "try", "cost")
+        ),
+        "approvals/<int:change_id>",
+        _MODEL,
+        _VERSION,
+        f"{_VERSION}/checks",
+        f"{_VERSION}/config.pbtxt",
+        _PIPELINE,
+        _TEMPLATES,
+    )
+)
+FORMS_OF_MEMBERS: Final = tuple(
+    Row(f"GET {route}", MEMBERS)
+    for route in (
+        *(
+            f"{_DEPLOYMENT}/{form}"
+            for form in ("canary", "retire", "roll-back", "scale", "start", "stop")
+        ),
+        f"{_MODEL}/edit",
+        f"{_MODEL}/golden-requests/new",
+        f"{_VERSION}/metadata",
+        *(f"{_PIPELINE}/{form}" for form in ("retire", "start", "stop")),
+        f"{_TEMPLATES}/edit",
+    )
+)
+DEPLOYMENTS: Final = (
+    # For the own team of whoever asks, which the stranger has too.
+    Row("GET deployments/new", f"stranger {MEMBERS}"),
+    Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
+    Row(f"POST {_DEPLOYMENT}/canary", MEMBERS, ok=422, body={"go": "submit", "version": "0"}),
+    Row(f"POST {_DEPLOYMENT}/retire", MEMBERS, ok=409, body={"confirmation": "detector"}),
+    Row(f"POST {_DEPLOYMENT}/roll-back", MEMBERS, ok=422, body={**_WHY, "revision": "99"}),
+    Row(f"POST {_DEPLOYMENT}/scale", MEMBERS, ok=422, body=_WHY),
+    Row(f"POST {_DEPLOYMENT}/start", MEMBERS, ok=409, body=_WHY),
+    Row(f"POST {_DEPLOYMENT}/stop", MEMBERS, ok=409, body=_WHY),
+    Row(
+        f"POST {_DEPLOYMENT}/drift",
+        MEMBERS,
+        ok=302,
+        body={"choice": "always hold"},
+        others={"viewer": 302},
+    ),
+    Row(f"POST {_DEPLOYMENT}/rollout", MEMBERS, ok=302, body={"action": "abort", "reason": "x"}),
+    Row(f"GET {_DEPLOYMENT}/rollout/promote-fully", LEADS),
+    Row(f"POST {_DEPLOYMENT}/try", TEAM, ok=422, body={"body": "["}),
+    Row(
+        "POST approvals/<int:change_id>",
+        DECIDERS,
+        ok=409,
+        body={"decision": "reject", "comment": "no"},
+    ),
+)
+MODELS: Final = (
+    Row(f"GET {_MODEL}/compare", TEAM, query="?v=1&v=2"),
+    Row(f"POST {_MODEL}/edit", MEMBERS, ok=302, body={"task": "boxes", "description": "x"}),
+    Row(f"POST {_MODEL}/golden-requests", MEMBERS, ok=302, body=_ANSWER),
+    Row(f"POST {_MODEL}/golden-requests/new", MEMBERS, ok=422, body={"name": "x"}),
+    Row(f"POST {_MODEL}/golden-requests/<int:golden_id>/delete", MEMBERS, ok=302),
+    Row(f"POST {_VERSION}/alias", MEMBERS, ok=302, body={"alias": "other", "name": "other"}),
+    Row(f"POST {_VERSION}/archive", MEMBERS, ok=409),
+    Row(f"POST {_VERSION}/declare", MEMBERS, ok=409, body={"largest_batch": "32"}),
+    Row(f"POST {_VERSION}/discard", MEMBERS, ok=409),
+    Row(f"POST {_VERSION}/restore", MEMBERS, ok=409),
+    Row(f"POST {_VERSION}/stop", MEMBERS, ok=409),
+    Row(f"POST {_VERSION}/metadata", MEMBERS, ok=302, body={"notes": "x"}),
+    Row(f"POST {_VERSION}/release", ADMINS, ok=409, body={"reason": "tried", "days": "7"}),
+    # Only teams of one's own can be chosen.
+    Row(
+        "POST register",
+        MEMBERS,
+        ok=302,
+        body={"team": "vision", "model": "other", "source_uri": "hf://org/model"},
+        others={"stranger": 422, "viewer": 422},
+    ),
+)
+PIPELINES: Final = (
+    Row("GET pipelines/new", f"stranger {MEMBERS}"),
+    Row("POST pipelines/new", f"stranger {MEMBERS}", ok=200, body={"name": "x"}),
+    # It was never applied, so there are no steps to change.
+    Row(f"GET {_PIPELINE}/change", MEMBERS, ok=302),
+    Row(f"POST {_PIPELINE}/change", MEMBERS, ok=302, body={"submit": "1"}),
+    Row(f"POST {_PIPELINE}", DECIDERS, ok=302, body={"decision": "reject", "comment": "no"}),
+    Row(f"POST {_PIPELINE}/retire", MEMBERS, ok=409, body=_WHY),
+    Row(f"POST {_PIPELINE}/start", MEMBERS, ok=409, body=_WHY),
+    Row(f"POST {_PIPELINE}/stop", MEMBERS, ok=409, body=_WHY),
+    Row(f"POST {_PIPELINE}/try", TEAM, ok=409, body={"body": "{}"}),
+)
+TEAMS: Final = (
+    Row("GET admin", f"stranger {LEADS}"),
+    _of_admins(
+        "POST admin",
+        302,
+        body={"slug": "audio", "name": "A", "quota_gpus": "1", "monthly_budget_amount": "1"},
+    ),
+    Row(f"GET {_TEAM}", LEADS),
+    Row(f"GET {_TEAM}/notifications", LEADS),
+    Row(f"POST {_TEAM}/notifications", LEADS, ok=422),
+    Row(f"POST {_TEAM}/members", LEADS, ok=302, body={"username": "stranger", "role": "viewer"}),
+    Row(f"POST {_TEAM}/members/<str:username>/remove", LEADS, ok=302),
+    Row(
+        f"POST {_TEAM}/limits",
+        ADMINS,
+        ok=302,
+        body={"quota_gpus": "2", "monthly_budget_amount": "5"},
+    ),
+    _of_admins(f"GET {_TEAM}/delivery"),
+    _of_admins(f"POST {_TEAM}/delivery", 422),
+    Row(f"POST {_TEAM}/delivery/test", ADMINS),
+    Row(f"POST {_TEAM}/delegates", LEADS, ok=422),
+    Row(f"POST {_TEAM}/delegates/<int:delegation_id>/end", LEADS, ok=302),
+    Row("POST admin/teams/<slug:slug>/rollout-limit", LEADS, ok=302, body={"percent": "25"}),
+    Row(f"POST {_TEMPLATES}/<int:template_id>/remove", MEMBERS, ok=302),
+    Row(f"POST {_TEMPLATES}/edit", MEMBERS, ok=422, body={"name": "x"}),
+    Row("POST channels/<int:channel_id>", LEADS, ok=302),
+    Row("POST channels/<int:channel_id>/remove", LEADS, ok=302),
+    Row("POST channels/<int:channel_id>/test", LEADS, ok=302),
+)
+PLATFORM: Final = (
+    _of_admins("GET admin/clusters"),
+    _of_admins("GET admin/clusters/new"),
+    _of_admins("POST admin/clusters/new", 422, body={"name": "x"}),
+    _of_admins(f"GET {_CLUSTER}"),
+    _of_admins(f"GET {_CLUSTER}/edit"),
+    _of_admins(f"POST {_CLUSTER}/edit", 422, body={"name": "x"}),
+    _of_admins(f"GET {_CLUSTER}/serving"),
+    _of_admins(f"POST {_CLUSTER}/serving", 302, body={"x": "x"}),
+    _of_admins(f"POST {_CLUSTER}/test"),
+    _of_admins("GET admin/prices"),
+    _of_admins("POST admin/prices/load", 302),
+    _of_admins("GET admin/policy"),
+    _of_admins("POST admin/policy", 422, body={"name": ""}),
+    _of_admins(f"GET {_POLICY}"),
+    _of_admins(f"POST {_POLICY}", 422, body={"name": ""}),
+    _of_admins(f"POST {_POLICY}/switch", 302),
+    _of_admins(f"POST {_POLICY}/delete", 302),
+    _of_admins(f"POST {_CLUSTER}/delete", 302),
+)
+ROWS: Final = (
+    *OPEN,
+    *OF_EVERYONE,
+    *OF_ONESELF,
+    *TEAM_PAGES,
+    *FORMS_OF_MEMBERS,
+    *DEPLOYMENTS,
+    *MODELS,
+    *PIPELINES,
+    *TEAMS,
+    *PLATFORM,
+)

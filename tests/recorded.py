@@ -1,0 +1,25 @@
+"""The record of what lies in the bucket for a version, as verification writes it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from deployments.registry.domain.laid_out import LaidObject
+
+
+def rows_of(
+    store: Any, prefix: str, *, digest: Callable[[Any], str] | None = None
+) -> list[dict[str, Any]]:
+    """`digest` says the SHA-256 of an object where the store holds no bytes."""
+
+    def read(one: Any) -> str:
+        return hashlib.sha256(b"".join(store.read(one.key, one.version_id))).hexdigest()
+
+    return [
+        LaidObject(
+            one.key, one.version_id, one.etag, one.size_bytes, (digest or read)(one)
+        ).to_json()
+        for one in store.list_newest(prefix)
+    ]
