@@ -16,7 +16,13 @@ from typing import Any
 import yaml
 
 from deployments.manifests.domain import bucket_files, revision
-from deployments.manifests.domain.metadata import Manifest, Place, Served, digest_of, to_yaml
+from deployments.manifests.domain.metadata import (
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+    digest_of,
+    to_yaml,
+)
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
 from tests.benchmarks.result import Result
@@ -83,7 +89,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         signature=_SIGNATURE,
         spec=spec,
     )
-    place = Place(
+    context = ManifestContext(
         team="vision",
         namespace="vision",
         deployment=f"detector-{number % 500}",
@@ -98,7 +104,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         vllm_image="vllm/vllm-openai:v0.11.0",
         prometheus_url="http://prometheus-operated.monitoring:9090",
     )
-    served = Served(
+    served = ServedRevision(
         number=1,
         model_name="detector",
         version_label=f"detector:{number}",
@@ -108,7 +114,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         size_mib=500,
         config_name=files.config_name,
     )
-    return [*revision.shared(place, served), *revision.own(place, served)]
+    return [*revision.shared(context, served), *revision.own(context, served)]
 
 
 def _rate(work: Callable[[], object], *, each: int) -> float:

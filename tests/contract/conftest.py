@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.manifests.domain.metadata import Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import clients
@@ -67,8 +67,8 @@ def namespace(cluster_id: int) -> Iterator[str]:
 
 
 @pytest.fixture
-def place(namespace: str) -> Place:
-    return Place(
+def context(namespace: str) -> ManifestContext:
+    return ManifestContext(
         team=namespace[:30],
         namespace=namespace,
         deployment="detector",
@@ -82,8 +82,8 @@ def place(namespace: str) -> Place:
     )
 
 
-def served(engine: str, number: int = 1) -> Served:
-    return Served(
+def served(engine: str, number: int = 1) -> ServedRevision:
+    return ServedRevision(
         number=number,
         model_name="detector",
         version_label=f"detector:{number}",

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.delivery.domain import edits
 from deployments.manifests.domain import revision
-from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Manifest, Place
+from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Manifest, ManifestContext
 from deployments.spec.domain.serving_spec import TRITON
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ObjectNotFound, WatchExpired
@@ -19,24 +19,28 @@ from tests.contract.conftest import served
 SERVICES = [("v1", "Service"), ("policy/v1", "PodDisruptionBudget")]
 
 
-def _service(place: Place, name: str, deployment: str = "4711") -> Manifest:
-    manifest = next(one for one in revision.own(place, served(TRITON)) if one["kind"] == "Service")
+def _service(context: ManifestContext, name: str, deployment: str = "4711") -> Manifest:
+    manifest = next(
+        one for one in revision.own(context, served(TRITON)) if one["kind"] == "Service"
+    )
     labels = {**manifest["metadata"]["labels"], DEPLOYMENT_ID_LABEL: deployment}
     return {**manifest, "metadata": {**manifest["metadata"], "name": name, "labels": labels}}
 
 
-def test_a_change_is_told_to_a_watch_that_began_before_it(cluster_id: int, place: Place) -> None:
+def test_a_change_is_told_to_a_watch_that_began_before_it(
+    cluster_id: int, context: ManifestContext
+) -> None:
     client = clients.client_for(cluster_id)
     kind = client.resource_type("v1", "Service")
     version = client.list_all(kind).resource_version
-    manifest = _service(place, "watched")
+    manifest = _service(context, "watched")
     later = threading.Timer(0.2, lambda: client.apply(manifest))
     later.start()
 
     seen = [
         event.object["metadata"]["name"]
         for event in client.watch(kind, resource_version=version, seconds=5)
-        if event.type == "ADDED" and event.object["metadata"]["namespace"] == place.namespace
+        if event.type == "ADDED" and event.object["metadata"]["namespace"] == context.namespace
     ]
     later.join()
 
@@ -54,9 +58,9 @@ def test_a_version_from_before_all_memory_is_expired(cluster_id: int) -> None:
 
 
 def test_of_several_groups_one_that_is_refused_leaves_the_others(
-    cluster_id: int, place: Place
+    cluster_id: int, context: ManifestContext
 ) -> None:
-    good, bad = _service(place, "good"), _service(place, "bad")
+    good, bad = _service(context, "good"), _service(context, "bad")
     bad = {**bad, "spec": {**bad["spec"], "portz": []}}
 
     one, two = objects.apply_groups(cluster_id=cluster_id, groups=[Group([bad]), Group([good])])
@@ -67,15 +71,15 @@ def test_of_several_groups_one_that_is_refused_leaves_the_others(
 
 
 def test_several_deployments_are_listed_at_once_and_no_others(
-    cluster_id: int, place: Place
+    cluster_id: int, context: ManifestContext
 ) -> None:
-    mine = [_service(place, "a", "1"), _service(place, "b", "2"), _service(place, "c", "3")]
+    mine = [_service(context, "a", "1"), _service(context, "b", "2"), _service(context, "c", "3")]
     objects.apply(cluster_id=cluster_id, manifests=mine)
 
     services, budgets = objects.list_several(
         cluster_id=cluster_id,
         kinds=SERVICES,
-        namespace=place.namespace,
+        namespace=context.namespace,
         labels={DEPLOYMENT_ID_LABEL: ["1", "3"]},
     )
 
@@ -83,11 +87,13 @@ def test_several_deployments_are_listed_at_once_and_no_others(
     assert budgets == []
 
 
-def test_a_kind_that_the_cluster_lacks_holds_nothing(cluster_id: int, place: Place) -> None:
+def test_a_kind_that_the_cluster_lacks_holds_nothing(
+    cluster_id: int, context: ManifestContext
+) -> None:
     (found,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=[("nowhere.slipway.dev/v1", "Nothing")],
-        namespace=place.namespace,
+        namespace=context.namespace,
         labels={},
     )
 
@@ -95,21 +101,24 @@ def test_a_kind_that_the_cluster_lacks_holds_nothing(cluster_id: int, place: Pla
 
 
 def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
-    cluster_id: int, place: Place
+    cluster_id: int, context: ManifestContext
 ) -> None:
-    manifest = _service(place, "edited")
+    manifest = _service(context, "edited")
     (made,) = objects.apply(cluster_id=cluster_id, manifests=[manifest])
     assert edits.find(manifest, made) == []
     theirs = {**manifest, "spec": {"selector": {"slipway.dev/workload": "theirs"}}}
     clients.client_for(cluster_id).merge_patch(
-        resource_types.ResourceType("v1", "Service", "services"), place.namespace, "edited", theirs
+        resource_types.ResourceType("v1", "Service", "services"),
+        context.namespace,
+        "edited",
+        theirs,
     )
 
     live = objects.get(
         cluster_id=cluster_id,
         api_version="v1",
         kind="Service",
-        namespace=place.namespace,
+        namespace=context.namespace,
         name="edited",
     )
     assert live is not None
@@ -120,8 +129,10 @@ def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
     assert healed["spec"]["selector"] == manifest["spec"]["selector"]
 
 
-def test_the_log_of_a_pod_that_is_not_there_is_not_found(cluster_id: int, place: Place) -> None:
+def test_the_log_of_a_pod_that_is_not_there_is_not_found(
+    cluster_id: int, context: ManifestContext
+) -> None:
     with pytest.raises(ObjectNotFound):
         objects.pod_log(
-            cluster_id=cluster_id, namespace=place.namespace, pod="nobody", tail_lines=5
+            cluster_id=cluster_id, namespace=context.namespace, pod="nobody", tail_lines=5
         )

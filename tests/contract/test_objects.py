@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.manifests.domain import http_route, namespace, revision
-from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Place
+from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, ManifestContext
 from deployments.spec.domain import serving_spec
 from fleet.kube.domain.errors import ObjectConflict, ObjectInvalid, ObjectNotFound
 from fleet.kube.services import objects
@@ -13,13 +13,13 @@ from tests.contract import schemas
 from tests.contract.conftest import named_cluster, served
 
 
-def _everything(place: Place, engine: str):
+def _everything(context: ManifestContext, engine: str):
     one = served(engine)
     backend = http_route.backend_for(one.number, one.spec, 100, model=one.model_name)
     return [
-        *revision.shared(place, one)[1:],
-        *revision.own(place, one),
-        http_route.http_route(place, [backend]),
+        *revision.shared(context, one)[1:],
+        *revision.own(context, one),
+        http_route.http_route(context, [backend]),
     ]
 
 
@@ -33,16 +33,20 @@ def _version_of(item) -> str:
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
-def test_all_manifests_are_accepted_strictly(cluster_id: int, place: Place, engine: str) -> None:
-    made = objects.apply(cluster_id=cluster_id, manifests=_everything(place, engine))
+def test_all_manifests_are_accepted_strictly(
+    cluster_id: int, context: ManifestContext, engine: str
+) -> None:
+    made = objects.apply(cluster_id=cluster_id, manifests=_everything(context, engine))
 
     kinds = {item["kind"] for item in made}
     assert {"ServiceAccount", "HTTPRoute"} < kinds
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
-def test_applying_again_changes_nothing(cluster_id: int, place: Place, engine: str) -> None:
-    manifests = [m for m in _everything(place, engine) if m["kind"] in _QUIET]
+def test_applying_again_changes_nothing(
+    cluster_id: int, context: ManifestContext, engine: str
+) -> None:
+    manifests = [m for m in _everything(context, engine) if m["kind"] in _QUIET]
     first = objects.apply(cluster_id=cluster_id, manifests=manifests)
 
     second = objects.apply(cluster_id=cluster_id, manifests=manifests)
@@ -54,8 +58,8 @@ def test_applying_again_changes_nothing(cluster_id: int, place: Place, engine: s
 _QUIET = ("ServiceAccount", "ServingRuntime")
 
 
-def test_a_secret_can_be_written(cluster_id: int, place: Place) -> None:
-    secret = namespace.s3_secret(place, access_key_id="id", secret_access_key="key")
+def test_a_secret_can_be_written(cluster_id: int, context: ManifestContext) -> None:
+    secret = namespace.s3_secret(context, access_key_id="id", secret_access_key="key")
 
     made = objects.apply(cluster_id=cluster_id, manifests=[secret])
 
@@ -63,8 +67,8 @@ def test_a_secret_can_be_written(cluster_id: int, place: Place) -> None:
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
-def test_a_dry_run_writes_nothing(cluster_id: int, place: Place, engine: str) -> None:
-    manifests = revision.own(place, served(engine))
+def test_a_dry_run_writes_nothing(cluster_id: int, context: ManifestContext, engine: str) -> None:
+    manifests = revision.own(context, served(engine))
 
     objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
 
@@ -83,19 +87,21 @@ def _get(cluster_id: int, manifest):
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
-def test_an_unknown_field_is_refused_by_name(cluster_id: int, place: Place, engine: str) -> None:
+def test_an_unknown_field_is_refused_by_name(
+    cluster_id: int, context: ManifestContext, engine: str
+) -> None:
     if engine == serving_spec.KSERVE_TRITON and named_cluster() is None:
         # The local cluster knows custom kinds by the same files.
         schemas.require_custom()
-    manifest = revision.own(place, served(engine))[0]
+    manifest = revision.own(context, served(engine))[0]
     wrong = {**manifest, "spec": {**manifest["spec"], "replicaz": 2}}
 
     with pytest.raises(ObjectInvalid, match="replicaz"):
         objects.apply(cluster_id=cluster_id, manifests=[wrong], dry_run=True)
 
 
-def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(serving_spec.TRITON))[0]
+def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, context: ManifestContext) -> None:
+    manifest = revision.own(context, served(serving_spec.TRITON))[0]
     resources = manifest["spec"]["template"]["spec"]["containers"][0]["resources"]
     resources["limits"]["nvidia.com/gpu"] = resources["requests"]["nvidia.com/gpu"] = "0.5"
 
@@ -103,8 +109,8 @@ def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, place: Place) -> None:
         objects.apply(cluster_id=cluster_id, manifests=[manifest], dry_run=True)
 
 
-def test_a_missing_namespace_is_not_found(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(serving_spec.TRITON))[1]
+def test_a_missing_namespace_is_not_found(cluster_id: int, context: ManifestContext) -> None:
+    manifest = revision.own(context, served(serving_spec.TRITON))[1]
     metadata = {**manifest["metadata"], "namespace": "slipway-nowhere"}
 
     with pytest.raises(ObjectNotFound):
@@ -113,10 +119,12 @@ def test_a_missing_namespace_is_not_found(cluster_id: int, place: Place) -> None
         )
 
 
-def test_weights_move_and_a_revision_leaves_the_route(cluster_id: int, place: Place) -> None:
+def test_weights_move_and_a_revision_leaves_the_route(
+    cluster_id: int, context: ManifestContext
+) -> None:
     def push(*shares: int):
         backends = [_backend(number, share) for number, share in enumerate(shares, 1)]
-        manifest = http_route.http_route(place, backends)
+        manifest = http_route.http_route(context, backends)
         objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
         return http_route.weights_in(_get(cluster_id, manifest))
 
@@ -125,15 +133,17 @@ def test_weights_move_and_a_revision_leaves_the_route(cluster_id: int, place: Pl
     assert push(0, 100) == {"detector-r2": 100}
 
 
-def test_a_field_of_someone_else_is_a_conflict_unless_forced(cluster_id: int, place: Place) -> None:
+def test_a_field_of_someone_else_is_a_conflict_unless_forced(
+    cluster_id: int, context: ManifestContext
+) -> None:
     from fleet.kube.domain.resource_types import HTTP_ROUTE
     from fleet.kube.services import clients
 
-    manifest = http_route.http_route(place, [_backend(1, 100)])
+    manifest = http_route.http_route(context, [_backend(1, 100)])
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
     theirs = {"spec": {"parentRefs": [{"name": "their-gateway"}]}}
     clients.client_for(cluster_id).merge_patch(
-        HTTP_ROUTE, place.namespace, place.deployment, theirs
+        HTTP_ROUTE, context.namespace, context.deployment, theirs
     )
     if not _has_other_manager(_get(cluster_id, manifest)):
         pytest.skip("the patch went in under the portal's own manager name")
@@ -152,9 +162,9 @@ def _has_other_manager(item) -> bool:
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_everything_of_a_deployment_is_found_by_its_label(
-    cluster_id: int, place: Place, engine: str
+    cluster_id: int, context: ManifestContext, engine: str
 ) -> None:
-    manifest = revision.own(place, served(engine))[0]
+    manifest = revision.own(context, served(engine))[0]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
     def found(label: str) -> list[str]:
@@ -162,7 +172,7 @@ def test_everything_of_a_deployment_is_found_by_its_label(
             cluster_id=cluster_id,
             api_version=manifest["apiVersion"],
             kind=manifest["kind"],
-            namespace=place.namespace,
+            namespace=context.namespace,
             labels={DEPLOYMENT_ID_LABEL: label},
         )
         return [i["metadata"]["name"] for i in items if not i["metadata"].get("ownerReferences")]
@@ -171,8 +181,8 @@ def test_everything_of_a_deployment_is_found_by_its_label(
     assert found("4712") == []
 
 
-def test_deleting_twice_is_fine(cluster_id: int, place: Place) -> None:
-    manifest = revision.own(place, served(serving_spec.TRITON))[1]
+def test_deleting_twice_is_fine(cluster_id: int, context: ManifestContext) -> None:
+    manifest = revision.own(context, served(serving_spec.TRITON))[1]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
     for _ in range(2):
@@ -180,7 +190,7 @@ def test_deleting_twice_is_fine(cluster_id: int, place: Place) -> None:
             cluster_id=cluster_id,
             api_version="v1",
             kind="Service",
-            namespace=place.namespace,
+            namespace=context.namespace,
             name="detector-r1",
         )
 

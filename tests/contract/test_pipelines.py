@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.metadata import Place
+from deployments.manifests.domain.metadata import ManifestContext
 from deployments.pipelines.domain import manifests, pipeline_spec, reconcile
 from deployments.pipelines.domain.manifests import GraphPlace
 from deployments.pipelines.domain.reconcile import Act, Live
@@ -20,18 +20,18 @@ KINDS = [(manifests.API_VERSION, manifests.KIND), (http_route.API_VERSION, http_
 
 
 def test_what_is_written_is_taken_found_and_not_written_again(
-    cluster_id: int, place: Place
+    cluster_id: int, context: ManifestContext
 ) -> None:
     _require_graphs(cluster_id)
     spec = pipeline_spec.from_json({"nodes": [{"name": "root", "kind": "switch", "steps": STEPS}]})
     where = GraphPlace(
-        team=place.team,
-        namespace=place.namespace,
+        team=context.team,
+        namespace=context.namespace,
         name="both",
         pipeline_id=4712,
         gateway_url="http://gateway.example",
-        gateway_namespace=place.gateway_namespace,
-        gateway_name=place.gateway_name,
+        gateway_namespace=context.gateway_namespace,
+        gateway_name=context.gateway_name,
     )
     made = manifests.manifests(where, spec, {"first": "v2/a", "second": "v2/b"})
     objects.apply(cluster_id=cluster_id, manifests=made, dry_run=True)
@@ -41,7 +41,7 @@ def test_what_is_written_is_taken_found_and_not_written_again(
     (found,), (route,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=KINDS,
-        namespace=place.namespace,
+        namespace=context.namespace,
         labels={manifests.PIPELINE_ID_LABEL: "4712"},
     )
     live = Live(graph=found, route=route, router={"metadata": {}})

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 
 from deployments.manifests.domain import namespace, revision
-from deployments.manifests.domain.metadata import Manifest, Place, Served
+from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 from tests.contract import pod_security
 from tests.deployments.manifest_strategies import placed
-from tests.deployments.manifests.test_manifests import PLACE, all_manifests
+from tests.deployments.manifests.test_manifests import CONTEXT, all_manifests
 
 _LLM = {"hugging_face_id": "org/model"}
 _CASES: tuple[dict[str, Any], ...] = (
@@ -32,22 +32,22 @@ _CASES: tuple[dict[str, Any], ...] = (
 )
 
 
-def _served(case: dict[str, Any]) -> Served:
+def _served(case: dict[str, Any]) -> ServedRevision:
     spec = serving_spec.from_json({"instance_type": "g5.xlarge", **case})
-    return Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
+    return ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
 
 
-def _pods(place: Place, served: Served) -> dict[str, Any]:
+def _pods(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     return {
         f"{manifest['kind']} {where}": pod
-        for manifest in all_manifests(place, served)
+        for manifest in all_manifests(context, served)
         for where, pod in pod_security.pods_of(manifest)
     }
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case["engine"])
 def test_every_engine_writes_pods_that_restricted_takes(case: dict[str, Any]) -> None:
-    pods = _pods(PLACE, _served(case))
+    pods = _pods(CONTEXT, _served(case))
 
     assert pods
     assert {where: pod_security.violations(pod) for where, pod in pods.items()} == {
@@ -57,14 +57,16 @@ def test_every_engine_writes_pods_that_restricted_takes(case: dict[str, Any]) ->
 
 @settings(max_examples=60)
 @given(placed())
-def test_whatever_is_asked_for_restricted_takes_it(pair: tuple[Place, Served]) -> None:
+def test_whatever_is_asked_for_restricted_takes_it(
+    pair: tuple[ManifestContext, ServedRevision],
+) -> None:
     for where, pod in _pods(*pair).items():
         assert pod_security.violations(pod) == [], where
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case["engine"])
 def test_no_pod_has_a_token_of_the_clusters_api(case: dict[str, Any]) -> None:
-    pods = _pods(PLACE, _served(case))
+    pods = _pods(CONTEXT, _served(case))
 
     # What a runtime writes becomes part of an InferenceService's pod, which says it.
     assert {
@@ -72,7 +74,7 @@ def test_no_pod_has_a_token_of_the_clusters_api(case: dict[str, Any]) -> None:
         for where, pod in pods.items()
         if not where.startswith("ServingRuntime")
     } == {where: False for where in pods if not where.startswith("ServingRuntime")}
-    assert namespace.service_account(PLACE)["automountServiceAccountToken"] is False
+    assert namespace.service_account(CONTEXT)["automountServiceAccountToken"] is False
 
 
 @pytest.mark.parametrize("engine", ["triton", "kserve-triton", "triton-vllm"])
@@ -80,7 +82,7 @@ def test_triton_writes_to_its_volumes_only(engine: str) -> None:
     case: dict[str, Any] = {"engine": engine}
     if engine == "triton-vllm":
         case["llm"] = _LLM
-    for where, pod in _pods(PLACE, _served(case)).items():
+    for where, pod in _pods(CONTEXT, _served(case)).items():
         if where.startswith("ServingRuntime"):
             continue
         volumes = {volume["name"] for volume in pod["volumes"]}
@@ -93,7 +95,7 @@ def test_triton_writes_to_its_volumes_only(engine: str) -> None:
 
 
 def test_the_namespace_enforces_it() -> None:
-    labels = namespace.namespace(PLACE)["metadata"]["labels"]
+    labels = namespace.namespace(CONTEXT)["metadata"]["labels"]
 
     assert {k: v for k, v in labels.items() if k.startswith("pod-security")} == {
         "pod-security.kubernetes.io/enforce": "restricted",
@@ -105,7 +107,7 @@ def test_the_namespace_enforces_it() -> None:
 
 def _pod() -> dict[str, Any]:
     (deployment,) = [
-        one for one in revision.own(PLACE, _served({"engine": "triton"})) if _is_deployment(one)
+        one for one in revision.own(CONTEXT, _served({"engine": "triton"})) if _is_deployment(one)
     ]
     return copy.deepcopy(deployment["spec"]["template"]["spec"])
 

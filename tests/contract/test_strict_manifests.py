@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from deployments.manifests.domain.metadata import Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients
 from tests.contract import schemas
 from tests.deployments.manifest_strategies import placed
-from tests.deployments.manifests.test_manifests import PLACE, all_manifests
+from tests.deployments.manifests.test_manifests import CONTEXT, all_manifests
 
 # Together these make every custom kind there is a schema for.
 _ALL_KINDS = (
@@ -33,7 +33,7 @@ _ALL_KINDS = (
 
 @settings(max_examples=30)
 @given(placed())
-def test_built_in_kinds_are_valid_kubernetes(pair: tuple[Place, Served]) -> None:
+def test_built_in_kinds_are_valid_kubernetes(pair: tuple[ManifestContext, ServedRevision]) -> None:
     for manifest in filter(schemas.is_built_in, all_manifests(*pair)):
         schemas.check_built_in(manifest)
 
@@ -42,8 +42,8 @@ def test_custom_kinds_match_the_published_schemas() -> None:
     published = schemas.require_custom()
     checked = set()
 
-    def check(place: Place, served: Served) -> None:
-        for manifest in all_manifests(place, served):
+    def check(context: ManifestContext, served: ServedRevision) -> None:
+        for manifest in all_manifests(context, served):
             key = (manifest["apiVersion"], manifest["kind"])
             if key not in published:
                 continue
@@ -53,7 +53,7 @@ def test_custom_kinds_match_the_published_schemas() -> None:
 
     for data in _ALL_KINDS:
         spec = serving_spec.from_json({"instance_type": "g5.xlarge", **data})
-        check(PLACE, Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec))
+        check(CONTEXT, ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec))
     settings(max_examples=30)(given(placed())(lambda pair: check(*pair)))()
 
     assert checked == {
@@ -68,7 +68,7 @@ def test_custom_kinds_match_the_published_schemas() -> None:
 
 
 def test_the_server_takes_all_of_them_of_the_kinds_that_it_serves(
-    cluster_id: int, place: Place
+    cluster_id: int, context: ManifestContext
 ) -> None:
     client = clients.client_for(cluster_id)
     groups = client.groups()
@@ -89,9 +89,9 @@ def test_the_server_takes_all_of_them_of_the_kinds_that_it_serves(
 
     @settings(max_examples=10, deadline=None)
     @given(placed())
-    def check(pair: tuple[Place, Served]) -> None:
+    def check(pair: tuple[ManifestContext, ServedRevision]) -> None:
         drawn, served = pair
-        here = replace(drawn, namespace=place.namespace)
+        here = replace(drawn, namespace=context.namespace)
         for manifest in all_manifests(here, served):
             if is_served(manifest["apiVersion"], manifest["kind"]):
                 client.apply(manifest, dry_run=True, force=True)

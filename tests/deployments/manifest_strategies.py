@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from deployments.manifests.domain.metadata import PackedModel, Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import (
     Batching,
@@ -154,9 +154,9 @@ def _components(draw: st.DrawFn, engine: str, kind: str) -> Components:
 
 
 @st.composite
-def placed(draw: st.DrawFn) -> tuple[Place, Served]:
+def placed(draw: st.DrawFn) -> tuple[ManifestContext, ServedRevision]:
     slug = draw(_names)
-    place = Place(
+    context = ManifestContext(
         team=slug,
         namespace=slug,
         deployment=draw(_names),
@@ -174,7 +174,7 @@ def placed(draw: st.DrawFn) -> tuple[Place, Served]:
         cache_node_group="gpu",
     )
     spec = draw(serving_specs())
-    served = Served(
+    served = ServedRevision(
         number=draw(st.integers(1, 999)),
         model_name=draw(_names),
         version_label="detector:3",
@@ -188,4 +188,4 @@ def placed(draw: st.DrawFn) -> tuple[Place, Served]:
             for one in spec.packed
         ),
     )
-    return place, served
+    return context, served

@@ -176,8 +176,8 @@ def assert_only_approved(proxy: Proxy) -> None:
         assert change.revision is not None
         deployment = change.deployment
         allowed += [*rendering.manifests_of(change.revision), rendering.route_of(deployment)]
-        place, quota = rendering.place_of(deployment), deployment.team.quota_gpus
-        allowed += resource_limits.of_namespace(place, quota_gpus=quota)
+        context, quota = rendering.context_of(deployment), deployment.team.quota_gpus
+        allowed += resource_limits.of_namespace(context, quota_gpus=quota)
     assert [one for one in proxy.writes if one.method != "PATCH"] == []
     assert [one.path for one in proxy.writes if one.body not in allowed] == []
 

@@ -196,12 +196,14 @@ def _with_namespace(push: Push) -> list[Manifest]:
     a local cluster, the portal's own keys, where others read the bucket as their role.
     """
     manifests, deployment = list(push.manifests), push.revision.deployment
-    place = rendering.place_of(deployment)
-    added = resource_limits.of_namespace(place, quota_gpus=deployment.team.quota_gpus)
-    if place.is_local_cluster:
+    context = rendering.context_of(deployment)
+    added = resource_limits.of_namespace(context, quota_gpus=deployment.team.quota_gpus)
+    if context.is_local_cluster:
         key_id, secret_key = settings.SLIPWAY_LOCAL_S3_KEYS
         added.append(
-            manifest_namespace.s3_secret(place, access_key_id=key_id, secret_access_key=secret_key)
+            manifest_namespace.s3_secret(
+                context, access_key_id=key_id, secret_access_key=secret_key
+            )
         )
     is_namespace = [manifest["kind"] == "Namespace" for manifest in manifests]
     after = is_namespace.index(True) + 1

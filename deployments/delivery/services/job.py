@@ -132,15 +132,15 @@ class Job:
 
     def _compare(self) -> tuple[Wanted, Seen]:
         deployment = self.deployment
-        place, backends = rendering.place_of(deployment), rendering.backends_of(deployment)
+        context, backends = rendering.context_of(deployment), rendering.backends_of(deployment)
         wanted = Wanted(
             digests={
                 one.number: effects.main_digest(self.manifests_of(one))
                 for one in self._wanted_revisions()
             },
-            weights=http_route.weights_of(place, backends),
-            mirrors=http_route.mirrors_of(place, backends),
-            paths=http_route.paths_of(place, backends),
+            weights=http_route.weights_of(context, backends),
+            mirrors=http_route.mirrors_of(context, backends),
+            paths=http_route.paths_of(context, backends),
             is_retiring=deployment.is_retiring,
             is_stopped=deployment.is_stopped,
         )

@@ -9,7 +9,12 @@ import re
 from typing import Any, Final
 
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.metadata import Manifest, Place, Served, metadata
+from deployments.manifests.domain.metadata import (
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+    metadata,
+)
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.parts import USUAL_TARGETS
@@ -40,45 +45,45 @@ def metric_name(spec: ServingSpec) -> str:
     }.get(spec.scaling.metric, "")
 
 
-def autoscaler(place: Place, served: Served) -> list[Manifest]:
+def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Empty where the number is fixed or KServe and Knative scale by themselves."""
     kind = served.spec.scaling.kind
     if kind == serving_spec.HPA and served.spec.engine in serving_spec.PLAIN_ENGINES:
-        return [_horizontal_pod_autoscaler(place, served)]
+        return [_horizontal_pod_autoscaler(context, served)]
     if kind != serving_spec.KEDA:
         return []
-    made = [_scaled_object(place, served)]
+    made = [_scaled_object(context, served)]
     if served.spec.scaling.sqs_queue_url:
-        made.append(_trigger_authentication(place, served))
+        made.append(_trigger_authentication(context, served))
     return made
 
 
-def target_name(place: Place, served: Served) -> str:
+def target_name(context: ManifestContext, served: ServedRevision) -> str:
     """The Deployment that is scaled."""
-    workload = workload_name(place.deployment, served.number)
+    workload = workload_name(context.deployment, served.number)
     return workload if served.spec.engine in serving_spec.PLAIN_ENGINES else f"{workload}-predictor"
 
 
-def _behavior(served: Served) -> dict[str, Any]:
+def _behavior(served: ServedRevision) -> dict[str, Any]:
     seconds = min(served.spec.scaling.cooldown_seconds, 3600)
     return {
         "scaleDown": {"stabilizationWindowSeconds": seconds, "policies": list(_ONE_POD_A_MINUTE)}
     }
 
 
-def _horizontal_pod_autoscaler(place: Place, served: Served) -> Manifest:
+def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, scaling = served.spec, served.spec.scaling
-    name = workload_name(place.deployment, served.number)
+    name = workload_name(context.deployment, served.number)
     target = {"type": "Utilization", "averageUtilization": scaling.target}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": metadata(place, name, served),
+        "metadata": metadata(context, name, served),
         "spec": {
             "scaleTargetRef": {
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
-                "name": target_name(place, served),
+                "name": target_name(context, served),
             },
             "minReplicas": spec.min_replicas,
             "maxReplicas": spec.max_replicas,
@@ -90,41 +95,41 @@ def _horizontal_pod_autoscaler(place: Place, served: Served) -> Manifest:
     }
 
 
-def _scaled_object(place: Place, served: Served) -> Manifest:
+def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, scaling = served.spec, served.spec.scaling
     return {
         "apiVersion": _KEDA,
         "kind": "ScaledObject",
-        "metadata": metadata(place, workload_name(place.deployment, served.number), served),
+        "metadata": metadata(context, workload_name(context.deployment, served.number), served),
         "spec": {
             "scaleTargetRef": {
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
-                "name": target_name(place, served),
+                "name": target_name(context, served),
             },
             "pollingInterval": _POLL_SECONDS,
             "cooldownPeriod": scaling.cooldown_seconds,
             "minReplicaCount": spec.floor_replicas,
             "maxReplicaCount": spec.max_replicas,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behavior(served)}},
-            "triggers": _triggers(place, served),
+            "triggers": _triggers(context, served),
         },
     }
 
 
-def _triggers(place: Place, served: Served) -> list[dict[str, Any]]:
+def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
     """The highest answer wins."""
     scaling, made = served.spec.scaling, []
     if scaling.metric in ("queue", "latency", "gateway-latency"):
-        made.append(_prometheus(place, served))
+        made.append(_prometheus(context, served))
     if scaling.sqs_queue_url:
-        made.append(_queue_of_jobs(place, served))
+        made.append(_queue_of_jobs(context, served))
     if scaling.office_hours is not None:
         made.append(_cron(scaling.office_hours))
     return made
 
 
-def _prometheus(place: Place, served: Served) -> dict[str, Any]:
+def _prometheus(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """A queue is divided by the replicas; a latency is not: it is what it is."""
     scaling = served.spec.scaling
     return {
@@ -132,19 +137,19 @@ def _prometheus(place: Place, served: Served) -> dict[str, Any]:
         "name": scaling.metric,
         "metricType": "AverageValue" if scaling.metric == "queue" else "Value",
         "metadata": {
-            "serverAddress": place.prometheus_url,
-            "query": _query(place, served),
+            "serverAddress": context.prometheus_url,
+            "query": _query(context, served),
             "threshold": str(scaling.target),
             "activationThreshold": "0",
         },
     }
 
 
-def _query(place: Place, served: Served) -> str:
+def _query(context: ManifestContext, served: ServedRevision) -> str:
     if served.spec.scaling.metric == "gateway-latency":
-        return _gateway_latency(place, served)
-    pods = f"{workload_name(place.deployment, served.number)}-.+"
-    where = f'{{namespace="{place.namespace}",pod=~"{pods}"}}'
+        return _gateway_latency(context, served)
+    pods = f"{workload_name(context.deployment, served.number)}-.+"
+    where = f'{{namespace="{context.namespace}",pod=~"{pods}"}}'
     is_llm = served.spec.llm is not None
     if served.spec.scaling.metric == "queue":
         return f"sum({metric_name(served.spec)}{where})"
@@ -157,18 +162,18 @@ def _query(place: Place, served: Served) -> str:
     return _or_zero(f"{mean} {per_ms}")
 
 
-def _gateway_latency(place: Place, served: Served) -> str:
+def _gateway_latency(context: ManifestContext, served: ServedRevision) -> str:
     """The 95th percentile as the mesh's gateway sees it, in milliseconds."""
     where = (
-        f'{{reporter="source",destination_service_namespace="{place.namespace}",'
-        f'destination_service_name="{_service(place, served)}"}}'
+        f'{{reporter="source",destination_service_namespace="{context.namespace}",'
+        f'destination_service_name="{_service(context, served)}"}}'
     )
     rate = f"rate({_GATEWAY_LATENCY}{where}[{_WINDOW}])"
     return _or_zero(f"histogram_quantile(0.95, sum by (le) ({rate}))")
 
 
-def _service(place: Place, served: Served) -> str:
-    return http_route.service_name(place.deployment, served.number, served.spec)
+def _service(context: ManifestContext, served: ServedRevision) -> str:
+    return http_route.service_name(context.deployment, served.number, served.spec)
 
 
 def _or_zero(query: str) -> str:
@@ -176,14 +181,14 @@ def _or_zero(query: str) -> str:
     return f"(({query}) > 0) or vector(0)"
 
 
-def _queue_of_jobs(place: Place, served: Served) -> dict[str, Any]:
+def _queue_of_jobs(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     scaling = served.spec.scaling
     found = _SQS_REGION.match(scaling.sqs_queue_url)
     length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[serving_spec.KEDA, "sqs"]
     return {
         "type": "aws-sqs-queue",
         "name": "jobs",
-        "authenticationRef": {"name": workload_name(place.deployment, served.number)},
+        "authenticationRef": {"name": workload_name(context.deployment, served.number)},
         "metadata": {
             "queueURL": scaling.sqs_queue_url,
             "awsRegion": found[1] if found else "",
@@ -212,11 +217,11 @@ def _cron_time(clock: str, days: str) -> str:
     return f"{int(minute)} {int(hour)} * * {days}"
 
 
-def _trigger_authentication(place: Place, served: Served) -> Manifest:
+def _trigger_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
     """KEDA's own role reads the queue's length; it needs sqs:GetQueueAttributes."""
     return {
         "apiVersion": _KEDA,
         "kind": "TriggerAuthentication",
-        "metadata": metadata(place, workload_name(place.deployment, served.number), served),
+        "metadata": metadata(context, workload_name(context.deployment, served.number), served),
         "spec": {"podIdentity": {"provider": "aws"}},
     }

@@ -72,7 +72,7 @@ def _with_settings(
     if not texts:
         return ServingFiles(prefix)
     name = f"{object_keys.SETTINGS_PREFIX}{_digest(b''.join(texts.values()))}"
-    objects = {object_keys.settings_key(*place, name): text for place, text in texts.items()}
+    objects = {object_keys.settings_key(*path, name): text for path, text in texts.items()}
     return ServingFiles(prefix, name, objects)
 
 

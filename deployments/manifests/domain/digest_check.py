@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deployments.manifests.domain import pod_template, triton_args
-from deployments.manifests.domain.metadata import Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 
 NAME: Final = "digest-check"
 # Lines as `sha256sum --check` reads them.
@@ -32,13 +32,15 @@ fi
 """
 
 
-def container(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
+def container(
+    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
+) -> dict[str, Any]:
     """`mount` is the volume that the download filled."""
     amounts = {"cpu": "1", "memory": "256Mi"}
     _, scratch, home = pod_template.scratch()
     return {
         "name": NAME,
-        "image": served.spec.image or place.triton_image,
+        "image": served.spec.image or context.triton_image,
         "command": ["/bin/sh", "-c", SCRIPT],
         "env": [
             {"name": DIRECTORY, "value": triton_args.MODELS},
@@ -55,7 +57,7 @@ def container(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, 
     }
 
 
-def record_of(served: Served) -> str:
+def record_of(served: ServedRevision) -> str:
     """By path. Empty when nothing is recorded, which the check refuses."""
     files = sorted(served.files, key=lambda one: one.path)
     return "".join(f"{one.sha256}  {one.path}\n" for one in files)

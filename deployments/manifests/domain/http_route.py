@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.manifests.domain import route_paths
-from deployments.manifests.domain.metadata import Manifest, Place, metadata
+from deployments.manifests.domain.metadata import Manifest, ManifestContext, metadata
 from deployments.manifests.domain.route_paths import Api, ServerPath
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
@@ -73,46 +73,46 @@ def service_name(deployment: str, number: int, spec: ServingSpec) -> str:
     return backend_for(number, spec, 0, model="").service_of(deployment)
 
 
-def path_prefix(place: Place) -> str:
-    return f"/{place.namespace}/{place.deployment}"
+def path_prefix(context: ManifestContext) -> str:
+    return f"/{context.namespace}/{context.deployment}"
 
 
-def http_route(place: Place, backends: Sequence[Backend]) -> Manifest:
+def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
     """Weights are percentages, as approved. A revision without a share is left out: the route never
     names a Service that may not exist yet, or no longer. One rule for each path that is carried;
     everything else of a server answers 404.
     """
-    mirrors = [_mirror_filter(place, backend) for backend in backends if backend.mirror]
+    mirrors = [_mirror_filter(context, backend) for backend in backends if backend.mirror]
     serving = [backend for backend in backends if backend.weight]
-    references = [_backend_ref(place, backend) for backend in serving]
+    references = [_backend_ref(context, backend) for backend in serving]
     paths = route_paths.paths_of([backend.api for backend in serving])
-    parent = {"name": place.gateway_name, "namespace": place.gateway_namespace}
+    parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     rules = [
-        {**_rewritten(place, path, mirrors), "backendRefs": copy.deepcopy(references)}
+        {**_rewritten(context, path, mirrors), "backendRefs": copy.deepcopy(references)}
         for path in paths
     ]
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(place, place.deployment),
-        "spec": {"parentRefs": [parent], "rules": rules or [_nothing(place)]},
+        "metadata": metadata(context, context.deployment),
+        "spec": {"parentRefs": [parent], "rules": rules or [_nothing(context)]},
     }
 
 
-def _nothing(place: Place) -> dict[str, Any]:
+def _nothing(context: ManifestContext) -> dict[str, Any]:
     """A route without rules would be one for everything."""
-    return {"matches": [{"path": {"type": "Exact", "value": path_prefix(place)}}]}
+    return {"matches": [{"path": {"type": "Exact", "value": path_prefix(context)}}]}
 
 
 def _rewritten(
-    place: Place, path: ServerPath, mirrors: Sequence[Mapping[str, Any]]
+    context: ManifestContext, path: ServerPath, mirrors: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     kind, change = "Exact", {"type": "ReplaceFullPath", "replaceFullPath": path.value}
     if path.is_prefix:
         kind = "PathPrefix"
         change = {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
     return {
-        "matches": [{"path": {"type": kind, "value": f"{path_prefix(place)}{path.value}"}}],
+        "matches": [{"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}}],
         "filters": [
             {"type": "URLRewrite", "urlRewrite": {"path": change}},
             *copy.deepcopy(mirrors),
@@ -120,10 +120,10 @@ def _rewritten(
     }
 
 
-def weights_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
+def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
     """Service name to weight as wanted, zeros left out."""
     return {
-        backend.service_of(place.deployment): backend.weight
+        backend.service_of(context.deployment): backend.weight
         for backend in backends
         if backend.weight
     }
@@ -149,10 +149,10 @@ def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
     return {name: weight for name, weight in found.items() if weight}
 
 
-def paths_of(place: Place, backends: Sequence[Backend]) -> frozenset[str]:
+def paths_of(context: ManifestContext, backends: Sequence[Backend]) -> frozenset[str]:
     """What the route carries as wanted, each as "Exact /team/deployment/v2 -> /v2"."""
     has_share = any(backend.weight for backend in backends)
-    return paths_in(http_route(place, backends) if has_share else None)
+    return paths_in(http_route(context, backends) if has_share else None)
 
 
 def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
@@ -170,10 +170,10 @@ def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
     return [f"{one.get('type', '')} {one.get('value', '')} -> {became}" for one in matched]
 
 
-def mirrors_of(place: Place, backends: Sequence[Backend]) -> dict[str, int]:
+def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
     """Service name to the percent of requests that are to be copied to it, zeros left out."""
     return {
-        backend.service_of(place.deployment): backend.mirror
+        backend.service_of(context.deployment): backend.mirror
         for backend in backends
         if backend.mirror
     }
@@ -205,8 +205,8 @@ def problem_with(route: Mapping[str, Any]) -> str | None:
     return "; ".join(c.get("message") or c.get("reason", "refused") for c in bad)
 
 
-def _mirror_filter(place: Place, backend: Backend) -> dict[str, Any]:
-    to = {"name": backend.service_of(place.deployment), "port": _port_of(backend)}
+def _mirror_filter(context: ManifestContext, backend: Backend) -> dict[str, Any]:
+    to = {"name": backend.service_of(context.deployment), "port": _port_of(backend)}
     return {"type": _MIRROR, "requestMirror": {"backendRef": to, "percent": backend.mirror}}
 
 
@@ -214,13 +214,13 @@ def _port_of(backend: Backend) -> int:
     return _LLM_SERVICE_PORT if backend.engine == serving_spec.LLM_SERVICE else 80
 
 
-def _backend_ref(place: Place, backend: Backend) -> dict[str, Any]:
-    name = backend.service_of(place.deployment)
+def _backend_ref(context: ManifestContext, backend: Backend) -> dict[str, Any]:
+    name = backend.service_of(context.deployment)
     made = {"name": name, "port": _port_of(backend), "weight": backend.weight}
     if backend.is_knative:
         # The activator holds requests back while the first pod starts, and asks for which revision.
         headers = [
-            {"name": "Knative-Serving-Namespace", "value": place.namespace},
+            {"name": "Knative-Serving-Namespace", "value": context.namespace},
             {"name": "Knative-Serving-Revision", "value": name},
         ]
         made["filters"] = [

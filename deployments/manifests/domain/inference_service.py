@@ -12,8 +12,8 @@ from deployments.manifests.domain import pod_template, triton_args, vllm
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     account_of,
     env_of,
     metadata,
@@ -31,20 +31,20 @@ KIND = "InferenceService"
 _MOST_RETENTION_SECONDS = 3600
 
 
-def inference_service(place: Place, served: Served) -> Manifest:
-    name = workload_name(place.deployment, served.number)
+def inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
+    name = workload_name(context.deployment, served.number)
     annotations = {**version_annotations(served), **_mode_annotations(served)}
     if served.spec.storage.secret:
         annotations["serving.kserve.io/storageSecretName"] = served.spec.storage.secret
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(place, name, served, annotations),
-        "spec": {"predictor": _predictor(place, served), **_components(place, served)},
+        "metadata": metadata(context, name, served, annotations),
+        "spec": {"predictor": _predictor(context, served), **_components(context, served)},
     }
 
 
-def _mode_annotations(served: Served) -> dict[str, str]:
+def _mode_annotations(served: ServedRevision) -> dict[str, str]:
     scaling = served.spec.scaling
     if scaling.kind != serving_spec.KNATIVE:
         # KServe's own ScaledObject knows no schedule, no queue of jobs and no cooldown: with keda
@@ -66,15 +66,15 @@ def _mode_annotations(served: Served) -> dict[str, str]:
     }
 
 
-def _predictor(place: Place, served: Served) -> dict[str, Any]:
+def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
     made = {
-        "labels": pod_labels_of(place, served),
+        "labels": pod_labels_of(context, served),
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.sealed(is_knative=spec.scaling.kind == serving_spec.KNATIVE),
-        **pod_template.placement_of(place, served),
-        "model": _model(place, served),
+        **pod_template.placement_of(context, served),
+        "model": _model(context, served),
         "volumes": [pod_template.scratch()[0]] if spec.llm is None else [],
     }
     if spec.scaling.kind != serving_spec.KNATIVE:
@@ -86,7 +86,7 @@ def _predictor(place: Place, served: Served) -> dict[str, Any]:
     if spec.scaling.kind != serving_spec.KNATIVE:
         made["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
     if spec.nodes > 1:
-        made["workerSpec"] = vllm.workers(place, served)
+        made["workerSpec"] = vllm.workers(context, served)
     return made
 
 
@@ -99,9 +99,9 @@ def _replicas(spec: ServingSpec) -> dict[str, Any]:
     return made
 
 
-def _model(place: Place, served: Served) -> dict[str, Any]:
+def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
-    model = _vllm_model(place, served) if spec.llm is not None else _triton_model(place, served)
+    model = _vllm_model(context, served) if spec.llm is not None else _triton_model(context, served)
     made = {
         # Written out because the published schema demands it; the webhook adds it anyway.
         "name": "",
@@ -117,7 +117,7 @@ def _model(place: Place, served: Served) -> dict[str, Any]:
     return made
 
 
-def _triton_model(place: Place, served: Served) -> dict[str, Any]:
+def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """KServe's storage initializer gets the security context too; from a bucket it writes to its
     volume only.
     """
@@ -128,7 +128,7 @@ def _triton_model(place: Place, served: Served) -> dict[str, Any]:
         "protocolVersion": "v2",
         # KServe takes either one address here or several beside the model.
         **({} if served.packed else {"storageUri": served.storage_uri}),
-        "image": served.spec.image or place.triton_image,
+        "image": served.spec.image or context.triton_image,
         "env": [*env_of(served.spec), home],
         "securityContext": pod_template.security(is_read_only=True),
         "volumeMounts": [scratch],
@@ -142,31 +142,31 @@ def _triton_model(place: Place, served: Served) -> dict[str, Any]:
     return {**made, "args": settings} if settings else made
 
 
-def _vllm_model(place: Place, served: Served) -> dict[str, Any]:
-    made = vllm.model(place, served)
+def _vllm_model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+    made = vllm.model(context, served)
     if served.spec.nodes > 1:
         # The runtime of several nodes brings its own start and its own probes.
         return made
     return {**made, **_probes(served, ready="/v1/models", live="/health")}
 
 
-def _probes(served: Served, *, ready: str, live: str) -> dict[str, Any]:
+def _probes(served: ServedRevision, *, ready: str, live: str) -> dict[str, Any]:
     if served.spec.scaling.kind == serving_spec.KNATIVE:
         return {"readinessProbe": pod_template.get(ready, periodSeconds=5)}
     return pod_template.probes(served, ready=ready, live=live)
 
 
-def _components(place: Place, served: Served) -> dict[str, Any]:
+def _components(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Requests enter through the transformer, which calls the predictor; both scale by CPU."""
     images = served.spec.components
     named = (("transformer", images.transformer_image), ("explainer", images.explainer_image))
-    return {name: _component(place, served, image) for name, image in named if image}
+    return {name: _component(context, served, image) for name, image in named if image}
 
 
-def _component(place: Place, served: Served, image: str) -> dict[str, Any]:
+def _component(context: ManifestContext, served: ServedRevision, image: str) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "2Gi"}
     return {
-        "labels": pod_labels_of(place, served),
+        "labels": pod_labels_of(context, served),
         "serviceAccountName": account_of(served),
         **pod_template.sealed(),
         "minReplicas": served.spec.min_replicas,

@@ -11,8 +11,8 @@ from typing import Any, Final
 from deployments.manifests.domain import pod_template, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     account_of,
     env_of,
     metadata,
@@ -27,29 +27,29 @@ API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "LLMInferenceService"
 
 
-def llm_inference_service(place: Place, served: Served) -> Manifest:
+def llm_inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, llm = served.spec, served.spec.llm or Llm()
-    name = workload_name(place.deployment, served.number)
+    name = workload_name(context.deployment, served.number)
     parallelism = {"tensor": llm.tensor_parallel}
     made: dict[str, Any] = {
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
-        "labels": pod_labels_of(place, served),
+        "labels": pod_labels_of(context, served),
         "replicas": spec.min_replicas,
         "parallelism": parallelism,
-        "template": _pod(place, served, llm),
+        "template": _pod(context, served, llm),
     }
     if llm.nodes > 1:
         parallelism["pipeline"] = llm.nodes
-        made["worker"] = _pod(place, served, llm)
+        made["worker"] = _pod(context, served, llm)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(place, name, served, version_annotations(served)),
+        "metadata": metadata(context, name, served, version_annotations(served)),
         "spec": made,
     }
 
 
-def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:
+def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
     """Laid over KServe's preset, which holds the image, the command and the probes."""
     volume, mount = pod_template.shared_memory(served.spec)
     arguments = {
@@ -69,7 +69,7 @@ def _pod(place: Place, served: Served, llm: Llm) -> dict[str, Any]:
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
         **pod_template.sealed(),
-        **pod_template.placement_of(place, served),
+        **pod_template.placement_of(context, served),
         "containers": [container],
         "volumes": [volume],
     }

@@ -5,13 +5,19 @@ from __future__ import annotations
 import hashlib
 
 from deployments.manifests.domain import vllm
-from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, Place, Served, account_of
+from deployments.manifests.domain.metadata import (
+    MANAGED_BY,
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+    account_of,
+)
 
 # KServe only compares it with the room of the node group.
 _LEAST_MIB = 1
 
 
-def local_model_cache(place: Place, served: Served) -> Manifest:
+def local_model_cache(context: ManifestContext, served: ServedRevision) -> Manifest:
     """One per place that models come from: a node group refuses two caches of the same.
 
     All revisions of a version share it, so it carries no revision's labels and outlives each.
@@ -24,12 +30,12 @@ def local_model_cache(place: Place, served: Served) -> Manifest:
         "kind": "LocalModelCache",
         "metadata": {
             "name": f"slipway-{token}",
-            "labels": {**MANAGED_BY, "slipway.dev/team": place.team},
+            "labels": {**MANAGED_BY, "slipway.dev/team": context.team},
         },
         "spec": {
             "sourceModelUri": uri,
             "modelSize": f"{max(served.size_mib, _LEAST_MIB)}Mi",
-            "nodeGroups": [place.cache_node_group],
+            "nodeGroups": [context.cache_node_group],
             "serviceAccountName": account_of(served),
         },
     }

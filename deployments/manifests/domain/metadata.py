@@ -26,7 +26,7 @@ MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ManifestContext:
     """The deployment, its cluster, and the images used there."""
 
     team: str
@@ -77,7 +77,7 @@ class ServedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedRevision:
     """One revision: which bytes, and how."""
 
     number: int
@@ -102,58 +102,58 @@ class Served:
         return f"{self.storage_uri}{self.model_name}/"
 
 
-def account_of(served: Served) -> str:
+def account_of(served: ServedRevision) -> str:
     """The service account of its pods."""
     return served.spec.storage.service_account or SERVICE_ACCOUNT
 
 
-def secret_of(place: Place, served: Served) -> str:
+def secret_of(context: ManifestContext, served: ServedRevision) -> str:
     """The Secret whose S3 keys its pods read with; empty where the account's role is enough."""
     storage = served.spec.storage
     if storage.secret or storage.service_account:
         return storage.secret
-    return team_secret_of(place)
+    return team_secret_of(context)
 
 
-def team_secret_of(place: Place) -> str:
+def team_secret_of(context: ManifestContext) -> str:
     """Of the account that the portal makes."""
-    return S3_CREDENTIALS if place.is_local_cluster else place.storage_secret
+    return S3_CREDENTIALS if context.is_local_cluster else context.storage_secret
 
 
-def labels_of(place: Place, served: Served | None = None) -> dict[str, str]:
+def labels_of(context: ManifestContext, served: ServedRevision | None = None) -> dict[str, str]:
     labels = {
         **MANAGED_BY,
-        "slipway.dev/team": place.team,
-        "slipway.dev/deployment": place.deployment,
-        DEPLOYMENT_ID_LABEL: str(place.deployment_id),
+        "slipway.dev/team": context.team,
+        "slipway.dev/deployment": context.deployment,
+        DEPLOYMENT_ID_LABEL: str(context.deployment_id),
     }
     if served is not None:
         labels[REVISION_LABEL] = str(served.number)
     return labels
 
 
-def pod_labels_of(place: Place, served: Served) -> dict[str, str]:
-    workload = workload_name(place.deployment, served.number)
-    return {**labels_of(place, served), WORKLOAD_LABEL: workload}
+def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
+    workload = workload_name(context.deployment, served.number)
+    return {**labels_of(context, served), WORKLOAD_LABEL: workload}
 
 
 def metadata(
-    place: Place,
+    context: ManifestContext,
     name: str,
-    served: Served | None = None,
+    served: ServedRevision | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,
-        "namespace": place.namespace,
-        "labels": labels_of(place, served),
+        "namespace": context.namespace,
+        "labels": labels_of(context, served),
     }
     if annotations:
         made["annotations"] = dict(annotations)
     return made
 
 
-def version_annotations(served: Served) -> dict[str, str]:
+def version_annotations(served: ServedRevision) -> dict[str, str]:
     made = {"slipway.dev/version": served.version_label}
     if served.source_uri:
         made["slipway.dev/source"] = served.source_uri

@@ -14,43 +14,43 @@ from deployments.manifests.domain.metadata import (
     S3_CREDENTIALS,
     SERVICE_ACCOUNT,
     Manifest,
-    Place,
+    ManifestContext,
     team_secret_of,
 )
 
 
-def _team_labels(place: Place) -> dict[str, str]:
-    return {**MANAGED_BY, "slipway.dev/team": place.team}
+def _team_labels(context: ManifestContext) -> dict[str, str]:
+    return {**MANAGED_BY, "slipway.dev/team": context.team}
 
 
-def namespace(place: Place) -> Manifest:
+def namespace(context: ManifestContext) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": place.namespace,
-            "labels": {**_team_labels(place), **_pod_security(place)},
+            "name": context.namespace,
+            "labels": {**_team_labels(context), **_pod_security(context)},
         },
     }
 
 
-def _pod_security(place: Place) -> dict[str, str]:
+def _pod_security(context: ManifestContext) -> dict[str, str]:
     """What the API server refuses, and what it warns of, whoever writes a pod here."""
     standard = "pod-security.kubernetes.io"
     return {
-        f"{standard}/enforce": place.pod_security,
+        f"{standard}/enforce": context.pod_security,
         f"{standard}/enforce-version": "latest",
         f"{standard}/audit": "restricted",
         f"{standard}/warn": "restricted",
     }
 
 
-def service_account(place: Place) -> Manifest:
+def service_account(context: ManifestContext) -> Manifest:
     """Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a Secret."""
     meta = {
         "name": SERVICE_ACCOUNT,
-        "namespace": place.namespace,
-        "labels": _team_labels(place),
+        "namespace": context.namespace,
+        "labels": _team_labels(context),
     }
     made: Manifest = {
         "apiVersion": "v1",
@@ -58,24 +58,24 @@ def service_account(place: Place) -> Manifest:
         "metadata": meta,
         "automountServiceAccountToken": False,
     }
-    secret = team_secret_of(place)
+    secret = team_secret_of(context)
     if secret:
         return {**made, "secrets": [{"name": secret}]}
-    if place.role_arn:
+    if context.role_arn:
         annotations = {
-            "eks.amazonaws.com/role-arn": place.role_arn,
-            "serving.kserve.io/s3-region": place.s3_region,
+            "eks.amazonaws.com/role-arn": context.role_arn,
+            "serving.kserve.io/s3-region": context.s3_region,
         }
         return {**made, "metadata": {**meta, "annotations": annotations}}
     return made
 
 
-def s3_secret(place: Place, *, access_key_id: str, secret_access_key: str) -> Manifest:
+def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key: str) -> Manifest:
     """Only for local clusters, where nothing else can give pods the right to read the bucket."""
-    endpoint = place.s3_endpoint
+    endpoint = context.s3_endpoint
     annotations = {
         "serving.kserve.io/s3-endpoint": endpoint.partition("://")[2],
-        "serving.kserve.io/s3-region": place.s3_region,
+        "serving.kserve.io/s3-region": context.s3_region,
         "serving.kserve.io/s3-usehttps": "1" if endpoint.startswith("https://") else "0",
     }
     return {
@@ -84,8 +84,8 @@ def s3_secret(place: Place, *, access_key_id: str, secret_access_key: str) -> Ma
         "type": "Opaque",
         "metadata": {
             "name": S3_CREDENTIALS,
-            "namespace": place.namespace,
-            "labels": _team_labels(place),
+            "namespace": context.namespace,
+            "labels": _team_labels(context),
             "annotations": annotations,
         },
         "data": {
@@ -95,11 +95,11 @@ def s3_secret(place: Place, *, access_key_id: str, secret_access_key: str) -> Ma
     }
 
 
-def serving_runtime(place: Place) -> Manifest:
+def serving_runtime(context: ManifestContext) -> Manifest:
     """KServe's own runtime is pinned to an image of 2023 that lacks the metrics read here."""
     container = {
         "name": "kserve-container",
-        "image": place.triton_image,
+        "image": context.triton_image,
         "args": triton_args.command(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
         "securityContext": pod_template.security(),
@@ -113,8 +113,8 @@ def serving_runtime(place: Place) -> Manifest:
         "kind": "ServingRuntime",
         "metadata": {
             "name": RUNTIME,
-            "namespace": place.namespace,
-            "labels": _team_labels(place),
+            "namespace": context.namespace,
+            "labels": _team_labels(context),
         },
         "spec": {
             "annotations": {

@@ -10,8 +10,8 @@ from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     WORKLOAD_LABEL,
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     metadata,
 )
 from deployments.spec.domain import serving_spec
@@ -34,21 +34,21 @@ _POD_IDENTITY: Final = "169.254.170.23/32"
 _LINK_LOCAL: Final = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32")
 
 
-def default_deny(place: Place) -> Manifest:
+def default_deny(context: ManifestContext) -> Manifest:
     """Of every pod in the namespace, whoever made it."""
     return _policy(
-        place,
+        context,
         "slipway-default-deny",
         {"podSelector": {}, "policyTypes": ["Egress", "Ingress"], "egress": [_dns()]},
     )
 
 
-def pipelines(place: Place) -> Manifest:
+def pipelines(context: ManifestContext) -> Manifest:
     """Routers of pipelines are asked through the gateway, and ask deployments through it."""
-    gateway = _namespace(place.gateway_namespace)
-    outside = _outside(place, (_HTTP, _HTTPS))
+    gateway = _namespace(context.gateway_namespace)
+    outside = _outside(context, (_HTTP, _HTTPS))
     return _policy(
-        place,
+        context,
         "slipway-pipelines",
         {
             "podSelector": {
@@ -61,57 +61,57 @@ def pipelines(place: Place) -> Manifest:
     )
 
 
-def of_workload(place: Place, served: Served) -> Manifest:
+def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
     """Requests come from the gateway, the own namespace and the mesh of KServe; whoever scrapes may
     come from anywhere, because metrics are read through the API server too. What goes out reaches
     the other pods of the revision and where models lie.
     """
-    gateways = [place.gateway_namespace]
+    gateways = [context.gateway_namespace]
     if served.spec.scaling.kind == serving_spec.KNATIVE:
         gateways.append("knative-serving")
     allowed: list[dict[str, Any]] = [{"podSelector": {}}, *map(_namespace, gateways)]
     metrics = {"port": metrics_port(served), "protocol": "TCP"}
-    name = workload_name(place.deployment, served.number)
+    name = workload_name(context.deployment, served.number)
     selector = {"matchLabels": {WORKLOAD_LABEL: name}}
     return {
         "apiVersion": _VERSION,
         "kind": _KIND,
-        "metadata": metadata(place, name, served),
+        "metadata": metadata(context, name, served),
         "spec": {
             "podSelector": selector,
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [{"from": allowed}, {"ports": [metrics]}, *_control_plane(place, served)],
+            "ingress": [{"from": allowed}, {"ports": [metrics]}, *_control_plane(context, served)],
             "egress": [
                 _dns(),
                 {"to": [{"podSelector": selector}, *_mesh(served)]},
-                *_storage(place),
+                *_storage(context),
             ],
         },
     }
 
 
-def _control_plane(place: Place, served: Served) -> list[dict[str, Any]]:
+def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
     """Golden requests and trials come through the API server, whose address no label tells."""
-    if not place.control_plane_cidrs:
+    if not context.control_plane_cidrs:
         return []
     serving = {
         "port": 8000 if served.spec.engine == serving_spec.LLM_SERVICE else 8080,
         "protocol": "TCP",
     }
-    return [{"from": [_block(cidr) for cidr in place.control_plane_cidrs], "ports": [serving]}]
+    return [{"from": [_block(cidr) for cidr in context.control_plane_cidrs], "ports": [serving]}]
 
 
-def metrics_port(served: Served) -> int:
+def metrics_port(served: ServedRevision) -> int:
     """vLLM tells its metrics where it answers."""
     ports = {serving_spec.KSERVE_VLLM: 8080, serving_spec.LLM_SERVICE: 8000}
     return ports.get(served.spec.engine, _METRICS_PORT)
 
 
-def _storage(place: Place) -> list[dict[str, Any]]:
+def _storage(context: ManifestContext) -> list[dict[str, Any]]:
     """The bucket, the service that gives out the role's credentials, and a hub of weights."""
-    endpoint = urlsplit(place.s3_endpoint)
+    endpoint = urlsplit(context.s3_endpoint)
     own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
-    rules = _outside(place, tuple(sorted({_HTTPS, own_port})))
+    rules = _outside(context, tuple(sorted({_HTTPS, own_port})))
     rules.append({"to": [_block(_POD_IDENTITY)], "ports": [{"port": _HTTP, "protocol": "TCP"}]})
     inside = _namespace_of(endpoint.hostname or "")
     if inside:
@@ -120,11 +120,11 @@ def _storage(place: Place) -> list[dict[str, Any]]:
     return rules
 
 
-def _outside(place: Place, ports: tuple[int, ...]) -> list[dict[str, Any]]:
-    if not place.egress_cidrs:
+def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str, Any]]:
+    if not context.egress_cidrs:
         return []
     listed = [{"port": port, "protocol": "TCP"} for port in ports]
-    return [{"to": [_block(cidr) for cidr in place.egress_cidrs], "ports": listed}]
+    return [{"to": [_block(cidr) for cidr in context.egress_cidrs], "ports": listed}]
 
 
 def _block(cidr: str) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _namespace_of(host: str) -> str:
     return parts[1] if len(parts) > 2 and parts[2] == "svc" else ""
 
 
-def _mesh(served: Served) -> list[dict[str, Any]]:
+def _mesh(served: ServedRevision) -> list[dict[str, Any]]:
     """A sidecar asks for its certificate and its routes."""
     return [_namespace("istio-system")] if served.spec.network.strict_mtls else []
 
@@ -163,11 +163,11 @@ def _namespace(name: str) -> dict[str, Any]:
     return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
 
 
-def _policy(place: Place, name: str, spec: dict[str, Any]) -> Manifest:
-    labels = {**MANAGED_BY, "slipway.dev/team": place.team}
+def _policy(context: ManifestContext, name: str, spec: dict[str, Any]) -> Manifest:
+    labels = {**MANAGED_BY, "slipway.dev/team": context.team}
     return {
         "apiVersion": _VERSION,
         "kind": _KIND,
-        "metadata": {"name": name, "namespace": place.namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
         "spec": spec,
     }

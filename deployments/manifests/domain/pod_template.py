@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain.metadata import WORKLOAD_LABEL, Place, Served
+from deployments.manifests.domain.metadata import WORKLOAD_LABEL, ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -34,7 +34,7 @@ SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 
 
-def placement_of(place: Place, served: Served) -> dict[str, Any]:
+def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
     made: dict[str, Any] = {
@@ -51,7 +51,7 @@ def placement_of(place: Place, served: Served) -> dict[str, Any]:
         made["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.
     if spec.placement.spread_zones and spec.scaling.kind != serving_spec.KNATIVE:
-        made["topologySpreadConstraints"] = [_zone_spread(place, served)]
+        made["topologySpreadConstraints"] = [_zone_spread(context, served)]
     return made
 
 
@@ -82,8 +82,8 @@ def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
     return []
 
 
-def _zone_spread(place: Place, served: Served) -> dict[str, Any]:
-    workload = workload_name(place.deployment, served.number)
+def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+    workload = workload_name(context.deployment, served.number)
     return {
         "maxSkew": 1,
         "topologyKey": "topology.kubernetes.io/zone",
@@ -98,7 +98,7 @@ def rolling_update() -> dict[str, Any]:
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
-def start_seconds(served: Served) -> int:
+def start_seconds(served: ServedRevision) -> int:
     """How long a container may take from its start until it serves, by the size of the model."""
     spec = served.spec
     if spec.llm is not None:
@@ -119,7 +119,7 @@ def _language_start_seconds(parameters_millions: int) -> int:
     return _LLM_LEAST_SECONDS + mib // _DOWNLOAD_MIB_PER_SECOND + mib // _LOAD_MIB_PER_SECOND
 
 
-def probes(served: Served, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
+def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
     """The startup probe holds the others back, so that a slow load is not taken for a hang."""
     attempts = -(-start_seconds(served) // _PROBE_SECONDS)
     return {

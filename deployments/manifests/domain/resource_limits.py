@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, Place
+from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, ManifestContext
 
 NAME: Final = "slipway"
 _MIG: Final = [
@@ -56,32 +56,32 @@ _DEFAULT: Final = {"cpu": "1", "memory": "2Gi"}
 _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
-def of_namespace(place: Place, *, quota_gpus: int) -> list[Manifest]:
+def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
     """Not part of what is approved: a quota changes without anybody's request."""
-    return [_resource_quota(place, quota_gpus), _limit_range(place)]
+    return [_resource_quota(context, quota_gpus), _limit_range(context)]
 
 
-def _resource_quota(place: Place, quota_gpus: int) -> Manifest:
+def _resource_quota(context: ManifestContext, quota_gpus: int) -> Manifest:
     """GPUs of each kind up to the quota; nothing that makes a way in past the gateway."""
     hard = {f"requests.{name}": str(quota_gpus) for name in _GPU_RESOURCES}
     hard |= {"services.loadbalancers": "0", "services.nodeports": "0"}
-    return _made(place, "ResourceQuota", {"hard": hard})
+    return _made(context, "ResourceQuota", {"hard": hard})
 
 
-def _limit_range(place: Place) -> Manifest:
+def _limit_range(context: ManifestContext) -> Manifest:
     limit = {
         "type": "Container",
         "default": dict(_DEFAULT),
         "defaultRequest": dict(_DEFAULT_REQUEST),
     }
-    return _made(place, "LimitRange", {"limits": [limit]})
+    return _made(context, "LimitRange", {"limits": [limit]})
 
 
-def _made(place: Place, kind: str, spec: dict[str, object]) -> Manifest:
-    labels = {**MANAGED_BY, "slipway.dev/team": place.team}
+def _made(context: ManifestContext, kind: str, spec: dict[str, object]) -> Manifest:
+    labels = {**MANAGED_BY, "slipway.dev/team": context.team}
     return {
         "apiVersion": "v1",
         "kind": kind,
-        "metadata": {"name": NAME, "namespace": place.namespace, "labels": labels},
+        "metadata": {"name": NAME, "namespace": context.namespace, "labels": labels},
         "spec": spec,
     }

@@ -10,57 +10,57 @@ from deployments.manifests.domain.metadata import (
     REVISION_LABEL,
     WORKLOAD_LABEL,
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     metadata,
 )
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 
 
-def around(place: Place, served: Served) -> list[Manifest]:
+def around(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     network = served.spec.network
-    made = [disruption_budget(place, served), policies.of_workload(place, served)]
+    made = [disruption_budget(context, served), policies.of_workload(context, served)]
     if network.strict_mtls:
-        made.append(peer_authentication(place, served))
+        made.append(peer_authentication(context, served))
     if network.service_monitor:
-        made.append(service_monitor(place, served))
+        made.append(service_monitor(context, served))
     return made
 
 
-def disruption_budget(place: Place, served: Served) -> Manifest:
+def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manifest:
     """One pod at a time; never a budget that would block draining a node for ever."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(place, served),
-        "spec": {"maxUnavailable": 1, "selector": _selector(place, served)},
+        "metadata": _metadata(context, served),
+        "spec": {"maxUnavailable": 1, "selector": _selector(context, served)},
     }
 
 
-def peer_authentication(place: Place, served: Served) -> Manifest:
+def peer_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
     """Only the mesh may send requests; metrics stay readable without a certificate."""
     port = str(policies.metrics_port(served))
     return {
         "apiVersion": "security.istio.io/v1",
         "kind": "PeerAuthentication",
-        "metadata": _metadata(place, served),
+        "metadata": _metadata(context, served),
         "spec": {
-            "selector": _selector(place, served),
+            "selector": _selector(context, served),
             "mtls": {"mode": "STRICT"},
             "portLevelMtls": {port: {"mode": "PERMISSIVE"}},
         },
     }
 
 
-def service_monitor(place: Place, served: Served) -> Manifest:
+def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifest:
     """Finds the Service by labels that KServe copies to its own."""
-    labels = {DEPLOYMENT_ID_LABEL: str(place.deployment_id), REVISION_LABEL: str(served.number)}
+    labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     port = "http1" if served.spec.engine == serving_spec.KSERVE_VLLM else "metrics"
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": _metadata(place, served),
+        "metadata": _metadata(context, served),
         "spec": {
             "selector": {"matchLabels": labels},
             "endpoints": [{"port": port, "path": "/metrics", "interval": "15s"}],
@@ -68,9 +68,9 @@ def service_monitor(place: Place, served: Served) -> Manifest:
     }
 
 
-def _metadata(place: Place, served: Served) -> dict[str, Any]:
-    return metadata(place, workload_name(place.deployment, served.number), served)
+def _metadata(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+    return metadata(context, workload_name(context.deployment, served.number), served)
 
 
-def _selector(place: Place, served: Served) -> dict[str, Any]:
-    return {"matchLabels": {WORKLOAD_LABEL: workload_name(place.deployment, served.number)}}
+def _selector(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+    return {"matchLabels": {WORKLOAD_LABEL: workload_name(context.deployment, served.number)}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.manifests.domain.metadata import Served
+from deployments.manifests.domain.metadata import ServedRevision
 
 HTTP_PORT: Final = 8080
 METRICS_PORT: Final = 8002
@@ -36,7 +36,7 @@ def command() -> list[str]:
     ]
 
 
-def settings_of(served: Served) -> list[str]:
+def settings_of(served: ServedRevision) -> list[str]:
     """What a revision adds to the command."""
     made = []
     if served.spec.summary_latencies:
@@ -46,7 +46,7 @@ def settings_of(served: Served) -> list[str]:
     return made + _loaded(served)
 
 
-def sources_of(served: Served) -> list[tuple[str, str]]:
+def sources_of(served: ServedRevision) -> list[tuple[str, str]]:
     """Where each model comes from, and its place in the pod's repository; as a whole for one alone.
 
     By model directory for several: two prefixes fetched into one place would depend on their order.
@@ -57,7 +57,7 @@ def sources_of(served: Served) -> list[tuple[str, str]]:
     return [own, *((one.uri, f"{MODELS}/{one.model_name}") for one in served.packed)]
 
 
-def _loaded(served: Served) -> list[str]:
+def _loaded(served: ServedRevision) -> list[str]:
     """Exactly these, by name. Explicit control would also let every caller load and unload models,
     with files of their own: `command` refuses that part of Triton's API.
     """

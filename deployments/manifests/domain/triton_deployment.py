@@ -8,8 +8,8 @@ from deployments.manifests.domain import digest_check, pod_template, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     account_of,
     env_of,
     metadata,
@@ -29,18 +29,18 @@ _HUGGING_FACE_HOME = "/var/cache/huggingface"
 _EARLIER_SECONDS = 20 * 60
 
 
-def deployment(place: Place, served: Served) -> Manifest:
-    name = workload_name(place.deployment, served.number)
+def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
+    name = workload_name(context.deployment, served.number)
     spec: dict[str, Any] = {
         "progressDeadlineSeconds": _deadline_seconds(served),
         "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
         "strategy": pod_template.rolling_update(),
         "template": {
             "metadata": {
-                "labels": pod_labels_of(place, served),
+                "labels": pod_labels_of(context, served),
                 "annotations": version_annotations(served),
             },
-            "spec": _pod(place, served),
+            "spec": _pod(context, served),
         },
     }
     # An autoscaler owns the number; stating it too would set it back at every apply.
@@ -49,17 +49,17 @@ def deployment(place: Place, served: Served) -> Manifest:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(place, name, served, version_annotations(served)),
+        "metadata": metadata(context, name, served, version_annotations(served)),
         "spec": spec,
     }
 
 
-def service(place: Place, served: Served) -> Manifest:
-    name = workload_name(place.deployment, served.number)
+def service(context: ManifestContext, served: ServedRevision) -> Manifest:
+    name = workload_name(context.deployment, served.number)
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(place, name, served),
+        "metadata": metadata(context, name, served),
         "spec": {
             "selector": {WORKLOAD_LABEL: name},
             "ports": [
@@ -71,11 +71,11 @@ def service(place: Place, served: Served) -> Manifest:
     }
 
 
-def _deadline_seconds(served: Served) -> int:
+def _deadline_seconds(served: ServedRevision) -> int:
     return _EARLIER_SECONDS + pod_template.start_seconds(served)
 
 
-def _pod(place: Place, served: Served) -> dict[str, Any]:
+def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     models = {"name": "models", "mountPath": triton_args.MODELS}
     shm_volume, _ = pod_template.shared_memory(served.spec)
     scratch_volume, _, _ = pod_template.scratch()
@@ -90,53 +90,59 @@ def _pod(place: Place, served: Served) -> dict[str, Any]:
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
         **pod_template.sealed(),
-        **pod_template.placement_of(place, served),
-        "initContainers": _before(place, served, models),
-        "containers": [_server(place, served, models)],
+        **pod_template.placement_of(context, served),
+        "initContainers": _before(context, served, models),
+        "containers": [_server(context, served, models)],
         "volumes": volumes,
     }
 
 
-def _before(place: Place, served: Served, mount: dict[str, Any]) -> list[dict[str, Any]]:
+def _before(
+    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
+) -> list[dict[str, Any]]:
     return [
-        _storage_initializer(place, served, mount),
-        digest_check.container(place, served, mount),
+        _storage_initializer(context, served, mount),
+        digest_check.container(context, served, mount),
     ]
 
 
-def _storage_initializer(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
+def _storage_initializer(
+    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
+) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "1Gi"}
     _, scratch, home = pod_template.scratch()
     made = {
         "name": "storage-initializer",
-        "image": place.storage_image,
+        "image": context.storage_image,
         "args": [word for pair in triton_args.sources_of(served) for word in pair],
-        "env": [*_storage_env(place), home],
+        "env": [*_storage_env(context), home],
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
         "securityContext": pod_template.security(is_read_only=True),
         "volumeMounts": [mount, scratch],
     }
-    secret = secret_of(place, served)
+    secret = secret_of(context, served)
     if secret:
         made["envFrom"] = [{"secretRef": {"name": secret}}]
     return made
 
 
-def _storage_env(place: Place) -> list[dict[str, str]]:
-    found = {"AWS_DEFAULT_REGION": place.s3_region}
-    if place.s3_endpoint:
-        found["AWS_ENDPOINT_URL"] = place.s3_endpoint
-        found["S3_USE_HTTPS"] = "1" if place.s3_endpoint.startswith("https://") else "0"
+def _storage_env(context: ManifestContext) -> list[dict[str, str]]:
+    found = {"AWS_DEFAULT_REGION": context.s3_region}
+    if context.s3_endpoint:
+        found["AWS_ENDPOINT_URL"] = context.s3_endpoint
+        found["S3_USE_HTTPS"] = "1" if context.s3_endpoint.startswith("https://") else "0"
     return [{"name": name, "value": value} for name, value in sorted(found.items()) if value]
 
 
-def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, Any]:
+def _server(
+    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
+) -> dict[str, Any]:
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
     _, shm_mount = pod_template.shared_memory(served.spec)
     _, scratch, home = pod_template.scratch()
     made = {
         "name": "tritonserver",
-        "image": served.spec.image or place.triton_image,
+        "image": served.spec.image or context.triton_image,
         "args": [*triton_args.command(), *triton_args.settings_of(served)],
         "env": [*env_of(served.spec), home],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
@@ -156,7 +162,7 @@ def _server(place: Place, served: Served, mount: dict[str, Any]) -> dict[str, An
     return made
 
 
-def _lifecycle(served: Served) -> dict[str, Any]:
+def _lifecycle(served: ServedRevision) -> dict[str, Any]:
     live, ready = "/v2/health/live", "/v2/health/ready"
     return {
         **pod_template.probes(served, ready=ready, live=live),

@@ -8,8 +8,8 @@ from deployments.manifests.domain import pod_template
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     Manifest,
-    Place,
-    Served,
+    ManifestContext,
+    ServedRevision,
     account_of,
     env_of,
     resources_of,
@@ -39,13 +39,13 @@ def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
     return made
 
 
-def weights_uri(served: Served, llm: Llm) -> str:
+def weights_uri(served: ServedRevision, llm: Llm) -> str:
     if llm.hugging_face_id:
         return f"hf://{llm.hugging_face_id}"
     return llm.artifact or served.storage_uri
 
 
-def model(place: Place, served: Served) -> dict[str, Any]:
+def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec, llm = served.spec, served.spec.llm or Llm()
     made: dict[str, Any] = {
         "modelFormat": dict(_FORMAT),
@@ -68,10 +68,10 @@ def model(place: Place, served: Served) -> dict[str, Any]:
         f"--tensor-parallel-size={llm.tensor_parallel}",
         *engine_args(spec, llm),
     ]
-    return {**made, "image": spec.image or place.vllm_image, "args": args}
+    return {**made, "image": spec.image or context.vllm_image, "args": args}
 
 
-def workers(place: Place, served: Served) -> dict[str, Any]:
+def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """One pod per further node; each splits every layer over its GPUs, the nodes split the layers."""
     llm = served.spec.llm or Llm()
     return {
@@ -79,7 +79,7 @@ def workers(place: Place, served: Served) -> dict[str, Any]:
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
         **pod_template.sealed(),
-        **pod_template.placement_of(place, served),
+        **pod_template.placement_of(context, served),
         "containers": [
             {
                 "name": "worker-container",
@@ -90,11 +90,11 @@ def workers(place: Place, served: Served) -> dict[str, Any]:
     }
 
 
-def serving_runtime(place: Place) -> Manifest:
+def serving_runtime(context: ManifestContext) -> Manifest:
     amounts = {"cpu": "1", "memory": "4Gi"}
     container = {
         "name": "kserve-container",
-        "image": place.vllm_image,
+        "image": context.vllm_image,
         "command": ["vllm", "serve"],
         "args": ["--port=8080"],
         "env": [
@@ -110,8 +110,8 @@ def serving_runtime(place: Place) -> Manifest:
         "kind": "ServingRuntime",
         "metadata": {
             "name": RUNTIME,
-            "namespace": place.namespace,
-            "labels": {**MANAGED_BY, "slipway.dev/team": place.team},
+            "namespace": context.namespace,
+            "labels": {**MANAGED_BY, "slipway.dev/team": context.team},
         },
         "spec": {
             "annotations": {

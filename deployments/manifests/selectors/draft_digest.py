@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from deployments.manifests.domain.metadata import Place, Served, digest_of
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision, digest_of
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
 
 
-def for_draft(place: Place, served: Served, version: ModelVersion) -> str:
+def for_draft(context: ManifestContext, served: ServedRevision, version: ModelVersion) -> str:
     """What a form shows before there is a change request: same content, no deployment row yet."""
-    manifests = rendering.manifests_for(place, served)
+    manifests = rendering.manifests_for(context, served)
     return digest_of({"manifests": manifests, "version": identity_of(version)})
 
 

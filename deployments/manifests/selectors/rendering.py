@@ -15,10 +15,10 @@ from deployments.manifests.domain import revision as revision_manifests
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
 from deployments.manifests.domain.metadata import (
     Manifest,
+    ManifestContext,
     PackedModel,
-    Place,
-    Served,
     ServedFile,
+    ServedRevision,
     to_yaml,
 )
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
@@ -34,8 +34,8 @@ from fleet.clusters.selectors.default_serving_policy import default_policy
 LOCAL: Final = "local"
 
 
-def place_of(deployment: Deployment) -> Place:
-    return place_for(
+def context_of(deployment: Deployment) -> ManifestContext:
+    return context_for(
         team=deployment.team.slug,
         name=deployment.name,
         deployment_id=deployment.pk,
@@ -58,14 +58,14 @@ def policy_of(deployment: Deployment) -> ServingPolicy:
     return ServingPolicy.from_json(deployment.cluster.serving)
 
 
-def place_for(
+def context_for(
     *, team: str, name: str, deployment_id: int, cluster: Any, policy: ServingPolicy
-) -> Place:
+) -> ManifestContext:
     """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
     read. What its policy leaves empty is as the portal's settings say.
     """
     used = _filled(policy, default_policy())
-    return Place(
+    return ManifestContext(
         team=team,
         namespace=team,
         deployment=name,
@@ -94,15 +94,17 @@ def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Se
     return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=wanted)
 
 
-def served_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Served:
+def served_revision_of(
+    revision: Revision, *, scale: Mapping[str, Any] | None = None
+) -> ServedRevision:
     spec = spec_of(revision, scale=scale)
-    return served_for(number=revision.number, version=revision.version, spec=spec)
+    return served_revision_for(number=revision.number, version=revision.version, spec=spec)
 
 
-def served_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> Served:
+def served_revision_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> ServedRevision:
     packed = packed_of(version, spec)
     files = _files(version, spec, packed)
-    return Served(
+    return ServedRevision(
         number=number,
         model_name=version.model.name,
         version_label=version.label,
@@ -219,20 +221,20 @@ def _files(
     )
 
 
-def manifests_for(place: Place, served: Served) -> list[Manifest]:
+def manifests_for(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Everything of a revision except the Secret, whose content is nobody's to see."""
     return [
-        *revision_manifests.shared(place, served),
-        *revision_manifests.own(place, served),
+        *revision_manifests.shared(context, served),
+        *revision_manifests.own(context, served),
     ]
 
 
 def manifests_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> list[Manifest]:
-    return manifests_for(place_of(revision.deployment), served_of(revision, scale=scale))
+    return manifests_for(context_of(revision.deployment), served_revision_of(revision, scale=scale))
 
 
 def route_of(deployment: Deployment) -> Manifest:
-    return http_route.http_route(place_of(deployment), backends_of(deployment))
+    return http_route.http_route(context_of(deployment), backends_of(deployment))
 
 
 def backends_of(deployment: Deployment) -> list[http_route.Backend]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from deployments.manifests.domain import vllm
-from deployments.manifests.domain.metadata import RUNTIME, SERVICE_ACCOUNT, Place, Served, secret_of
+from deployments.manifests.domain.metadata import (
+    RUNTIME,
+    SERVICE_ACCOUNT,
+    ManifestContext,
+    ServedRevision,
+    secret_of,
+)
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.gateways import iam
@@ -37,12 +43,14 @@ class _Named:
     namespace: str | None = None
 
 
-def of_runtime(place: Place, served: Served, *, cluster_id: int) -> list[Check]:
+def of_runtime(context: ManifestContext, served: ServedRevision, *, cluster_id: int) -> list[Check]:
     """What the pods of a KServe engine are made from. Other engines need none."""
     spec = served.spec
     if spec.engine == KSERVE_TRITON or (spec.engine == KSERVE_VLLM and spec.nodes == 1):
         name = RUNTIME if spec.engine == KSERVE_TRITON else vllm.RUNTIME
-        words = f"{name} is created automatically in {place.namespace}, with {_image(place, spec)}."
+        words = (
+            f"{name} is created automatically in {context.namespace}, with {_image(context, spec)}."
+        )
         return [Check(_RUNTIME, ok=True, detail=words)]
     if spec.engine != KSERVE_VLLM:
         return []
@@ -56,7 +64,7 @@ def of_runtime(place: Place, served: Served, *, cluster_id: int) -> list[Check]:
     return [_of_named(_RUNTIME, [named], fix=fix, cluster_id=cluster_id)]
 
 
-def of_names(place: Place, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
+def of_names(context: ManifestContext, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
     """What has to be there before. Only where the spec names something."""
     named = []
     if spec.placement.priority_class:
@@ -67,14 +75,16 @@ def of_names(place: Place, spec: ServingSpec, *, cluster_id: int) -> list[Check]
     if spec.storage.service_account:
         name = spec.storage.service_account
         named.append(
-            _Named("storage.service_account", "v1", "ServiceAccount", name, place.namespace)
+            _Named("storage.service_account", "v1", "ServiceAccount", name, context.namespace)
         )
     if spec.storage.model_cache == "cluster":
-        version, name = "serving.kserve.io/v1alpha1", place.cache_node_group
+        version, name = "serving.kserve.io/v1alpha1", context.cache_node_group
         named.append(_Named("storage.model_cache", version, "LocalModelNodeGroup", name))
     claim = _claim_of(spec)
     if claim:
-        named.append(_Named("llm.artifact", "v1", "PersistentVolumeClaim", claim, place.namespace))
+        named.append(
+            _Named("llm.artifact", "v1", "PersistentVolumeClaim", claim, context.namespace)
+        )
     if not named:
         return []
     fix = "Enter an existing one, leave it empty, or ask a platform admin to create it."
@@ -116,21 +126,21 @@ def _is_there(one: _Named, cluster_id: int) -> bool:
     return found is not None
 
 
-def _image(place: Place, spec: ServingSpec) -> str:
-    usual = place.triton_image if spec.engine == KSERVE_TRITON else place.vllm_image
+def _image(context: ManifestContext, spec: ServingSpec) -> str:
+    usual = context.triton_image if spec.engine == KSERVE_TRITON else context.vllm_image
     return spec.image or usual
 
 
 def of_access(
-    place: Place, served: Served, version: ModelVersion, *, cluster_id: int
+    context: ManifestContext, served: ServedRevision, version: ModelVersion, *, cluster_id: int
 ) -> list[Check]:
     """Whether the pods' service account may read what the portal laid out for them."""
     llm = served.spec.llm
     if llm is not None and (llm.hugging_face_id or llm.artifact):
         return []
-    secret = secret_of(place, served)
+    secret = secret_of(context, served)
     account = served.spec.storage.service_account
-    if place.is_local_cluster and not (account or served.spec.storage.secret):
+    if context.is_local_cluster and not (account or served.spec.storage.secret):
         words = (
             "Pods use the portal's own keys, which can read it. These keys can read every "
             "team's models, so use a local cluster for testing only."
@@ -138,12 +148,12 @@ def of_access(
         return [Check(_ACCESS, ok=True, detail=words)]
     if secret:
         words = (
-            f"Pods use the keys in Secret {secret} in {place.namespace}. The portal does not "
+            f"Pods use the keys in Secret {secret} in {context.namespace}. The portal does not "
             "read Secrets, so access is verified when pods start."
         )
-        fix = f"Limit those keys to {object_keys.team_prefix(place.team)}."
+        fix = f"Limit those keys to {object_keys.team_prefix(context.team)}."
         return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
-    role = _role_of(place, account, cluster_id) if account else place.role_arn
+    role = _role_of(context, account, cluster_id) if account else context.role_arn
     if not role:
         words = f"Service account {account or SERVICE_ACCOUNT} has no role (IRSA)."
         fix = (
@@ -151,16 +161,16 @@ def of_access(
             "or a Secret."
         )
         return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
-    return [_of_role(role, version, place.team)]
+    return [_of_role(role, version, context.team)]
 
 
-def _role_of(place: Place, account: str, cluster_id: int) -> str:
+def _role_of(context: ManifestContext, account: str, cluster_id: int) -> str:
     try:
         found = objects.get(
             cluster_id=cluster_id,
             api_version="v1",
             kind="ServiceAccount",
-            namespace=place.namespace,
+            namespace=context.namespace,
             name=account,
         )
     except ClusterError:

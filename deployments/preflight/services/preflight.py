@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from deployments.errors import Rejected
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.metadata import Manifest, Place, Served, to_yaml
+from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision, to_yaml
 from deployments.manifests.selectors import draft_digest, rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
@@ -69,8 +69,8 @@ class _Asked:
     cluster: ClusterInfo
     version: ModelVersion
     spec: ServingSpec
-    place: Place
-    served: Served
+    context: ManifestContext
+    served: ServedRevision
     # In the same processes, as the spec names them.
     packed: Sequence[ModelVersion] = ()
     # What serves now at the same address; None for a new deployment.
@@ -86,11 +86,11 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     cluster = clusters.get_cluster(draft.cluster_id)
     spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
     asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
-    problem = kubernetes_names.problem_with(draft.name, namespace=asked.place.namespace)
+    problem = kubernetes_names.problem_with(draft.name, namespace=asked.context.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
-        check_name = revision_checks.of_name(cluster, asked.place)
+        check_name = revision_checks.of_name(cluster, asked.context)
     told = scaling_checks.of_default(draft.spec, spec, cluster)
     return _answer(asked, [check_name, *told], is_legal=not problem)
 
@@ -181,7 +181,7 @@ def _asked(
     stable: Revision | None = None,
 ) -> _Asked:
     team = version.model.team
-    place = rendering.place_for(
+    context = rendering.context_for(
         team=team.slug,
         name=name,
         deployment_id=deployment_id,
@@ -190,10 +190,10 @@ def _asked(
     )
     try:
         packed = rendering.packed_of(version, spec)
-        served = rendering.served_for(number=number, version=version, spec=spec)
+        served = rendering.served_revision_for(number=number, version=version, spec=spec)
     except Rejected as error:
         raise as_invalid(error) from error
-    asked = _Asked(team, cluster, version, spec, place, served, packed)
+    asked = _Asked(team, cluster, version, spec, context, served, packed)
     if stable is None:
         return asked
     before = rendering.packed_of(stable.version, rendering.spec_of(stable))
@@ -208,7 +208,7 @@ def _answer(
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
 ) -> Preflight:
-    manifests = rendering.manifests_for(asked.place, asked.served)
+    manifests = rendering.manifests_for(asked.context, asked.served)
     shares = capacity.list_shares(cluster_id=asked.cluster.id)
     cost = preflight_cost.cost_of(
         team=asked.team,
@@ -239,8 +239,8 @@ def _answer(
         checks=tuple(checks),
         cost=cost,
         manifests=to_yaml(manifests),
-        evidence_hash=draft_digest.for_draft(asked.place, asked.served, asked.version),
-        url=f"{asked.cluster.gateway_url}{http_route.path_prefix(asked.place)}",
+        evidence_hash=draft_digest.for_draft(asked.context, asked.served, asked.version),
+        url=f"{asked.cluster.gateway_url}{http_route.path_prefix(asked.context)}",
     )
 
 
@@ -248,7 +248,7 @@ def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
     return [
         *revision_checks.of_artifact(asked.version, asked.spec, is_ready=is_ready),
         *cluster_checks.of_access(
-            asked.place, asked.served, asked.version, cluster_id=asked.cluster.id
+            asked.context, asked.served, asked.version, cluster_id=asked.cluster.id
         ),
         *packing_checks.of_packed(asked.packed, asked.spec),
         *revision_checks.of_signature(asked.version, asked.stable),
@@ -261,12 +261,12 @@ def _of_cluster(asked: _Asked) -> list[Check]:
     name, offered = asked.cluster.name, _offered(asked)
     return [
         revision_checks.of_engine(asked.version, asked.spec, offered, where=name),
-        *cluster_checks.of_runtime(asked.place, asked.served, cluster_id=asked.cluster.id),
+        *cluster_checks.of_runtime(asked.context, asked.served, cluster_id=asked.cluster.id),
         *scaling_checks.of_scaling(asked.spec, asked.cluster),
         *capacity_checks.of_instance_type(asked.spec, cluster_id=asked.cluster.id),
         revision_checks.of_settings(asked.spec, offered, where=name),
         *limits.of_spec(asked.spec, rendering.policy_in_force(asked.cluster.serving), where=name),
-        *cluster_checks.of_names(asked.place, asked.spec, cluster_id=asked.cluster.id),
+        *cluster_checks.of_names(asked.context, asked.spec, cluster_id=asked.cluster.id),
         *revision_checks.of_tuning(asked.version, asked.spec),
     ]
 
@@ -278,11 +278,11 @@ def _offered(asked: _Asked) -> Capabilities:
 def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:
     served = asked.served
     backend = http_route.backend_for(served.number, asked.spec, 100, model=served.model_name)
-    route = http_route.http_route(asked.place, [backend])
+    route = http_route.http_route(asked.context, [backend])
     # The live route of a deployment that exists is not this one; only its own workload is asked.
-    extra = [route] if asked.place.deployment_id == 0 else []
+    extra = [route] if asked.context.deployment_id == 0 else []
     return dry_run.check(
         cluster_id=asked.cluster.id,
-        namespace=asked.place.namespace,
+        namespace=asked.context.namespace,
         manifests=[*manifests, *extra],
     )

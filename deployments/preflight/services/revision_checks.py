@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deployments.manifests.domain.metadata import Place
+from deployments.manifests.domain.metadata import ManifestContext
 from deployments.manifests.services import serving_bytes
 from deployments.manifests.services.serving_bytes import Bucket
 from deployments.models import ModelVersion
@@ -36,17 +36,19 @@ _MAY_HEAL: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _AGAIN = "Upload the file again as a new version, and request that one."
 
 
-def of_name(cluster: ClusterInfo, place: Place) -> Check:
-    if place.deployment in addresses.pipelines_at(cluster_id=cluster.id, namespace=place.namespace):
-        detail = f"A pipeline already uses the address {place.namespace}/{place.deployment}."
-        return Check("Name", ok=False, detail=detail, fix="Choose another name.")
-    if place.deployment in addresses.deployments_at(
-        cluster_id=cluster.id, namespace=place.namespace
+def of_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
+    if context.deployment in addresses.pipelines_at(
+        cluster_id=cluster.id, namespace=context.namespace
     ):
-        detail = f"{place.namespace}/{place.deployment} already exists on {cluster.name}."
+        detail = f"A pipeline already uses the address {context.namespace}/{context.deployment}."
+        return Check("Name", ok=False, detail=detail, fix="Choose another name.")
+    if context.deployment in addresses.deployments_at(
+        cluster_id=cluster.id, namespace=context.namespace
+    ):
+        detail = f"{context.namespace}/{context.deployment} already exists on {cluster.name}."
         fix = "Choose another name or request a canary on that deployment."
         return Check("Name", ok=False, detail=detail, fix=fix)
-    return Check("Name", ok=True, detail=f"{place.deployment} is available.")
+    return Check("Name", ok=True, detail=f"{context.deployment} is available.")
 
 
 def of_version(version: ModelVersion) -> Check:

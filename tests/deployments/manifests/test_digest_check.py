@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from deployments.manifests.domain import digest_check, revision
-from deployments.manifests.domain.metadata import Served, ServedFile
+from deployments.manifests.domain.metadata import ServedFile, ServedRevision
 from deployments.spec.domain import serving_spec
 from fleet.localcluster.controllers import digest_check as emulated
-from tests.deployments.manifests.test_manifests import PLACE
+from tests.deployments.manifests.test_manifests import CONTEXT
 
 _FILES = {"detector/1/model.onnx": b"weights", "detector/config.pbtxt": b"config"}
 _OWN = {"detector/configs/slipway-0123456789abcdef.pbtxt": b"settings"}
 
 
-def _served(files: dict[str, bytes], **spec: Any) -> Served:
+def _served(files: dict[str, bytes], **spec: Any) -> ServedRevision:
     found = tuple(
         ServedFile(path, hashlib.sha256(body).hexdigest()) for path, body in files.items()
     )
     made = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
-    return Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made, files=found)
+    return ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made, files=found)
 
 
 def _write(root: Path, files: dict[str, bytes]) -> None:
@@ -121,8 +121,8 @@ def test_without_a_record_nothing_passes(tmp_path: Path, record: str) -> None:
     assert _emulated(tmp_path, record) != []
 
 
-def _pod(served: Served) -> Any:
-    workload = revision.own(PLACE, served)[0]
+def _pod(served: ServedRevision) -> Any:
+    workload = revision.own(CONTEXT, served)[0]
     return workload["spec"]["template"]["spec"]
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from deployments.changes.web import request_body
 from deployments.manifests.domain import revision
-from deployments.manifests.domain.metadata import Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
 
-_PLACE = Place(
+_CONTEXT = ManifestContext(
     team="vision",
     namespace="vision",
     deployment="detector",
@@ -165,8 +165,8 @@ def made(typed: Mapping[str, str]) -> dict[str, Any]:
     """Every object of the revision by kind, and Triton's configuration as "config"."""
     data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
     spec = serving_spec.from_json(request_body.spec_of(data))
-    served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
-    objects = [*revision.shared(_PLACE, served), *revision.own(_PLACE, served)]
+    served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
+    objects = [*revision.shared(_CONTEXT, served), *revision.own(_CONTEXT, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)
     return {**{one["kind"]: one for one in objects}, "config": config}
 

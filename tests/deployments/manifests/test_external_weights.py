@@ -6,7 +6,7 @@ import pytest
 
 from deployments.changes.selectors import evidence
 from deployments.changes.services import decisions
-from deployments.manifests.domain.metadata import Served
+from deployments.manifests.domain.metadata import ServedRevision
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.preflight.services import preflight
@@ -77,7 +77,7 @@ def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world
     )
 
     assert change.revision is not None
-    served = rendering.served_of(change.revision)
+    served = rendering.served_revision_of(change.revision)
     files = rendering.files_for(version=version, spec=served.spec)
     [engine] = [body for key, body in files.objects.items() if key.endswith("model.json")]
     assert served.storage_uri == f"s3://slipway-models/{files.prefix}"
@@ -161,10 +161,10 @@ def test_its_manifests_are_taken_by_a_strict_server(world: World, engine: str, u
         return
     change = decisions.request_deploy(actor=world.member, draft=asked)
     assert change.revision is not None
-    served: Served = rendering.served_of(change.revision)
+    served: ServedRevision = rendering.served_revision_of(change.revision)
 
     seen = set()
-    for manifest in all_manifests(rendering.place_of(change.deployment), served):
+    for manifest in all_manifests(rendering.context_of(change.deployment), served):
         key = (manifest["apiVersion"], manifest["kind"])
         if schemas.is_built_in(manifest):
             schemas.check_built_in(manifest)

@@ -9,11 +9,16 @@ from hypothesis import given
 
 from deployments.delivery.domain import owned_kinds
 from deployments.manifests.domain import http_route, revision
-from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest, Place, Served
+from deployments.manifests.domain.metadata import (
+    DIGEST_ANNOTATION,
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+)
 from deployments.spec.domain import serving_spec
 from tests.deployments.manifest_strategies import placed
 
-_PLACE = Place(
+_CONTEXT = ManifestContext(
     team="vision",
     namespace="vision",
     deployment="detector",
@@ -34,13 +39,15 @@ _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 def _made(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, Manifest]:
     """The revision's own objects by kind."""
     spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
-    served = Served(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib)
-    return {manifest["kind"]: manifest for manifest in revision.own(_PLACE, served)}
+    served = ServedRevision(
+        1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib
+    )
+    return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
 
 
 @given(placed())
 def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
-    pair: tuple[Place, Served],
+    pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     workload, *others = revision.own(*pair)
     kinds = {(one["apiVersion"], one["kind"]) for one in others}
@@ -137,7 +144,9 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
     data: dict[str, Any] = {"max_replicas": 3, "scaling": scaling}
     predictor = _made("kserve-triton", **data)["InferenceService"]["spec"]["predictor"]
     spec = serving_spec.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
-    route = http_route.http_route(_PLACE, [http_route.backend_for(1, spec, 100, model="detector")])
+    route = http_route.http_route(
+        _CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")]
+    )
     backend = route["spec"]["rules"][0]["backendRefs"][0]
 
     assert (predictor["minReplicas"], predictor["scaleMetric"]) == (0, "concurrency")
@@ -173,7 +182,9 @@ def test_the_route_leads_to_the_service_of_the_engine(
 ) -> None:
     spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
-    route = http_route.http_route(_PLACE, [http_route.backend_for(1, spec, 100, model="detector")])
+    route = http_route.http_route(
+        _CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")]
+    )
 
     backend = route["spec"]["rules"][0]["backendRefs"][0]
     assert (backend["name"], backend["port"]) == (service, port)

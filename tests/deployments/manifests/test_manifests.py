@@ -11,38 +11,40 @@ from hypothesis import given
 
 from deployments.errors import Rejected
 from deployments.manifests.domain import http_route, namespace, resource_limits, revision
-from deployments.manifests.domain.metadata import Manifest, Place, Served, to_yaml
+from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision, to_yaml
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import placed, serving_specs
 
-PLACE = Place("t", "t", "d", 1, False, "gw", "gw", "i", "s", cache_node_group="gpu")
+CONTEXT = ManifestContext("t", "t", "d", 1, False, "gw", "gw", "i", "s", cache_node_group="gpu")
 
 
-def all_manifests(place: Place, served: Served) -> list[Manifest]:
+def all_manifests(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     model, spec = served.model_name, served.spec
     backend = http_route.backend_for(served.number, spec, 100, model=model)
     shadow = http_route.backend_for(served.number + 1, spec, 0, model=model, mirror=25)
     made = [
-        *revision.shared(place, served),
-        *revision.own(place, served),
-        http_route.http_route(place, [backend]),
-        http_route.http_route(place, [backend, shadow]),
+        *revision.shared(context, served),
+        *revision.own(context, served),
+        http_route.http_route(context, [backend]),
+        http_route.http_route(context, [backend, shadow]),
     ]
-    made += resource_limits.of_namespace(place, quota_gpus=4)
-    if place.is_local_cluster:
-        made.append(namespace.s3_secret(place, access_key_id="id", secret_access_key="key"))
+    made += resource_limits.of_namespace(context, quota_gpus=4)
+    if context.is_local_cluster:
+        made.append(namespace.s3_secret(context, access_key_id="id", secret_access_key="key"))
     return made
 
 
 @given(placed())
-def test_equal_input_gives_byte_identical_yaml(pair: tuple[Place, Served]) -> None:
-    place, served = pair
+def test_equal_input_gives_byte_identical_yaml(
+    pair: tuple[ManifestContext, ServedRevision],
+) -> None:
+    context, served = pair
 
-    first, second = (to_yaml(all_manifests(place, served)) for _ in range(2))
+    first, second = (to_yaml(all_manifests(context, served)) for _ in range(2))
 
     assert first == second
-    assert list(yaml.safe_load_all(first)) == all_manifests(place, served)
+    assert list(yaml.safe_load_all(first)) == all_manifests(context, served)
 
 
 def _resources(manifest: Any) -> Iterator[dict[str, Any]]:
@@ -58,9 +60,11 @@ def _resources(manifest: Any) -> Iterator[dict[str, Any]]:
 
 
 @given(placed())
-def test_gpu_requests_equal_limits_and_are_integers(pair: tuple[Place, Served]) -> None:
-    place, served = pair
-    found = list(_resources(revision.own(place, served)[0]))
+def test_gpu_requests_equal_limits_and_are_integers(
+    pair: tuple[ManifestContext, ServedRevision],
+) -> None:
+    context, served = pair
+    found = list(_resources(revision.own(context, served)[0]))
     gpus = [one["limits"][served.spec.gpu_resource] for one in found if _is_gpu(one, served)]
 
     assert all(one["requests"] == one["limits"] for one in found)
@@ -68,18 +72,20 @@ def test_gpu_requests_equal_limits_and_are_integers(pair: tuple[Place, Served]) 
     assert gpus == [str(served.spec.gpus)] * (2 if served.spec.nodes > 1 else 1)
 
 
-def _is_gpu(resources: dict[str, Any], served: Served) -> bool:
+def _is_gpu(resources: dict[str, Any], served: ServedRevision) -> bool:
     return served.spec.gpu_resource in resources["limits"]
 
 
 @given(placed())
-def test_a_secret_is_made_for_local_clusters_only(pair: tuple[Place, Served]) -> None:
-    place, served = pair
-    text = to_yaml(revision.shared(place, served) + revision.own(place, served))
+def test_a_secret_is_made_for_local_clusters_only(
+    pair: tuple[ManifestContext, ServedRevision],
+) -> None:
+    context, served = pair
+    text = to_yaml(revision.shared(context, served) + revision.own(context, served))
 
-    assert ("slipway-s3" in text) == place.is_local_cluster
+    assert ("slipway-s3" in text) == context.is_local_cluster
     assert ("eks.amazonaws.com/role-arn" in text) == (
-        bool(place.role_arn) and not place.is_local_cluster
+        bool(context.role_arn) and not context.is_local_cluster
     )
 
 
@@ -133,12 +139,12 @@ def _backend(number: int, engine: str, weight: int, mirror: int = 0) -> http_rou
 def test_a_revision_without_a_share_is_not_in_the_route() -> None:
     backends = [_backend(1, serving_spec.TRITON, 0), _backend(2, serving_spec.KSERVE_TRITON, 100)]
 
-    route = http_route.http_route(PLACE, backends)
+    route = http_route.http_route(CONTEXT, backends)
 
     assert (
         http_route.weights_in(route)
         == {"d-r2-predictor": 100}
-        == http_route.weights_of(PLACE, backends)
+        == http_route.weights_of(CONTEXT, backends)
     )
     assert http_route.problem_with({**route, "metadata": {"generation": 1}}) is None
 
@@ -149,7 +155,7 @@ def test_a_shadow_is_a_mirror_and_no_backend() -> None:
         _backend(2, serving_spec.KSERVE_TRITON, 0, mirror=25),
     ]
 
-    route = http_route.http_route(PLACE, backends)
+    route = http_route.http_route(CONTEXT, backends)
 
     rule = route["spec"]["rules"][0]
     assert [ref["name"] for ref in rule["backendRefs"]] == ["d-r1"]
@@ -157,10 +163,10 @@ def test_a_shadow_is_a_mirror_and_no_backend() -> None:
         "type": "RequestMirror",
         "requestMirror": {"backendRef": {"name": "d-r2-predictor", "port": 80}, "percent": 25},
     }
-    assert http_route.weights_in(route) == {"d-r1": 100} == http_route.weights_of(PLACE, backends)
+    assert http_route.weights_in(route) == {"d-r1": 100} == http_route.weights_of(CONTEXT, backends)
     assert (
         http_route.mirrors_in(route)
         == {"d-r2-predictor": 25}
-        == http_route.mirrors_of(PLACE, backends)
+        == http_route.mirrors_of(CONTEXT, backends)
     )
     assert http_route.mirrors_in(None) == {}

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from deployments.manifests.domain import network, resource_limits, revision
-from deployments.manifests.domain.metadata import Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 
-_PLACE = Place("vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v")
+_CONTEXT = ManifestContext(
+    "vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v"
+)
 _LINK_LOCAL = ["169.254.0.0/16"]
 _ANYWHERE = [
     {"ipBlock": {"cidr": "0.0.0.0/0", "except": _LINK_LOCAL}},
@@ -26,19 +28,19 @@ _DNS = {
 }
 
 
-def _served(engine: str, **data: Any) -> Served:
+def _served(engine: str, **data: Any) -> ServedRevision:
     spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
-    return Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
+    return ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
 
 
-def _egress(place: Place, served: Served) -> list[dict[str, Any]]:
-    (policy,) = [one for one in revision.own(place, served) if one["kind"] == "NetworkPolicy"]
+def _egress(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
+    (policy,) = [one for one in revision.own(context, served) if one["kind"] == "NetworkPolicy"]
     assert policy["spec"]["policyTypes"] == ["Egress", "Ingress"]
     found: list[dict[str, Any]] = policy["spec"]["egress"]
     return found
 
 
-def _case(engine: str) -> Served:
+def _case(engine: str) -> ServedRevision:
     llm = {"hugging_face_id": "a/b"} if engine in serving_spec.LLM_ENGINES else None
     return _served(engine, llm=llm)
 
@@ -47,7 +49,7 @@ def _case(engine: str) -> Served:
 def test_pods_of_every_engine_reach_names_their_own_and_where_models_lie(engine: str) -> None:
     own = {"podSelector": {"matchLabels": {"slipway.dev/workload": "detector-r1"}}}
 
-    assert _egress(_PLACE, _case(engine)) == [
+    assert _egress(_CONTEXT, _case(engine)) == [
         _DNS,
         {"to": [own]},
         {"to": _ANYWHERE, "ports": [{"port": 443, "protocol": "TCP"}]},
@@ -61,7 +63,7 @@ def test_pods_of_every_engine_reach_names_their_own_and_where_models_lie(engine:
 def test_nothing_else_in_the_namespace_reaches_anything_but_names() -> None:
     (deny,) = [
         one
-        for one in revision.shared(_PLACE, _case("triton"))
+        for one in revision.shared(_CONTEXT, _case("triton"))
         if one["metadata"]["name"] == "slipway-default-deny"
     ]
 
@@ -79,20 +81,20 @@ def test_no_request_switches_it_off(field: str) -> None:
 
 
 def test_a_cluster_that_knows_its_addresses_opens_those_only() -> None:
-    place = replace(_PLACE, egress_cidrs=("52.216.0.0/15", "169.254.0.0/16"))
+    context = replace(_CONTEXT, egress_cidrs=("52.216.0.0/15", "169.254.0.0/16"))
 
-    blocks = _egress(place, _case("triton"))[2]["to"]
+    blocks = _egress(context, _case("triton"))[2]["to"]
 
     assert blocks == [
         {"ipBlock": {"cidr": "52.216.0.0/15"}},
         {"ipBlock": {"cidr": "169.254.0.0/16"}},
     ]
-    assert len(_egress(replace(_PLACE, egress_cidrs=()), _case("triton"))) == 3
+    assert len(_egress(replace(_CONTEXT, egress_cidrs=()), _case("triton"))) == 3
 
 
 def test_a_store_in_the_cluster_is_reached_by_its_namespace_and_one_outside_by_its_port() -> None:
-    inside = replace(_PLACE, s3_endpoint="http://minio.storage.svc.cluster.local:9000")
-    outside = replace(_PLACE, s3_endpoint="https://s3.example.org:8443")
+    inside = replace(_CONTEXT, s3_endpoint="http://minio.storage.svc.cluster.local:9000")
+    outside = replace(_CONTEXT, s3_endpoint="https://s3.example.org:8443")
 
     assert _egress(inside, _case("triton"))[-1] == {
         "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "storage"}}}]
@@ -102,10 +104,10 @@ def test_a_store_in_the_cluster_is_reached_by_its_namespace_and_one_outside_by_i
 
 
 def test_the_api_server_reaches_the_serving_port_from_where_the_platform_says() -> None:
-    place = replace(_PLACE, control_plane_cidrs=("10.0.0.0/24",))
+    context = replace(_CONTEXT, control_plane_cidrs=("10.0.0.0/24",))
 
     closed, opened = (
-        network.of_workload(one, _case("triton"))["spec"]["ingress"] for one in (_PLACE, place)
+        network.of_workload(one, _case("triton"))["spec"]["ingress"] for one in (_CONTEXT, context)
     )
 
     assert opened == [
@@ -120,7 +122,7 @@ def test_the_api_server_reaches_the_serving_port_from_where_the_platform_says() 
 def test_routers_of_pipelines_are_asked_through_the_gateway_and_ask_through_it() -> None:
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gw"}}}
 
-    spec = network.pipelines(_PLACE)["spec"]
+    spec = network.pipelines(_CONTEXT)["spec"]
 
     assert spec["podSelector"]["matchExpressions"] == [
         {"key": "serving.kserve.io/inferencegraph", "operator": "Exists"}
@@ -130,7 +132,7 @@ def test_routers_of_pipelines_are_asked_through_the_gateway_and_ask_through_it()
 
 
 def test_the_quota_of_the_team_holds_past_the_portal() -> None:
-    quota, defaults = resource_limits.of_namespace(_PLACE, quota_gpus=6)
+    quota, defaults = resource_limits.of_namespace(_CONTEXT, quota_gpus=6)
 
     hard = quota["spec"]["hard"]
     assert (quota["kind"], defaults["kind"]) == ("ResourceQuota", "LimitRange")

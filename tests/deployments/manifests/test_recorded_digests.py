@@ -20,7 +20,7 @@ def _record(world: World, **spec: Any) -> str:
     made = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
     version = world.version1
     version.refresh_from_db()
-    served = rendering.served_for(number=1, version=version, spec=made)
+    served = rendering.served_revision_for(number=1, version=version, spec=made)
     return digest_check.record_of(served)
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from deployments.manifests.domain import http_route, namespace, revision, triton_args
-from deployments.manifests.domain.metadata import PackedModel, Place, Served
+from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
 
-_PLACE = Place("vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v")
+_CONTEXT = ManifestContext(
+    "vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v"
+)
 _LLM = {"hugging_face_id": "org/model"}
 _SERVER = ["/v2", "/v2/health/live", "/v2/health/ready"]
 _MODEL = [
@@ -49,7 +51,7 @@ def _paths(*wanted: tuple[serving_spec.ServingSpec, int]) -> list[str]:
         for number, (spec, weight) in enumerate(wanted, 1)
     ]
     found = []
-    for rule in http_route.http_route(_PLACE, backends)["spec"]["rules"]:
+    for rule in http_route.http_route(_CONTEXT, backends)["spec"]["rules"]:
         (match,) = rule["matches"]
         change = rule["filters"][0]["urlRewrite"]["path"]
         path = match["path"]
@@ -115,10 +117,10 @@ def test_a_route_never_has_more_rules_than_the_gateway_takes(count: int) -> None
 
 def test_rules_that_disagree_are_no_weights_and_paths_of_others_are_seen() -> None:
     wanted = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
-    live = http_route.http_route(_PLACE, wanted)
+    live = http_route.http_route(_CONTEXT, wanted)
     assert http_route.weights_in(live) == {"detector-r1": 100}
-    assert http_route.paths_in(live) == http_route.paths_of(_PLACE, wanted)
-    assert (http_route.paths_in(None), http_route.paths_of(_PLACE, [])) == (
+    assert http_route.paths_in(live) == http_route.paths_of(_CONTEXT, wanted)
+    assert (http_route.paths_in(None), http_route.paths_of(_CONTEXT, [])) == (
         frozenset(),
         frozenset(),
     )
@@ -136,7 +138,7 @@ def test_rules_that_disagree_are_no_weights_and_paths_of_others_are_seen() -> No
     live["spec"]["rules"].append(open_for_all)
 
     assert http_route.weights_in(live) == {}
-    added = http_route.paths_in(live) - http_route.paths_of(_PLACE, wanted)
+    added = http_route.paths_in(live) - http_route.paths_of(_CONTEXT, wanted)
     assert added == {"PathPrefix /vision/detector -> /"}
 
 
@@ -144,17 +146,17 @@ def _command(engine: str, packed: bool) -> list[str]:
     others = [{"model": "n", "version": 1}] if packed else []
     spec = _spec(engine, packed=others) if engine != "triton-vllm" else _spec(engine, llm=_LLM)
     models = tuple(PackedModel("n", "n:1", "cd" * 32, "s3://b/n/") for _ in spec.packed)
-    served = Served(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, packed=models)
+    served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, packed=models)
     if engine == "kserve-triton":
         # KServe appends what the revision adds to what the runtime says.
-        (container,) = namespace.serving_runtime(_PLACE)["spec"]["containers"]
+        (container,) = namespace.serving_runtime(_CONTEXT)["spec"]["containers"]
         (model,) = [
             one["spec"]["predictor"]["model"]
-            for one in revision.own(_PLACE, served)
+            for one in revision.own(_CONTEXT, served)
             if one["kind"] == "InferenceService"
         ]
         return [*container["args"], *model.get("args", [])]
-    (deployment,) = [one for one in revision.own(_PLACE, served) if one["kind"] == "Deployment"]
+    (deployment,) = [one for one in revision.own(_CONTEXT, served) if one["kind"] == "Deployment"]
     (server,) = deployment["spec"]["template"]["spec"]["containers"]
     return list(server["args"])
 

@@ -17,7 +17,7 @@ from tritonclient.grpc import model_config_pb2
 
 from deployments.manifests.domain import bucket_files, triton_args
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
-from deployments.manifests.domain.metadata import PackedModel, Served
+from deployments.manifests.domain.metadata import PackedModel, ServedRevision
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
@@ -98,7 +98,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("triton")
     files = _files(_PACKED_SPEC)
     _lay_out(root / "models", files)
-    served = Served(
+    served = ServedRevision(
         1,
         "adder",
         "adder:1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.manifests.domain import triton_args
-from deployments.manifests.domain.metadata import Served
+from deployments.manifests.domain.metadata import ServedRevision
 from deployments.spec.domain import serving_spec
 
 _FLAG = "--metrics-config=summary_latencies=true"
@@ -17,7 +17,9 @@ def test_the_flag_is_there_exactly_when_it_was_chosen(engine: str, *, is_on: boo
     data = {"engine": engine, "instance_type": "g5.xlarge"}
     spec = serving_spec.from_json({**data, "summary_latencies": True} if is_on else data)
 
-    arguments = triton_args.settings_of(Served(1, "detector", "detector:1", "", "s3://b/p/", spec))
+    arguments = triton_args.settings_of(
+        ServedRevision(1, "detector", "detector:1", "", "s3://b/p/", spec)
+    )
 
     assert spec.summary_latencies is is_on
     assert (_FLAG in arguments) is is_on

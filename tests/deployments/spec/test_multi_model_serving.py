@@ -9,7 +9,12 @@ import pytest
 from deployments.errors import Rejected
 from deployments.manifests.domain import bucket_files, revision
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
-from deployments.manifests.domain.metadata import Manifest, PackedModel, Place, Served
+from deployments.manifests.domain.metadata import (
+    Manifest,
+    ManifestContext,
+    PackedModel,
+    ServedRevision,
+)
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import memory
 from deployments.sizing.domain.memory import FileModel, Measured
@@ -18,7 +23,9 @@ from deployments.spec.domain.serving_spec import Packed, ServingSpec
 
 _GOOD: dict[str, Any] = {"engine": "triton", "instance_type": "g5.xlarge"}
 _OTHER = {"model": "classifier", "version": 3}
-_PLACE = Place("vision", "vision", "detector", 7, False, "gw", "gw", "triton:1", "storage:1")
+_CONTEXT = ManifestContext(
+    "vision", "vision", "detector", 7, False, "gw", "gw", "triton:1", "storage:1"
+)
 _SIGNATURE = Signature(
     inputs=(Tensor("x", "FP32", (-1, 2)),),
     outputs=(Tensor("y", "FP32", (-1, 2)),),
@@ -105,10 +112,10 @@ def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None
 def _made(engine: str) -> dict[str, Manifest]:
     spec = serving_spec.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
     other = PackedModel("classifier", "classifier:3", "cd" * 32, "s3://b/c/classifier/", 5000)
-    served = Served(
+    served = ServedRevision(
         1, "detector", "detector:1", "ab" * 32, "s3://b/d/", spec, size_mib=100, packed=(other,)
     )
-    return {manifest["kind"]: manifest for manifest in revision.own(_PLACE, served)}
+    return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
 
 
 _EXPLICIT = [
