@@ -101,7 +101,7 @@ def quietly(call: Any, *args: Any, **options: Any) -> None:
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
-    written = (*owned_kinds.WORKLOADS, owned_kinds.ROUTE, *owned_kinds.SATELLITES)
+    written = (*owned_kinds.WORKLOADS, owned_kinds.ROUTE, *owned_kinds.DEPENDENT_OBJECTS)
     for api_version, kind in (*written, *SHARED):
         if kind in PLURALS:
             known = ResourceType(api_version, kind, PLURALS[kind])

@@ -35,7 +35,7 @@ class Drift:
     heals: int = 0
 
     @property
-    def is_fight(self) -> bool:
+    def is_reverted_repeatedly(self) -> bool:
         return self.heals >= MOST_HEALS
 
     @property
@@ -49,7 +49,7 @@ class Drift:
         """For the state of the deployment while it is held; empty otherwise."""
         if self.outcome != Outcome.HELD:
             return ""
-        if self.is_fight:
+        if self.is_reverted_repeatedly:
             return f"edited repeatedly on the cluster, reverted {self.heals} times: {self.words}"
         return f"edited on the cluster, held for review: {self.words}"
 

@@ -19,7 +19,7 @@ WORKLOADS: Final[tuple[Kind, ...]] = (
 ROUTE: Final[Kind] = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 POD: Final[Kind] = ("v1", "Pod")
 # What stands beside a workload.
-SATELLITES: Final[tuple[Kind, ...]] = (
+DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),

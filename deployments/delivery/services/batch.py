@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Final
 
 from deployments.delivery.domain.reconcile import Next, Step
-from deployments.delivery.services import crash_logs, effects, git_door, record
+from deployments.delivery.services import crash_logs, effects, git_backend, record
 from deployments.delivery.services.effects import Result
-from deployments.delivery.services.git_door import Handed
-from deployments.delivery.services.job import Job
+from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import observe, observe_objects
+from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import Look
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
@@ -58,8 +58,8 @@ class Batch:
     def __init__(self, held: Mapping[int, Lease]) -> None:
         self._held = held
         self._at = clock.now()
-        self._jobs: dict[int, Job] = {}
-        self._handed: list[Job] = []
+        self._jobs: dict[int, ReconcileState] = {}
+        self._handed: list[ReconcileState] = []
         self.waits: dict[int, float | None] = {}
         self.failures: dict[int, ClusterError] = {}
 
@@ -71,7 +71,7 @@ class Batch:
             if not self._jobs:
                 return
             self._keep_fresh()
-            by_step: dict[Step, list[tuple[Job, Next]]] = defaultdict(list)
+            by_step: dict[Step, list[tuple[ReconcileState, Next]]] = defaultdict(list)
             for job in self._jobs.values():
                 found = job.decide()
                 by_step[found.step].append((job, found))
@@ -89,13 +89,13 @@ class Batch:
         if not pks:
             return
         rows = list(Deployment.objects.select_related(*_RELATED).filter(pk__in=pks))
-        doors = git_door.doors_for(rows)
+        doors = git_backend.backends_for(rows)
         for row in rows:
             if row.is_retired:
                 self._end(row.pk, None)
                 continue
             job = self._jobs.get(row.pk)
-            fresh = Job(row, is_direct=row.pk not in doors)
+            fresh = ReconcileState(row, is_direct=row.pk not in doors)
             if job is not None:
                 fresh.refusals = job.refusals
                 fresh.see(job.observation, self._at)
@@ -122,14 +122,14 @@ class Batch:
         for pk, observation in found.items():
             self._jobs[pk].see(observation, self._at)
 
-    def _check_all(self, jobs: Sequence[Job]) -> None:
+    def _check_all(self, jobs: Sequence[ReconcileState]) -> None:
         """Everything that the portal may have written of them, not only what serves."""
         if jobs:
             found = observe_objects([job.deployment for job in jobs])
             for job in jobs:
                 job.see_objects(found[job.deployment.pk], self._at)
 
-    def _act(self, by_step: Mapping[Step, Sequence[tuple[Job, Next]]]) -> None:
+    def _act(self, by_step: Mapping[Step, Sequence[tuple[ReconcileState, Next]]]) -> None:
         for step, items in by_step.items():
             told = [f"{job.deployment.pk}/r{found.revision_number}" for job, found in items]
             logger.info("%s deployments=%s", step, ",".join(told))
@@ -139,7 +139,7 @@ class Batch:
             if step not in _PUSHES:
                 self._delete(step, items)
 
-    def _push_revisions(self, items: Sequence[tuple[Job, Next]]) -> None:
+    def _push_revisions(self, items: Sequence[tuple[ReconcileState, Next]]) -> None:
         if not items:
             return
         pushes = [job.push_of(found.revision_number) for job, found in items]
@@ -151,7 +151,7 @@ class Batch:
                 job.to_heal.discard(found.revision_number)
                 self._fold(job, result)
 
-    def _push_routes(self, jobs: Sequence[Job]) -> None:
+    def _push_routes(self, jobs: Sequence[ReconcileState]) -> None:
         if not jobs:
             return
         results = effects.push_routes([job.deployment for job in jobs])
@@ -159,16 +159,16 @@ class Batch:
             job.is_route_edited = False
             self._fold(job, result)
 
-    def _fold(self, job: Job, result: Result) -> None:
+    def _fold(self, job: ReconcileState, result: Result) -> None:
         """What the cluster answered to a push is what it holds: no need to ask again."""
         if isinstance(result, ClusterError):
             self._fail(job, result)
-        elif isinstance(result, Handed):
+        elif isinstance(result, CommitResult):
             self._handed.append(job)
         else:
             job.observation = job.observation.after_push(result)
 
-    def _refuse(self, job: Job, number: int, error: ClusterError) -> None:
+    def _refuse(self, job: ReconcileState, number: int, error: ClusterError) -> None:
         is_ours = isinstance(error, NotAsApproved)
         job.refusals[number] = (
             error.message if is_ours else f"the cluster rejected it: {words_of(error)}"
@@ -178,7 +178,7 @@ class Batch:
             revision = next(one for one in job.revisions if one.number == number)
             effects.forget_revision(job.deployment, revision)
 
-    def _delete(self, step: Step, items: Sequence[tuple[Job, Next]]) -> None:
+    def _delete(self, step: Step, items: Sequence[tuple[ReconcileState, Next]]) -> None:
         for job, found in items:
             try:
                 handed = self._remove(job, step, found.revision_number)
@@ -188,7 +188,7 @@ class Batch:
                 self._handed += [job] if handed is not None else []
         self._observe([job.deployment.pk for job, _ in items if job.deployment.pk in self._jobs])
 
-    def _remove(self, job: Job, step: Step, number: int) -> Handed | None:
+    def _remove(self, job: ReconcileState, step: Step, number: int) -> CommitResult | None:
         if step == Step.DELETE_ROUTE:
             return effects.delete_route(job.deployment)
         if step == Step.DELETE_REVISION:
@@ -197,7 +197,7 @@ class Batch:
         self._prune(job)
         return None
 
-    def _settle(self, jobs: Sequence[Job]) -> None:
+    def _settle(self, jobs: Sequence[ReconcileState]) -> None:
         wanted = {job.deployment.pk: (job.deployment, job.wanted_manifests) for job in jobs}
         effects.settle(wanted)
         self._record(jobs)
@@ -209,14 +209,14 @@ class Batch:
         for job in handed:
             self.waits[job.deployment.pk] = _HANDED_SECONDS
 
-    def _prune(self, job: Job) -> None:
+    def _prune(self, job: ReconcileState) -> None:
         """Never in Git: there the whole folder is written at once."""
         while job.strays:
             effects.delete(job.deployment, job.strays[0])
             gone = job.strays.pop(0)
             job.pruned.append(f"{gone['kind']} {gone['metadata']['name']}")
 
-    def _record(self, jobs: Sequence[Job]) -> None:
+    def _record(self, jobs: Sequence[ReconcileState]) -> None:
         if not jobs:
             return
         for job in jobs:
@@ -227,12 +227,12 @@ class Batch:
             pk = job.deployment.pk
             self._end(pk, _wait_of(job.deployment, is_settled=settled.get(pk, False)))
 
-    def _finish(self, jobs: Sequence[Job]) -> None:
+    def _finish(self, jobs: Sequence[ReconcileState]) -> None:
         for job in jobs:
             record.record_retired(job.deployment, self._held[job.deployment.pk])
             self._end(job.deployment.pk, None)
 
-    def _fail(self, job: Job, error: ClusterError) -> None:
+    def _fail(self, job: ReconcileState, error: ClusterError) -> None:
         self.failures[job.deployment.pk] = error
         del self._jobs[job.deployment.pk]
 
@@ -241,7 +241,9 @@ class Batch:
         self._jobs.pop(pk, None)
 
 
-def _without(items: Sequence[tuple[Job, Next]], unchecked: Sequence[Job]) -> list[Job]:
+def _without(
+    items: Sequence[tuple[ReconcileState, Next]], unchecked: Sequence[ReconcileState]
+) -> list[ReconcileState]:
     return [job for job, _ in items if job not in unchecked]
 
 

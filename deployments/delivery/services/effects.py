@@ -8,8 +8,8 @@ from typing import Any
 
 from django.conf import settings
 
-from deployments.delivery.services import bucket_files, git_door, observe
-from deployments.delivery.services.git_door import Handed
+from deployments.delivery.services import bucket_files, git_backend, observe
+from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import Workload
 from deployments.manifests.domain import http_route, metadata, resource_limits
 from deployments.manifests.domain import namespace as manifest_namespace
@@ -22,7 +22,7 @@ from fleet.kube.services.objects import Group
 from fleet.observation.services import workloads
 from fleet.observation.services.workloads import Registration
 
-Result = list[dict[str, Any]] | ClusterError | Handed
+Result = list[dict[str, Any]] | ClusterError | CommitResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _push(pushes: Sequence[Push]) -> list[Result]:
     cluster_id = pushes[0].revision.deployment.cluster_id
     registrations = [_registration(push.revision) for push in pushes]
     workloads.register_many(cluster_id=cluster_id, registrations=registrations)
-    doors = git_door.doors_for([push.revision.deployment for push in pushes])
+    doors = git_backend.backends_for([push.revision.deployment for push in pushes])
     direct = [push for push in pushes if push.revision.deployment_id not in doors]
     done = iter(_apply(cluster_id, direct) if direct else [])
     return [
@@ -123,7 +123,7 @@ def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
     """All of one cluster. Forced: the route is the portal's, and an abort must win over whoever
     edited it.
     """
-    doors = git_door.doors_for(deployments)
+    doors = git_backend.backends_for(deployments)
     direct = [deployment for deployment in deployments if deployment.pk not in doors]
     groups = [Group([rendering.route_of(deployment)], force=True) for deployment in direct]
     cluster_id = deployments[0].cluster_id
@@ -134,9 +134,9 @@ def push_routes(deployments: Sequence[Deployment]) -> list[Result]:
     ]
 
 
-def delete_route(deployment: Deployment) -> Handed | None:
+def delete_route(deployment: Deployment) -> CommitResult | None:
     """None: the cluster was asked, and it shows."""
-    door = git_door.door_for(deployment)
+    door = git_backend.backend_for(deployment)
     if door is not None:
         return door.remove_route()
     objects.delete(
@@ -149,9 +149,9 @@ def delete_route(deployment: Deployment) -> Handed | None:
     return None
 
 
-def delete_revision(deployment: Deployment, workload: Workload) -> Handed | None:
+def delete_revision(deployment: Deployment, workload: Workload) -> CommitResult | None:
     """The workload last: while it is there, a look finds that something is left to remove."""
-    door = git_door.door_for(deployment)
+    door = git_backend.backend_for(deployment)
     if door is not None:
         handed = door.remove_revision(workload.number)
         if not handed.problem:
@@ -177,7 +177,7 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
 
 def settle(wanted: Mapping[int, tuple[Deployment, Callable[[], Sequence[Manifest]]]]) -> None:
     """The cluster is as wanted; Git is to say the same where a team delivers through it."""
-    doors = git_door.doors_for([deployment for deployment, _ in wanted.values()])
+    doors = git_backend.backends_for([deployment for deployment, _ in wanted.values()])
     for pk, door in doors.items():
         door.settle(wanted[pk][1]())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments import audit_actions
 from deployments.delivery.domain import progress
 from deployments.delivery.domain.drift import Drift, Outcome
-from deployments.delivery.services.job import Found
+from deployments.delivery.services.reconcile_state import Found
 from deployments.delivery.services.snapshot import Seen
 from deployments.models import Deployment, DeploymentEvent
 from deployments.serving.services import timeline

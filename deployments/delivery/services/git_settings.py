@@ -10,7 +10,7 @@ from django.db import transaction
 
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import GitError
-from deployments.delivery.services import git_credentials, git_door
+from deployments.delivery.services import git_backend, git_credentials
 from deployments.models import Deployment, GitDelivery
 from portal.accounts import policy
 from portal.accounts.models import Team
@@ -82,7 +82,7 @@ def try_out(*, actor: Actor, team: Team) -> Tried:
     if delivery is None:
         return Tried(ok=False, words="This team delivers directly to the cluster.")
     try:
-        head = git.head_of(git_door.remote_of(delivery))
+        head = git.head_of(git_backend.remote_of(delivery))
     except GitError as error:
         return Tried(ok=False, words=error.message)
     where = f"{delivery.branch} of {delivery.repository_url}"

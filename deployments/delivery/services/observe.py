@@ -122,7 +122,7 @@ def observe_objects(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
     """What stands beside workloads and routes, made by the portal, by the deployment's key."""
     found: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
     by_key = {str(deployment.pk): deployment for deployment in deployments}
-    listed = list_labelled(deployments, owned_kinds.SATELLITES, skip_refused=True)
+    listed = list_labelled(deployments, owned_kinds.DEPENDENT_OBJECTS, skip_refused=True)
     for item in itertools.chain(*listed):
         labels = item["metadata"].get("labels", {})
         deployment = by_key.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))

@@ -10,8 +10,8 @@ from typing import Any
 from deployments.delivery.domain import health
 from deployments.delivery.domain.progress import Progress
 from deployments.delivery.services import deadlines
-from deployments.delivery.services.job import Found
 from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.reconcile_state import Found
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ChangeKind

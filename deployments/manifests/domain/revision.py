@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from deployments.manifests.domain import (
     autoscaling,
+    dependent_objects,
     inference_service,
     llm_inference_service,
     local_model_cache,
     namespace,
     network,
-    surroundings,
     triton_deployment,
     vllm,
 )
@@ -47,7 +47,7 @@ def own(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """
     workload, *others = [
         *_workload(context, served),
-        *surroundings.around(context, served),
+        *dependent_objects.dependent_objects_of(context, served),
         *autoscaling.autoscaler(context, served),
     ]
     return [with_digest(workload, [workload, *others]), *others]

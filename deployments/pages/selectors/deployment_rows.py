@@ -73,7 +73,7 @@ def _per_day(holds: Sequence[Held]) -> Decimal | None:
 
 def _serves(deployment: Deployment) -> str:
     return " → ".join(
-        revision.version.label for revision in statistics.revisions_wanted(deployment)
+        revision.version.label for revision in statistics.desired_revisions(deployment)
     )
 
 

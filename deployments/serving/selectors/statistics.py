@@ -73,11 +73,11 @@ def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
             deployment.namespace,
             f"{deployment.name}-r{revision.number}",
         )
-        for revision in revisions_wanted(deployment)
+        for revision in desired_revisions(deployment)
     ]
 
 
-def revisions_wanted(deployment: Deployment) -> list[Revision]:
+def desired_revisions(deployment: Deployment) -> list[Revision]:
     """Stable, then the candidate."""
     wanted = (deployment.stable_revision, deployment.candidate_revision)
     return [revision for revision in wanted if revision is not None]

@@ -54,7 +54,7 @@ class Trial:
         return self.status < HTTPStatus.BAD_REQUEST
 
     @property
-    def status_words(self) -> str:
+    def status_text(self) -> str:
         try:
             return f"{self.status} {HTTPStatus(self.status).phrase}"
         except ValueError:

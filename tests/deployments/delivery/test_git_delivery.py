@@ -16,7 +16,7 @@ from django.test import override_settings
 from deployments.changes.services import decisions
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import Committed
-from deployments.delivery.services import git_door, git_settings
+from deployments.delivery.services import git_backend, git_settings
 from deployments.delivery.services.git_settings import GitDraft
 from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExport, Rollout
 from deployments.rollouts.services import actions
@@ -291,4 +291,4 @@ def test_a_team_that_leaves_git_is_delivered_straight_again(
 
     assert ("apply", "InferenceService", "detector-r1") in world.cluster.calls
     assert not server.has_main
-    assert git_door.door_for(change.deployment) is None
+    assert git_backend.backend_for(change.deployment) is None

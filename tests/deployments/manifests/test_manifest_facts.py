@@ -53,7 +53,7 @@ def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
     kinds = {(one["apiVersion"], one["kind"]) for one in others}
 
     assert (workload["apiVersion"], workload["kind"]) in owned_kinds.WORKLOADS
-    assert kinds <= set(owned_kinds.SATELLITES)
+    assert kinds <= set(owned_kinds.DEPENDENT_OBJECTS)
     assert all(one["metadata"]["namespace"] == pair[0].namespace for one in [workload, *others])
 
 

@@ -33,54 +33,54 @@ _SETTLED: Final = "in sync"
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class CommitResult:
     """It is in Git as `sha`, for an operator to apply; or not, and `problem` says why."""
 
     sha: str = ""
     problem: str = ""
 
 
-class GitDoor:
+class GitBackend:
     """One deployment of a team that delivers by commits."""
 
     def __init__(self, delivery: GitDelivery, deployment: Deployment) -> None:
         self._delivery = delivery
         self._deployment = deployment
 
-    def push_revision(self, revision: Revision, manifests: Sequence[Manifest]) -> Handed:
+    def push_revision(self, revision: Revision, manifests: Sequence[Manifest]) -> CommitResult:
         change = git_folder.push(self._deployment.name, manifests)
         return self._commit(f"push r{revision.number}", list(manifests), change)
 
-    def push_route(self) -> Handed:
+    def push_route(self) -> CommitResult:
         route = rendering.route_of(self._deployment)
         return self._commit("route", [route], git_folder.push(self._deployment.name, [route]))
 
-    def remove_route(self) -> Handed:
+    def remove_route(self) -> CommitResult:
         return self._commit("remove route", [], git_folder.remove_route(self._deployment.name))
 
-    def remove_revision(self, number: int) -> Handed:
+    def remove_revision(self, number: int) -> CommitResult:
         change = git_folder.remove_revision(self._deployment.name, number)
         return self._commit(f"remove r{number}", [], change)
 
-    def settle(self, manifests: Sequence[Manifest]) -> Handed:
+    def settle(self, manifests: Sequence[Manifest]) -> CommitResult:
         """Git holds just this, also when the team only now began to deliver through it."""
         change = git_folder.exactly(self._deployment.name, manifests)
         return self._commit(_SETTLED, list(manifests), change)
 
-    def _commit(self, step: str, wanted: list[Manifest], change: git_folder.Change) -> Handed:
+    def _commit(self, step: str, wanted: list[Manifest], change: git_folder.Change) -> CommitResult:
         digest = self._digest(wanted)
         export = GitExport.objects.filter(deployment=self._deployment).first()
         if export is not None and _is_done(export, step, digest):
-            return Handed(export.commit)
+            return CommitResult(export.commit)
         if self._is_resting():
-            return Handed(problem=self._delivery.last_error)
+            return CommitResult(problem=self._delivery.last_error)
         try:
             made = self._push(step, change)
         except GitError as error:
             self._note_problem(error)
-            return Handed(problem=error.message)
+            return CommitResult(problem=error.message)
         self._record(step, digest, made, export)
-        return Handed(made.sha)
+        return CommitResult(made.sha)
 
     def _push(self, step: str, change: git_folder.Change) -> Committed:
         delivery, deployment = self._delivery, self._deployment
@@ -144,18 +144,20 @@ def _is_done(export: GitExport, step: str, digest: str) -> bool:
     return step == _SETTLED or clock.now() - export.verified_at < _VERIFY_AFTER
 
 
-def door_for(deployment: Deployment) -> GitDoor | None:
+def backend_for(deployment: Deployment) -> GitBackend | None:
     """None: the cluster itself, by server-side apply."""
-    return doors_for([deployment]).get(deployment.pk)
+    return backends_for([deployment]).get(deployment.pk)
 
 
-def doors_for(deployments: Sequence[Deployment]) -> dict[int, GitDoor]:
+def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
     """By deployment, of those whose team delivers through Git."""
     teams = {deployment.team_id for deployment in deployments}
     rows = GitDelivery.objects.filter(team__in=teams, is_enabled=True)
     by_team = {row.team_id: row for row in rows}
     return {
-        one.pk: GitDoor(by_team[one.team_id], one) for one in deployments if one.team_id in by_team
+        one.pk: GitBackend(by_team[one.team_id], one)
+        for one in deployments
+        if one.team_id in by_team
     }
 
 

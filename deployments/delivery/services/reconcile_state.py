@@ -36,7 +36,7 @@ class Found:
     is_checked: bool
 
 
-class Job:
+class ReconcileState:
     """`refusals` are what the cluster refused in this look, by revision number. `to_heal`,
     `is_route_edited` and `strays` are what is still to be put right. Where a team delivers through
     Git (`is_direct` false), an operator puts edits right.

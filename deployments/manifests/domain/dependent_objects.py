@@ -18,7 +18,7 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 
 
-def around(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
+def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     network = served.spec.network
     made = [disruption_budget(context, served), policies.of_workload(context, served)]
     if network.strict_mtls:
