@@ -8,7 +8,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
-from deployments.models import Rollout, RolloutEvent
+from deployments.models import RolloutEvent
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
 from portal.accounts.policy import Actor
@@ -45,8 +45,10 @@ class Watcher:
         marks = seen.first()
         if marks is not None and marks == self._seen:
             return News()
+        # Events first: each is written with the state that it tells of, so the rollout read after
+        # them is never older than the newest.
+        events = self._new_events()
         rollout = rollouts.get_visible(actor=self.actor, rollout_id=self.rollout_id)
-        events = self._events_of(rollout)
         view = rollouts.view_of(actor=self.actor, rollout=rollout)
         self._seen = marks or ()
         self.is_final = view.is_final
@@ -62,12 +64,12 @@ class Watcher:
                 return
             pause.wait(_LOOK_SECONDS)
 
-    def _events_of(self, rollout: Rollout) -> tuple[RolloutEvent, ...]:
-        rows = rollouts.events_of(rollout).filter(pk__gt=self.after).order_by("id")
-        found = tuple(rows[:_MOST_EVENTS])
-        if found:
-            self.after = found[-1].pk
-        return found
+    def _new_events(self) -> tuple[RolloutEvent, ...]:
+        rows = RolloutEvent.objects.filter(rollout=self.rollout_id, pk__gt=self.after)
+        events = tuple(rows.order_by("id")[:_MOST_EVENTS])
+        if events:
+            self.after = events[-1].pk
+        return events
 
 
 # A change of any of these is worth telling; running numbers are not.

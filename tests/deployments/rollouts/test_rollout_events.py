@@ -15,6 +15,7 @@ from django.db import connection
 from rest_framework.test import APIClient
 
 from deployments.models import Rollout, RolloutEvent
+from deployments.rollouts.selectors.events import Watcher
 from deployments.rollouts.services import actions
 from portal.accounts import tokens
 from portal.accounts.models import User
@@ -183,6 +184,26 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
     assert [words for words in told if words not in ("state", "end")] == kept
     assert told[-1] == "end"
     assert pauses[:3] == [1.0, 5.0, 1.0]
+
+
+@pytest.mark.django_db
+def test_events_never_come_with_an_older_state(
+    world: World, rollout: Rollout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = RolloutEvent.objects.order_by("id").last()
+    assert last is not None
+    read_events = Watcher._new_events
+
+    def pause_then_read(watcher: Watcher) -> tuple[RolloutEvent, ...]:
+        actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="now")
+        return read_events(watcher)
+
+    monkeypatch.setattr(Watcher, "_new_events", pause_then_read)
+    news = Watcher(actor=world.viewer, rollout_id=rollout.pk, after=last.pk).look()
+
+    assert [event.message for event in news.events] == ["paused: now"]
+    assert news.view is not None
+    assert news.view.rollout.phase == "paused"
 
 
 @pytest.mark.django_db(transaction=True)
