@@ -33,7 +33,7 @@ class PipelineStepSerializer(Serializer):
     weight = serializers.IntegerField(
         default=None, allow_null=True, help_text="splitter only; weights add up to 100"
     )
-    data = serializers.CharField(
+    data = serializers.CharField(  # type: ignore[assignment]  # DRF keeps fields apart from attributes
         required=False, max_length=30, help_text="$request; a step cannot get another step's answer"
     )
     condition = serializers.CharField(
