@@ -26,7 +26,7 @@ from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People, Upload
-from tests.fixtures import hostile_files
+from tests.fixtures import hostile_graphs
 
 pytestmark = pytest.mark.django_db
 START = "/api/v1/models/vision/notes/versions"
@@ -99,7 +99,7 @@ def stop_from_elsewhere(monkeypatch: pytest.MonkeyPatch, people: People) -> None
 def test_stopping_ends_the_process_and_removes_the_bytes(
     people: People, upload: Upload, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = upload(hostile_files.nested_branches(12))
+    version = upload(hostile_graphs.nested_branches(12))
     before = set(psutil.Process().children())
     stop_from_elsewhere(monkeypatch, people)
 
@@ -148,7 +148,7 @@ def test_a_viewer_sees_no_stop(people: People, upload: Upload, client: Client) -
 def test_a_discarded_failed_upload_leaves_no_model(
     people: People, verified: Upload, client: Client, s3_store: S3Store
 ) -> None:
-    version = verified(hostile_files.cycle())
+    version = verified(hostile_graphs.cycle())
     assert version.state == VersionState.FAILED
     client.force_login(people.member)
     assert "/models/vision/detector/1/discard" in client.get("/upload").content.decode()
@@ -184,13 +184,13 @@ def test_a_discarded_open_upload_is_aborted_at_the_store(
 
 def test_a_model_with_anything_in_it_stays(people: People, verified: Upload) -> None:
     models.create(actor=people.member, team_slug="vision", name="detector", description="Boxes.")
-    failed = verified(hostile_files.cycle())
+    failed = verified(hostile_graphs.cycle())
     upload_endings.discard(actor=people.member, version_id=failed.pk)
     verification.advance(failed.pk)
     assert [model.name for model in Model.objects.all()] == ["detector"]
 
     kept = verified(onnx_models.linear(), model="other")
-    failed = verified(hostile_files.cycle(), model="other")
+    failed = verified(hostile_graphs.cycle(), model="other")
     upload_endings.discard(actor=people.member, version_id=failed.pk)
     verification.advance(failed.pk)
     assert list(ModelVersion.objects.values_list("pk", flat=True)) == [kept.pk]

@@ -13,7 +13,7 @@ from deployments.serving.domain import inference_call
 from deployments.states import VersionState
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People, Upload
-from tests.fixtures import hostile_files
+from tests.fixtures import hostile_graphs
 
 pytestmark = pytest.mark.django_db
 COUNT = 20_000
@@ -122,7 +122,7 @@ def test_a_prefilled_request_is_bounded_over_all_inputs() -> None:
 
 
 def test_a_file_with_2_000_inputs_is_verified(verified: Upload) -> None:
-    version = verified(hostile_files.many_inputs(2000))
+    version = verified(hostile_graphs.many_inputs(2000))
 
     assert version.state == VersionState.READY, version.state_reason
     assert len(version.signature["inputs"]) == 2000
