@@ -102,12 +102,12 @@ def _ask(where: Scene) -> list[ChangeRequest]:
     from deployments.preflight.services.preflight import DeployDraft
     from deployments.spec.domain.serving_spec import ServingSpec
     from portal.accounts.models import Role
-    from tests.factories import MembershipFactory, TeamFactory, UserFactory
+    from tests.accounts import make_membership, make_team, make_user
 
-    team = TeamFactory(slug=_TEAM, quota_gpus=COUNT, monthly_budget_amount=Decimal(10**7))
-    member = UserFactory(username="member")
-    MembershipFactory(user=member, team=team, role=Role.MEMBER)
-    MembershipFactory(user=where.lead, team=team, role=Role.LEAD)
+    team = make_team(slug=_TEAM, quota_gpus=COUNT, monthly_budget_amount=Decimal(10**7))
+    member = make_user(username="member")
+    make_membership(user=member, team=team, role=Role.MEMBER)
+    make_membership(user=where.lead, team=team, role=Role.LEAD)
     version = _lay_out(team, member)
     spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
     return [

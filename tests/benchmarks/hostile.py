@@ -128,11 +128,11 @@ def _start_s3(parts: contextlib.ExitStack) -> None:
 def _upload(files: Iterator[HostileFile]) -> Iterator[tuple[str, int]]:
     from deployments.models import Model
     from portal.core import clock
-    from tests.factories import TeamFactory, UserFactory
+    from tests.accounts import make_team, make_user
 
-    user = UserFactory(username="uploader")
+    user = make_user(username="uploader")
     model = Model.objects.create(
-        team=TeamFactory(slug="vision"),
+        team=make_team(slug="vision"),
         name="hostile",
         created_by=user,
         created_at=clock.now(),

@@ -65,7 +65,7 @@ def start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
 def _prepare(api: LocalApi) -> Scene:
     from fleet.models import Cluster
     from portal.core import clock
-    from tests.factories import UserFactory
+    from tests.accounts import make_user
 
     cluster = Cluster.objects.create(
         name="bench",
@@ -75,7 +75,7 @@ def _prepare(api: LocalApi) -> Scene:
         capabilities={"engines": ["kserve-triton", "triton"], "notes": []},
         created_at=clock.now(),
     )
-    return Scene(api, cluster.pk, UserFactory(username="lead"))
+    return Scene(api, cluster.pk, make_user(username="lead"))
 
 
 def wanted(scene: Scene, prefix: str, count: int) -> list[Deployment]:
@@ -154,6 +154,6 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
 
 
 def _teams(prefix: str) -> list[Team]:
-    from tests.factories import TeamFactory
+    from tests.accounts import make_team
 
-    return [TeamFactory(slug=f"{prefix}-team-{n}") for n in range(TEAMS)]
+    return [make_team(slug=f"{prefix}-team-{n}") for n in range(TEAMS)]

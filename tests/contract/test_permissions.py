@@ -21,7 +21,7 @@ from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.transport import Transport
 from fleet.kube.services import clients, objects
 from fleet.observation.services import watch
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 
 Asked = tuple[str, str, str]
 
@@ -174,7 +174,7 @@ def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
 
 
 def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
-    TeamFactory(slug="vision")
+    make_team(slug="vision")
 
     made = rbac("--service-account", "slipway/portal")
 

@@ -40,7 +40,7 @@ from fleet.kube.services import clients
 from portal.accounts.models import Role
 from portal.core import clock
 from tests import recorded
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 
 _ROOT = Path(__file__).parents[2]
 _CONFIG = """
@@ -156,10 +156,10 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     kubeconfig, gateway_port = running
     clients.forget()
-    team = TeamFactory(slug="vision", quota_gpus=8)
-    member, lead = UserFactory(username="member"), UserFactory(username="lead")
-    MembershipFactory(user=member, team=team, role=Role.MEMBER)
-    MembershipFactory(user=lead, team=team, role=Role.LEAD)
+    team = make_team(slug="vision", quota_gpus=8)
+    member, lead = make_user(username="member"), make_user(username="lead")
+    make_membership(user=member, team=team, role=Role.MEMBER)
+    make_membership(user=lead, team=team, role=Role.LEAD)
     cluster = Cluster.objects.create(
         name="local",
         kind="local",

@@ -22,9 +22,9 @@ from deployments.states import Environment, VersionState
 from fleet.kube.services import clients
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
+from tests.accounts import make_membership, make_team, make_user
 from tests.deployments.memory_store import MemoryStore
 from tests.deployments.recording_cluster import RecordingCluster
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 
 @pytest.fixture
@@ -129,17 +129,17 @@ def world(
 ) -> World:
     from fleet.models import Cluster, InstancePrice, Node
 
-    team = TeamFactory(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
+    team = make_team(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
     people = {
-        name: UserFactory(username=name)
+        name: make_user(username=name)
         for name in ("member", "lead", "lead2", "viewer", "stranger", "admin")
     }
     User.objects.filter(pk=people["admin"].pk).update(is_platform_admin=True)
     people["admin"].refresh_from_db()
     roles = {"member": Role.MEMBER, "lead": Role.LEAD, "lead2": Role.LEAD, "viewer": Role.VIEWER}
     for name, role in roles.items():
-        MembershipFactory(user=people[name], team=team, role=role)
-    MembershipFactory(user=people["stranger"], team=TeamFactory(slug="nlp"), role=Role.LEAD)
+        make_membership(user=people[name], team=team, role=role)
+    make_membership(user=people["stranger"], team=make_team(slug="nlp"), role=Role.LEAD)
     assert Membership.objects.count() == 5
     at = clock.now()
     cluster = Cluster.objects.create(

@@ -12,7 +12,7 @@ from fleet.models import Cluster
 from fleet.observation.services import workloads
 from portal.accounts.models import Team
 from portal.accounts.policy import SYSTEM
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 from tests.fleet import objects
 from tests.fleet.fakes import FakeKube
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
@@ -41,7 +41,7 @@ def cluster(db: None) -> Cluster:
 
 @pytest.fixture
 def vision(db: None) -> Team:
-    return TeamFactory(slug="vision")
+    return make_team(slug="vision")
 
 
 @pytest.fixture

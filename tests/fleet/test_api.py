@@ -15,7 +15,7 @@ from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record, workloads
 from fleet.observation.services.record import Complete
 from portal.accounts.models import Role, Team, User
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
 
@@ -28,11 +28,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet", "catalogue
 
 @pytest.fixture
 def people(vision: Team) -> dict[str, User]:
-    found = {name: UserFactory(username=name) for name in PEOPLE if name != "admin"}
-    found["admin"] = UserFactory(username="admin", is_platform_admin=True)
+    found = {name: make_user(username=name) for name in PEOPLE if name != "admin"}
+    found["admin"] = make_user(username="admin", is_platform_admin=True)
     for role in (Role.VIEWER, Role.MEMBER, Role.LEAD):
-        MembershipFactory(user=found[role], team=vision, role=role)
-    MembershipFactory(user=found["stranger"], team=Team.objects.get(slug="nlp"))
+        make_membership(user=found[role], team=vision, role=role)
+    make_membership(user=found["stranger"], team=Team.objects.get(slug="nlp"))
     return found
 
 
@@ -41,7 +41,7 @@ def fleet(cluster: Cluster, detector: int, catalogue: None) -> None:
     """vision and nlp hold a GPU each of a node with four, since START; one hour is sealed."""
     workloads.register(
         cluster_id=cluster.pk,
-        team=TeamFactory(slug="nlp"),
+        team=make_team(slug="nlp"),
         namespace="nlp",
         name="ranker-r1",
         labels={"deployment": "ranker", "revision": "1", "model": "nlp/ranker"},

@@ -16,21 +16,21 @@ from deployments.models import GitDelivery
 from portal.accounts.models import Team, User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
+from tests.accounts import make_membership, make_team, make_user
 from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def team(db: None) -> Team:
-    made: Team = TeamFactory(slug="vision")
+    made: Team = make_team(slug="vision")
     return made
 
 
 @pytest.fixture
 def admin(db: None) -> User:
-    made: User = UserFactory(is_platform_admin=True)
+    made: User = make_user(is_platform_admin=True)
     return made
 
 
@@ -56,7 +56,7 @@ def chosen(admin: User, team: Team, draft: GitDraft) -> None:
 
 
 def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
-    lead = MembershipFactory(team=team, role="lead").user
+    lead = make_membership(team=team, role="lead").user
 
     with pytest.raises(Forbidden):
         git_settings.choose(actor=lead, team=team, draft=draft)

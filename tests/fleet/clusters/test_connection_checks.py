@@ -12,7 +12,7 @@ from fleet.kube.gateways.connection_probe import Reached
 from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import Forbidden
-from tests.factories import UserFactory
+from tests.accounts import make_user
 from tests.fleet.fakes import FakeKube
 
 pytestmark = pytest.mark.django_db
@@ -104,6 +104,6 @@ def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
 
 def test_only_platform_admins_may_try(kube: FakeKube, cluster: Cluster) -> None:
     with pytest.raises(Forbidden):
-        connection_checks.run(actor=UserFactory(), cluster_id=cluster.pk)
+        connection_checks.run(actor=make_user(), cluster_id=cluster.pk)
 
     assert Cluster.objects.get().is_reachable is None

@@ -20,7 +20,7 @@ from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Invalid
-from tests.factories import UserFactory
+from tests.accounts import make_user
 from tests.fleet.prometheus_servers import Server, asked, draft
 
 ROLE = "arn:aws:iam::123456789012:role/slipway"
@@ -161,7 +161,7 @@ def test_page_api_and_trail_tell_the_fingerprint(
     authority: tls.Credentials, client: Client
 ) -> None:
     [known] = ca_bundle.read(ca_of(authority))
-    client.force_login(UserFactory(is_platform_admin=True))
+    client.force_login(make_user(is_platform_admin=True))
     body = {
         "name": "prod",
         "kind": "kubeconfig",
@@ -190,7 +190,7 @@ def test_page_api_and_trail_tell_the_fingerprint(
 def test_the_form_keeps_the_bundle_and_the_signature(
     authority: tls.Credentials, client: Client
 ) -> None:
-    client.force_login(UserFactory(is_platform_admin=True))
+    client.force_login(make_user(is_platform_admin=True))
     typed = {
         "name": "prod",
         "kind": "eks",

@@ -13,7 +13,7 @@ from fleet.costs.services import demo_history
 from fleet.gpus.services import prices
 from fleet.models import LedgerRow, WorkloadHour
 from portal.accounts.policy import SYSTEM
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 @pytest.fixture
 def cluster_id() -> int:
     for slug in ("vision", "nlp"):
-        TeamFactory(slug=slug)
+        make_team(slug=slug)
     prices.load_catalogue(actor=SYSTEM)
     draft = clusters.ClusterDraft(
         name="local", kind="local", gateway_url="http://127.0.0.1:8090", kubeconfig_path="/nowhere"

@@ -12,7 +12,7 @@ from fleet.models import InstancePrice
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
-from tests.factories import UserFactory
+from tests.accounts import make_user
 
 pytestmark = pytest.mark.django_db
 ROW = {
@@ -92,6 +92,6 @@ def test_missing_file_is_named() -> None:
 
 def test_member_cannot_load_prices() -> None:
     with pytest.raises(Forbidden):
-        prices.load_catalogue(actor=UserFactory())
+        prices.load_catalogue(actor=make_user())
 
     assert not InstancePrice.objects.exists()

@@ -22,7 +22,7 @@ from portal.accounts.models import Team
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid, NotFound
-from tests.factories import UserFactory
+from tests.accounts import make_user
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
 
@@ -93,7 +93,7 @@ def test_registering_again_changes_only_what_differs() -> None:
 
 def test_member_cannot_register_a_cluster() -> None:
     with pytest.raises(Forbidden):
-        clusters.register(actor=UserFactory(), draft=DRAFT)
+        clusters.register(actor=make_user(), draft=DRAFT)
 
     assert not Cluster.objects.exists()
     assert not AuditEvent.objects.exists()

@@ -17,7 +17,7 @@ from fleet.models import Cluster, GpuLease, Node, Pod
 from fleet.observation.services import subscribers, sweep, workloads
 from fleet.observation.services.watch import ClusterWatch
 from portal.core import clock
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 from tests.fleet import objects
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 
@@ -101,7 +101,7 @@ def test_change_is_a_row_within_a_second_and_a_lease_follows_the_pod(
     namespace, node_name = unique("vision"), unique("node")
     workloads.register(
         cluster_id=cluster.pk,
-        team=TeamFactory(slug="vision"),
+        team=make_team(slug="vision"),
         namespace=namespace,
         name="detector-r1",
         labels={"deployment": "detector"},

@@ -9,7 +9,7 @@ from portal.accounts import policy
 from portal.accounts.models import Role, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.core.errors import Forbidden, NotFound
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -33,8 +33,8 @@ TABLE = {
 
 def person(role: str, team: object) -> User:
     if role == "admin":
-        return UserFactory(is_platform_admin=True)
-    return MembershipFactory(team=team, role=Role(role)).user
+        return make_user(is_platform_admin=True)
+    return make_membership(team=team, role=Role(role)).user
 
 
 def test_the_table_names_every_action() -> None:
@@ -44,7 +44,7 @@ def test_the_table_names_every_action() -> None:
 @pytest.mark.parametrize("role", ["viewer", "member", "lead", "admin"])
 @pytest.mark.parametrize("action", list(Action))
 def test_each_role_may_do_what_the_table_says(action: Action, role: str) -> None:
-    team = TeamFactory()
+    team = make_team()
     actor = person(role, team)
 
     if role in TABLE[action].split():
@@ -56,19 +56,19 @@ def test_each_role_may_do_what_the_table_says(action: Action, role: str) -> None
 
 @pytest.mark.parametrize("action", list(Action))
 def test_for_a_stranger_nothing_exists(action: Action) -> None:
-    stranger = MembershipFactory(role=Role.LEAD).user
+    stranger = make_membership(role=Role.LEAD).user
 
     with pytest.raises(NotFound):
-        policy.require(stranger, action, TeamFactory())
+        policy.require(stranger, action, make_team())
 
 
 def test_for_the_signed_out_nothing_exists() -> None:
     with pytest.raises(NotFound):
-        policy.require(AnonymousUser(), Action.VIEW, TeamFactory())  # type: ignore[arg-type]  # on purpose
+        policy.require(AnonymousUser(), Action.VIEW, make_team())  # type: ignore[arg-type]  # on purpose
 
 
 def test_an_inactive_lead_is_a_stranger() -> None:
-    membership = MembershipFactory(role=Role.LEAD, user__is_active=False)
+    membership = make_membership(role=Role.LEAD, user=make_user(is_active=False))
 
     with pytest.raises(NotFound):
         policy.require(membership.user, Action.VIEW, membership.team)
@@ -77,7 +77,7 @@ def test_an_inactive_lead_is_a_stranger() -> None:
 @pytest.mark.parametrize("action", [Action.APPROVE, Action.BREAK_GLASS, Action.PROMOTE])
 @pytest.mark.parametrize("role", ["lead", "admin"])
 def test_nobody_decides_on_their_own_request(action: Action, role: str) -> None:
-    team = TeamFactory()
+    team = make_team()
     actor = person(role, team)
 
     with pytest.raises(Forbidden, match="four eyes"):
@@ -85,15 +85,15 @@ def test_nobody_decides_on_their_own_request(action: Action, role: str) -> None:
 
 
 def test_stopping_ones_own_rollout_is_allowed() -> None:
-    membership = MembershipFactory(role=Role.MEMBER)
+    membership = make_membership(role=Role.MEMBER)
 
     policy.require(membership.user, Action.STOP, membership.team, requester_id=membership.user.pk)
 
 
 def test_visible_teams_are_ones_own_or_all_for_admins_and_the_system() -> None:
-    mine, other = MembershipFactory(), TeamFactory()
+    mine, other = make_membership(), make_team()
 
     assert list(policy.visible_teams(mine.user)) == [mine.team]
-    admin = UserFactory(is_platform_admin=True)
+    admin = make_user(is_platform_admin=True)
     assert set(policy.visible_teams(admin)) == {mine.team, other}
     assert set(policy.visible_teams(SYSTEM)) == {mine.team, other}

@@ -8,14 +8,14 @@ from portal.accounts import teams
 from portal.accounts.models import Membership, Role, Team
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
 
 def new_team(**changes: object) -> Team:
     fields = {
-        "actor": UserFactory(is_platform_admin=True),
+        "actor": make_user(is_platform_admin=True),
         "slug": "vision",
         "name": "Vision",
         "quota_gpus": 4,
@@ -55,7 +55,7 @@ def test_a_taken_slug_is_a_conflict() -> None:
 
 
 def test_a_lead_makes_no_team() -> None:
-    lead = MembershipFactory(role=Role.LEAD).user
+    lead = make_membership(role=Role.LEAD).user
 
     with pytest.raises(Forbidden, match="Only a platform admin"):
         new_team(actor=lead)
@@ -65,8 +65,8 @@ def test_a_lead_makes_no_team() -> None:
 
 
 def test_a_lead_sets_and_removes_members_of_their_own_team() -> None:
-    lead = MembershipFactory(role=Role.LEAD)
-    UserFactory(username="ana")
+    lead = make_membership(role=Role.LEAD)
+    make_user(username="ana")
 
     teams.set_member(actor=lead.user, team=lead.team, username="ana", role="viewer")
     teams.set_member(actor=lead.user, team=lead.team, username="ana", role="member")
@@ -82,8 +82,8 @@ def test_a_lead_sets_and_removes_members_of_their_own_team() -> None:
 
 
 def test_a_member_sets_no_members() -> None:
-    member = MembershipFactory()
-    UserFactory(username="ana")
+    member = make_membership()
+    make_user(username="ana")
 
     with pytest.raises(Forbidden):
         teams.set_member(actor=member.user, team=member.team, username="ana", role="lead")
@@ -94,8 +94,8 @@ def test_a_member_sets_no_members() -> None:
 
 @pytest.mark.parametrize(("username", "role"), [("nobody", "member"), ("ana", "boss")])
 def test_unknown_people_and_roles_are_refused(username: str, role: str) -> None:
-    lead = MembershipFactory(role=Role.LEAD)
-    UserFactory(username="ana")
+    lead = make_membership(role=Role.LEAD)
+    make_user(username="ana")
 
     with pytest.raises(Invalid):
         teams.set_member(actor=lead.user, team=lead.team, username=username, role=role)
@@ -105,4 +105,4 @@ def test_unknown_people_and_roles_are_refused(username: str, role: str) -> None:
 
 def test_a_team_one_is_not_in_does_not_exist() -> None:
     with pytest.raises(NotFound):
-        teams.get_visible(actor=UserFactory(), slug=TeamFactory().slug)
+        teams.get_visible(actor=make_user(), slug=make_team().slug)

@@ -9,7 +9,7 @@ from portal.accounts import tokens
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.api.models import IdempotencyRecord
 from portal.audit.models import AuditEvent
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 ROLES = ("viewer", "member", "lead", "admin", "stranger", "anonymous")
@@ -17,15 +17,15 @@ ROLES = ("viewer", "member", "lead", "admin", "stranger", "anonymous")
 
 @pytest.fixture
 def vision() -> Team:
-    return TeamFactory(slug="vision")
+    return make_team(slug="vision")
 
 
 def client_as(who: str, team: Team) -> APIClient:
     client = APIClient()
     if who != "anonymous":
-        user = UserFactory(username=who, is_platform_admin=who == "admin")
+        user = make_user(username=who, is_platform_admin=who == "admin")
         if who in Role.values:
-            MembershipFactory(user=user, team=team, role=who)
+            make_membership(user=user, team=team, role=who)
         client.force_authenticate(user)
     return client
 
@@ -54,8 +54,8 @@ def client_as(who: str, team: Team) -> APIClient:
 def test_each_address_serves_exactly_those_it_may(
     who: str, method: str, path: str, body: dict[str, object] | None, allowed: str, vision: Team
 ) -> None:
-    UserFactory(username="newcomer")
-    MembershipFactory(user=UserFactory(username="leaving"), team=vision)
+    make_user(username="newcomer")
+    make_membership(user=make_user(username="leaving"), team=vision)
     members = Membership.objects.count()
 
     answer = getattr(client_as(who, vision), method)(f"/api/v1/{path}", body, format="json")

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from portal.api import border, views
 from portal.api.problems import CONTENT_TYPE
-from tests.factories import TeamFactory, UserFactory
+from tests.accounts import make_team, make_user
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ def lists_by_cursor() -> list[str]:
 
 def signed_in() -> Client:
     client = Client(enforce_csrf_checks=True)
-    client.force_login(UserFactory())
+    client.force_login(make_user())
     return client
 
 
@@ -58,8 +58,8 @@ def test_an_address_the_api_does_not_know_is_a_problem(path: str) -> None:
 )
 def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
     client = APIClient()
-    client.force_authenticate(UserFactory(is_platform_admin=True))
-    TeamFactory(slug="vision")
+    client.force_authenticate(make_user(is_platform_admin=True))
+    make_team(slug="vision")
 
     answer = client.delete(f"/api/v1/{path}")
 
@@ -69,7 +69,7 @@ def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
 @pytest.mark.parametrize("method", ["delete", "put", "patch"])
 def test_a_method_that_an_address_does_not_know_is_a_problem(method: str) -> None:
     client = APIClient()
-    client.force_authenticate(UserFactory())
+    client.force_authenticate(make_user())
 
     answer = getattr(client, method)("/api/v1/me")
 
@@ -122,7 +122,7 @@ def test_a_body_that_cannot_be_read_is_a_problem(
     body: bytes, content_type: str, status: int, key: str
 ) -> None:
     client = APIClient()
-    client.force_authenticate(UserFactory())
+    client.force_authenticate(make_user())
     headers = {"Idempotency-Key": key} if key else {}
 
     answer = client.generic(
@@ -134,7 +134,7 @@ def test_a_body_that_cannot_be_read_is_a_problem(
 
 def test_a_value_that_nothing_can_hold_is_named_by_its_place() -> None:
     client = APIClient()
-    client.force_authenticate(UserFactory())
+    client.force_authenticate(make_user())
 
     answer = client.generic(
         "POST", "/api/v1/me/tokens", b'{"a": [{"b": NaN}]}', content_type="application/json"
@@ -215,7 +215,7 @@ def test_a_list_knows_its_own_cursors(full_world: FullWorld) -> None:
 @pytest.mark.parametrize("accept", ["text/csv", "*/*", "application/json", "text/html,*/*;q=0.8"])
 def test_a_csv_is_given_to_whoever_asks_for_one(path: str, accept: str) -> None:
     client = APIClient()
-    client.force_authenticate(UserFactory())
+    client.force_authenticate(make_user())
 
     answer = client.get(f"/api/v1/{path}", headers={"Accept": accept})
 
@@ -230,7 +230,7 @@ def test_our_own_fault_is_a_problem_for_programs_and_a_page_for_people(
 
     monkeypatch.setattr(views, "actor_of", fail)
     client = Client(raise_request_exception=False)
-    client.force_login(UserFactory())
+    client.force_login(make_user())
 
     answer = client.get("/api/v1/me")
     page = border.server_error(RequestFactory().get("/models"))

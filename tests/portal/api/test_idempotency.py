@@ -12,7 +12,7 @@ from portal.api.idempotency import IdempotentMixin
 from portal.api.models import IdempotencyRecord
 from portal.core import clock
 from portal.core.errors import Unavailable
-from tests.factories import UserFactory
+from tests.accounts import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def post(user: User, *, key: str = "", say: str = "hi") -> Response:
 
 
 def test_a_repeat_gets_the_first_answer_and_no_second_effect() -> None:
-    user = UserFactory()
+    user = make_user()
 
     first, again = post(user, key="k"), post(user, key="k")
 
@@ -52,7 +52,7 @@ def test_a_repeat_gets_the_first_answer_and_no_second_effect() -> None:
 
 
 def test_a_refusal_is_repeated_as_the_problem_it_was() -> None:
-    user, client = UserFactory(), APIClient()
+    user, client = make_user(), APIClient()
     client.force_authenticate(user)
 
     answers = [
@@ -67,7 +67,7 @@ def test_a_refusal_is_repeated_as_the_problem_it_was() -> None:
 
 
 def test_without_a_key_each_request_counts() -> None:
-    user = UserFactory()
+    user = make_user()
 
     post(user)
     post(user)
@@ -76,14 +76,14 @@ def test_without_a_key_each_request_counts() -> None:
 
 
 def test_anothers_key_is_another_key() -> None:
-    post(UserFactory(), key="k")
-    post(UserFactory(), key="k")
+    post(make_user(), key="k")
+    post(make_user(), key="k")
 
     assert Counter.calls == 2
 
 
 def test_a_key_with_another_body_is_refused() -> None:
-    user = UserFactory()
+    user = make_user()
     post(user, key="k")
 
     response = post(user, key="k", say="ho")
@@ -93,7 +93,7 @@ def test_a_key_with_another_body_is_refused() -> None:
 
 
 def test_a_key_whose_first_request_still_runs_is_a_conflict() -> None:
-    user = UserFactory()
+    user = make_user()
     post(user, key="k")
     IdempotencyRecord.objects.update(status=None, created_at=clock.now())
 
@@ -102,7 +102,7 @@ def test_a_key_whose_first_request_still_runs_is_a_conflict() -> None:
 
 
 def test_an_outage_is_not_remembered() -> None:
-    user = UserFactory()
+    user = make_user()
     Counter.is_down = True
     assert post(user, key="k").status_code == 503
 

@@ -13,7 +13,7 @@ from deployments.models import Alias, DeploymentEvent, Revision
 from fleet.models import Cluster, GpuLease, InstancePrice, Node, Pod, Workload
 from portal.accounts import tokens
 from portal.core import clock
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = pytest.mark.django_db
@@ -48,8 +48,8 @@ def copy_of(row: models.Model, **changed: Any) -> None:
 
 def add_one_of_each(full: FullWorld, number: int) -> None:
     world, deployment = full.world, full.deployment
-    MembershipFactory(user=world.member, team=TeamFactory())
-    MembershipFactory(user=UserFactory(), team=world.team)
+    make_membership(user=world.member, team=make_team())
+    make_membership(user=make_user(), team=world.team)
     tokens.make(actor=world.member, name="another", days=1)
     copy_of(Alias.objects.get(name="champion"), name=f"alias-{number}")
     copy_of(DeploymentEvent.objects.filter(deployment=deployment)[0])

@@ -15,7 +15,7 @@ from portal.accounts import tokens
 from portal.api import schema_view
 from portal.api.problems import CONTENT_TYPE
 from portal.core import clock
-from tests.factories import UserFactory
+from tests.accounts import make_user
 
 pytestmark = pytest.mark.django_db
 DOWN = {
@@ -43,7 +43,7 @@ def ask(token: str = "", path: str = "me", **extra: Any) -> Any:
 
 
 def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
-    token = tokens.make(actor=UserFactory(), name="loop", days=1).plain
+    token = tokens.make(actor=make_user(), name="loop", days=1).plain
 
     answers = [ask(token) for _ in range(4)]
 
@@ -56,7 +56,7 @@ def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
 
 
 def test_another_token_of_the_same_person_is_not_held_up() -> None:
-    user = UserFactory()
+    user = make_user()
     loop, other = (tokens.make(actor=user, name=name, days=1).plain for name in "ab")
     for _ in range(4):
         ask(loop)
@@ -66,13 +66,13 @@ def test_another_token_of_the_same_person_is_not_held_up() -> None:
 
 def test_a_session_is_counted_by_its_person() -> None:
     client = Client()
-    client.force_login(UserFactory())
+    client.force_login(make_user())
 
     assert [client.get("/api/v1/me").status_code for _ in range(4)] == [200, 200, 200, 429]
 
 
 def test_a_refused_request_does_nothing() -> None:
-    user = UserFactory()
+    user = make_user()
     token = tokens.make(actor=user, name="loop", days=1).plain
     client = APIClient(headers={"Authorization": f"Bearer {token}"})
     for _ in range(3):
@@ -100,7 +100,7 @@ def test_made_up_tokens_are_nobody() -> None:
 
 
 def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
-    token = tokens.make(actor=UserFactory(), name="a", days=1).plain
+    token = tokens.make(actor=make_user(), name="a", days=1).plain
     for _ in range(5):
         ask()
 
@@ -109,7 +109,7 @@ def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
 
 @override_settings(CACHES=DOWN)
 def test_without_the_cache_the_api_answers() -> None:
-    token = tokens.make(actor=UserFactory(), name="a", days=1).plain
+    token = tokens.make(actor=make_user(), name="a", days=1).plain
 
     assert [ask(token).status_code for _ in range(5)] == [200] * 5
     assert [ask().status_code for _ in range(3)] == [401] * 3

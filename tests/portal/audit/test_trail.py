@@ -7,14 +7,14 @@ from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.actions import phrase_of, register
 from portal.audit.models import AuditEvent
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 
 TESTED = register("test.done", "tested")
 
 
 @pytest.mark.django_db
 def test_an_event_keeps_names_that_outlive_their_objects() -> None:
-    team = TeamFactory(slug="vision")
+    team = make_team(slug="vision")
 
     trail.record(
         actor=SYSTEM, action=TESTED, obj=team, label="vision", team_slug="vision", after={"a": 1}
@@ -28,7 +28,7 @@ def test_an_event_keeps_names_that_outlive_their_objects() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_event_outside_the_transaction_of_its_change_is_refused() -> None:
-    team = TeamFactory()
+    team = make_team()
 
     with pytest.raises(RuntimeError, match="outside a transaction"):
         trail.record(actor=SYSTEM, action=TESTED, obj=team, label="x")
@@ -36,7 +36,7 @@ def test_an_event_outside_the_transaction_of_its_change_is_refused() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_event_vanishes_with_its_rolled_back_change() -> None:
-    team = TeamFactory()
+    team = make_team()
 
     with transaction.atomic():
         trail.record(actor=SYSTEM, action=TESTED, obj=team, label="x")
@@ -57,7 +57,7 @@ def test_the_trail_cannot_be_emptied_in_the_database() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("the triggers are PostgreSQL's")
     with transaction.atomic():
-        trail.record(actor=SYSTEM, action=TESTED, obj=TeamFactory(), label="x")
+        trail.record(actor=SYSTEM, action=TESTED, obj=make_team(), label="x")
 
     for statement in (
         "UPDATE audit_auditevent SET action = 'x'",

@@ -12,9 +12,9 @@ from deployments.models import Deployment, ModelVersion
 from deployments.states import DeploymentState, VersionState
 from fleet.models import GpuLease, Node, Workload, WorkloadMinute
 from portal.accounts.models import Team, User
+from tests.accounts import make_membership, make_team, make_user
 from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
 
 SignIn = Callable[[User], Client]
 
@@ -146,7 +146,7 @@ def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: 
 
 
 def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> None:
-    membership = MembershipFactory(team=TeamFactory(slug="fresh", name="Fresh"))
+    membership = make_membership(team=make_team(slug="fresh", name="Fresh"))
 
     page = signed_in(membership.user).get("/").content.decode()
 
@@ -155,7 +155,7 @@ def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> N
 
 
 def test_someone_without_a_team_is_told_what_to_do(db: None, signed_in: SignIn) -> None:
-    page = signed_in(UserFactory()).get("/").content.decode()
+    page = signed_in(make_user()).get("/").content.decode()
 
     assert "not in a team yet" in page
 

@@ -7,13 +7,13 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from portal.accounts.models import Team
 from portal.management.demo import seed
-from tests.factories import TeamFactory
+from tests.accounts import make_team
 
 pytestmark = pytest.mark.django_db
 
 
 def test_data_of_this_version_is_migrated() -> None:
-    TeamFactory(slug="vision")
+    make_team(slug="vision")
 
     seed.migrate()
 
@@ -21,7 +21,7 @@ def test_data_of_this_version_is_migrated() -> None:
 
 
 def test_data_of_an_older_version_names_the_command_that_empties_it() -> None:
-    TeamFactory(slug="vision")
+    make_team(slug="vision")
     MigrationRecorder.Migration.objects.create(app="deployments", name="0016_stopped_pipelines")
 
     with pytest.raises(SystemExit) as refused:

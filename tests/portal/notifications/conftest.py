@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from portal.accounts.models import Role, Team, User
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 from tests.portal.notifications import listeners
 from tests.portal.notifications.listeners import Hook, Mailbox
 
@@ -29,18 +29,18 @@ def mailbox(settings: Any) -> Iterator[Mailbox]:
 
 @pytest.fixture
 def team(db: None) -> Team:
-    return TeamFactory.create(slug="vision")
+    return make_team(slug="vision")
 
 
 @pytest.fixture
 def lead(team: Team) -> User:
-    user = UserFactory.create(username="lee")
-    MembershipFactory.create(user=user, team=team, role=Role.LEAD)
+    user = make_user(username="lee")
+    make_membership(user=user, team=team, role=Role.LEAD)
     return user
 
 
 @pytest.fixture
 def member(team: Team) -> User:
-    user = UserFactory.create(username="ana")
-    MembershipFactory.create(user=user, team=team, role=Role.MEMBER)
+    user = make_user(username="ana")
+    make_membership(user=user, team=team, role=Role.MEMBER)
     return user

@@ -11,7 +11,7 @@ from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from portal.notifications import addresses, channels, sending, vault
 from portal.notifications.models import Channel, Delivery
-from tests.factories import UserFactory
+from tests.accounts import make_user
 from tests.portal.notifications.listeners import Hook
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +46,7 @@ def test_members_and_strangers_keep_their_hands_off_the_teams_channels(
     lead: User, member: User, team: Team
 ) -> None:
     channel = _add(lead, team)
-    stranger = UserFactory.create()
+    stranger = make_user()
 
     for actor, refusal in ((member, Forbidden), (stranger, NotFound)):
         with pytest.raises(refusal):

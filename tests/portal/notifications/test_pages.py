@@ -6,7 +6,7 @@ from django.test import Client
 from portal.accounts.models import Team, User
 from portal.notifications import sending
 from portal.notifications.models import Channel
-from tests.factories import UserFactory
+from tests.accounts import make_user
 from tests.portal.notifications.listeners import Hook
 
 pytestmark = pytest.mark.django_db
@@ -78,7 +78,7 @@ def test_others_neither_see_nor_touch_channels(
     _add(_client(lead), MY_URL, hook)
     of_team = Channel.objects.get(user=None)
     own = Channel.objects.get(team=None)
-    stranger = UserFactory.create()
+    stranger = make_user()
 
     for user, status in ((member, 403), (stranger, 404)):
         client = _client(user)

@@ -14,7 +14,7 @@ from django.test import Client
 from portal.accounts import delegations
 from portal.accounts.models import Role, User
 from portal.core import clock
-from tests.factories import MembershipFactory, UserFactory
+from tests.accounts import make_membership, make_user
 from tests.portal.api.conftest import FullWorld
 from tests.portal.permissions import matrix, operations, pages
 from tests.portal.permissions.matrix import ROLES
@@ -29,8 +29,8 @@ def person(full: FullWorld, role: str) -> User | None:
     if role != "delegate":
         found: User = getattr(full.world, role)
         return found
-    delegate = UserFactory(username="delegate")
-    MembershipFactory(user=delegate, team=full.world.team, role=Role.MEMBER)
+    delegate = make_user(username="delegate")
+    make_membership(user=delegate, team=full.world.team, role=Role.MEMBER)
     delegations.name_delegate(
         actor=full.world.lead,
         team=full.world.team,

@@ -11,7 +11,7 @@ from fleet.models import Cluster, Node, UnpricedHour, Workload
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core import clock
-from tests.factories import MembershipFactory, TeamFactory, UserFactory
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 ADDRESSES = ("/admin/clusters", "/admin/clusters/new", "/admin/clusters/{pk}")
@@ -19,7 +19,7 @@ ADDRESSES = ("/admin/clusters", "/admin/clusters/new", "/admin/clusters/{pk}")
 
 def signed_in(**values: object) -> Client:
     client = Client()
-    client.force_login(UserFactory(**values))
+    client.force_login(make_user(**values))
     return client
 
 
@@ -108,8 +108,8 @@ def test_unknown_cluster_has_no_page(admin: Client) -> None:
 
 
 def test_delivery_through_git_is_chosen_by_platform_admins_only(admin: Client) -> None:
-    team = TeamFactory(slug="vision")
-    lead: User = MembershipFactory(team=team, role="lead").user
+    team = make_team(slug="vision")
+    lead: User = make_membership(team=team, role="lead").user
     browser = Client()
     browser.force_login(lead)
     path = "/admin/teams/vision/delivery"
@@ -126,7 +126,7 @@ def test_delivery_through_git_is_chosen_by_platform_admins_only(admin: Client) -
 
 
 def test_address_with_a_password_is_refused_beside_the_field(admin: Client) -> None:
-    TeamFactory(slug="vision")
+    make_team(slug="vision")
     form = {"way": "git", "repository_url": "https://a:b@git.example.com/f.git", "branch": "main"}
 
     answer = admin.post("/admin/teams/vision/delivery", form)
@@ -142,7 +142,7 @@ def test_cluster_is_deleted_while_nothing_hangs_on_it(cluster: Cluster, admin: C
     )
     workload = Workload.objects.create(
         cluster=cluster,
-        team=TeamFactory(),
+        team=make_team(),
         namespace="vision",
         name="detector",
         created_at=clock.now(),
