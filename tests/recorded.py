@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from deployments.registry.domain.laid_out import LaidObject
+from deployments.registry.domain.serving_objects import ServingObject
 
 
 def rows_of(
@@ -18,7 +18,7 @@ def rows_of(
         return hashlib.sha256(b"".join(store.read(one.key, one.version_id))).hexdigest()
 
     return [
-        LaidObject(
+        ServingObject(
             one.key, one.version_id, one.etag, one.size_bytes, (digest or read)(one)
         ).to_json()
         for one in store.list_newest(prefix)

@@ -37,7 +37,7 @@ class ModelVersion(Leased):
     `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
 
-    A version by reference has a `source_uri` (deployments/registry/domain/references.py) in place of bytes: it is ready
+    A version by reference has a `source_uri` (deployments/registry/domain/external_weights.py) in place of bytes: it is ready
     from its registration, and everything of the file, the bucket and the upload stays empty.
     """
 
@@ -84,7 +84,7 @@ class ModelVersion(Leased):
     # The immutable Triton repository laid out from exactly these bytes; ends with "/".
     repository_prefix = models.CharField(max_length=400, blank=True, default="")
     config_pbtxt = models.TextField(blank=True, default="")
-    # What lies there, as deployments.registry.domain.laid_out.LaidObject: written when the digests were
+    # What lies there, as deployments.registry.domain.serving_objects.ServingObject: written when the digests were
     # compared, and part of what is approved.
     laid_out = models.JSONField(default=list)
 

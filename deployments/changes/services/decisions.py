@@ -187,7 +187,7 @@ def _require_still_possible(change: ChangeRequest) -> None:
         return
     served = change.revision.version
     for one in (served, *rendering.packed_of(served, spec)):
-        version = revision_checks.of_version(one)
+        version = revision_checks.check_version(one)
         if version.is_refusal:
             raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")
     is_in_place = change.kind == ChangeKind.SCALE

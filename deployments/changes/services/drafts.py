@@ -76,7 +76,7 @@ def canary(
     `plan` says its kind, guards and analysis as in deployments/plans/domain/rollout_plan.py; None: the defaults.
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
-    version = versions.visible_version(actor, version_id)
+    version = versions.get_version(actor=actor, version_id=version_id)
     try:
         settings = rollout_plan.check(plan or {})
         checked = plan_steps.check_steps(list(steps), kind=settings.kind)

@@ -131,6 +131,6 @@ def _per_hour(deployment: Deployment) -> Decimal | None:
         return None
     spec = rendering.spec_of(deployment.stable_revision)
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)
-    share = cost.share_for(shares, spec)
+    share = cost.find_gpu_share(shares, spec)
     each = share.usd_per_hour_amount if share else None
     return None if each is None else each * spec.floor_replicas * spec.nodes

@@ -83,7 +83,7 @@ def _made(change: ChangeRequest) -> Recheck:
     spec, revision = evidence.spec_of_change(change), change.revision
     if revision is None or spec is None:
         return Recheck((), (), None, clock.now())
-    found = preflight.of_revision(
+    found = preflight.evaluate_revision(
         deployment=change.deployment,
         version=revision.version,
         spec=spec,

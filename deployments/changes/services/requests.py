@@ -33,7 +33,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     """Make the deployment, its first revision and the request. Raises Invalid or QuotaExceeded when
     a check refuses, Conflict when the name was taken meanwhile.
     """
-    version = versions.visible_version(actor, draft.version_id)
+    version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     try:
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)

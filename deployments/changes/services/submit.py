@@ -115,7 +115,7 @@ def check(actor: User, deployment: Deployment, asked: Asked) -> Preflight:
             deployment, asked.kind, [step.to_json() for step in asked.steps]
         ),
     )
-    told = scaling_checks.of_default(
+    told = scaling_checks.check_default(
         asked.requested or asked.spec,
         asked.spec,
         clusters.get_cluster(deployment.cluster_id),
@@ -196,7 +196,7 @@ def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
     if revision is None:
         return ""
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)
-    found = cost.share_for(shares, rendering.spec_of(revision))
+    found = cost.find_gpu_share(shares, rendering.spec_of(revision))
     return found.gpu_name if found else ""
 
 

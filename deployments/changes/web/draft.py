@@ -10,7 +10,7 @@ from deployments.changes.web.form import DeployForm
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
-from deployments.registry.domain import references
+from deployments.registry.domain import external_weights
 from deployments.registry.selectors import versions as registry_versions
 from deployments.sizing.domain.ranking import Advice
 from deployments.spec.domain import cluster_support, kubernetes_names
@@ -72,7 +72,7 @@ def build(
     shares = capacity.for_capacity(listed, data["capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:
-        taken = addresses.taken(cluster_id=cluster.id, namespace=team.slug)
+        taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)
     choices = new_deployment_cards.choices_of(
         versions, known, shares, namespace=team.slug, taken_names=taken
     )
@@ -111,7 +111,7 @@ def _engines_for(version: ModelVersion | None) -> Sequence[str]:
     """What may be asked for: of a reference, only what loads it; the usual ones first."""
     if version is None or not version.source_uri:
         return (*ONNX_ENGINES, *LLM_ENGINES)
-    return references.parse(version.source_uri).engines
+    return external_weights.parse(version.source_uri).engines
 
 
 def _usual_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:

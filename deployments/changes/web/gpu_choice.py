@@ -11,7 +11,7 @@ from deployments.errors import Rejected
 from deployments.models import ModelVersion
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
-from deployments.sizing.domain import stated_size
+from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.memory import LanguageModel, Term
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -145,9 +145,9 @@ def card_of(advice: Advice | None) -> SizingCard | None:
     gpus = best.offer.gpus if best else 1
     return SizingCard(
         needed_mib=need.mib_on(gpus),
-        least_mib=need.least_mib_on(gpus),
+        least_mib=need.min_mib_on(gpus),
         terms=need.terms,
-        words=need.words,
+        words=need.basis,
         is_measured=need.is_measured,
         replicas=advice.demand.replicas,
         load_words=_load_words(advice),
@@ -166,7 +166,7 @@ def _load_words(advice: Advice) -> str:
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
     """What was left empty is as the version states it, where it is one by reference."""
-    stated = stated_size.of_version(version.source_uri, version.metadata)
+    stated = declared_size.from_version(version.source_uri, version.metadata)
     typed = _number(data.get("parameters_millions", "").replace(",", ""))
     millions = typed or stated.parameters_millions
     if not millions:
@@ -189,7 +189,7 @@ def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel |
 def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow:
     offer, value = choice.offer, _value(choice)
     share = known.get(value)
-    refused = "; ".join(refusal.words for refusal in choice.refusals)
+    refused = "; ".join(refusal.message for refusal in choice.refusals)
     return ShareRow(
         title=offer.title,
         instance_type=offer.instance_type,
@@ -201,7 +201,7 @@ def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow
         headroom=choice.headroom_percent / 100,
         usd_per_hour_amount=offer.usd_per_hour_amount,
         month_amount=choice.month_amount,
-        words=f"rejected: {refused}" if refused else choice.words,
+        words=f"rejected: {refused}" if refused else choice.explanation,
         free_now=offer.free_replicas,
         is_started=offer.is_started,
         free_words=f"{offer.free_replicas} free",

@@ -19,11 +19,11 @@ from deployments.models import ModelVersion
 from deployments.plans.domain.descriptions import duration_words
 from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
 from deployments.preflight.services import preflight
-from deployments.registry.domain import references
-from deployments.registry.domain.references import Reference
-from deployments.sizing.domain import stated_size
+from deployments.registry.domain import external_weights
+from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.sizing.domain import declared_size
+from deployments.sizing.domain.declared_size import DeclaredSize
 from deployments.sizing.domain.ranking import Advice
-from deployments.sizing.domain.stated_size import StatedModel
 from deployments.sizing.selectors import measurements
 from deployments.states import Environment
 from fleet.capacity.selectors.capacity import GpuShare
@@ -71,8 +71,8 @@ class ColdStart:
 class Weights:
     """Of a version by reference, as it was registered."""
 
-    reference: Reference
-    stated: StatedModel
+    reference: ExternalWeights
+    stated: DeclaredSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
     if version is None or not version.source_uri:
         return None
     return Weights(
-        reference=references.parse(version.source_uri),
-        stated=stated_size.of_metadata(version.metadata),
+        reference=external_weights.parse(version.source_uri),
+        stated=declared_size.from_metadata(version.metadata),
     )
 
 
@@ -202,7 +202,7 @@ def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> Cold
     """Only where it matters: with scale to zero someone waits for it."""
     if version is None or data.get("to_zero") != ON:
         return None
-    starts = measurements.start_seconds_of(version)
+    starts = measurements.list_start_seconds(version)
     if not starts:
         return ColdStart("", "Not known yet: this model has not been started.")
     middle = sorted(starts)[len(starts) // 2]

@@ -18,7 +18,7 @@ from deployments.changes.web.form import (
 )
 from deployments.changes.web.request_body import ON
 from deployments.models import ModelVersion
-from deployments.registry.domain import references
+from deployments.registry.domain import external_weights
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.parts import FIXED, USUAL_TARGETS
@@ -114,7 +114,7 @@ def engine_choices(
     choices = []
     for engine, title in ENGINES:
         reason = cluster_support.engine_reason(engine, offered)
-        if source and engine not in references.parse(source).engines:
+        if source and engine not in external_weights.parse(source).engines:
             reason = f"it cannot load {source.partition('://')[0]}:// references."
         words = f"off: {reason}" if reason else ""
         choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], words))

@@ -17,7 +17,7 @@ from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import Look
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from deployments.preflight.services.dry_run import words_of
+from deployments.preflight.services.dry_run import describe_error
 from fleet.kube.domain.errors import (
     ClusterError,
     NotAllowed,
@@ -171,7 +171,7 @@ class Batch:
     def _refuse(self, job: ReconcileState, number: int, error: ClusterError) -> None:
         is_ours = isinstance(error, NotAsApproved)
         job.refusals[number] = (
-            error.message if is_ours else f"the cluster rejected it: {words_of(error)}"
+            error.message if is_ours else f"the cluster rejected it: {describe_error(error)}"
         )
         job.to_heal.discard(number)
         if number not in job.observation.workloads:

@@ -19,7 +19,7 @@ from django.db import connection
 from deployments.delivery.services import record
 from deployments.delivery.services.batch import Batch
 from deployments.models import Deployment
-from deployments.preflight.services.dry_run import words_of
+from deployments.preflight.services.dry_run import describe_error
 from fleet.kube.domain.errors import ClusterError, NotTried, Throttled
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -134,7 +134,7 @@ def _give_up(lease: Lease, error: ClusterError) -> None:
         soon = clock.now() + timedelta(seconds=_SOON_SECONDS)
         leases.release(Deployment, lease, next_check_at=soon)
         return
-    record.record_silence(lease.pk, words_of(error))
+    record.record_silence(lease.pk, describe_error(error))
     leases.back_off(Deployment, lease, least_seconds=_asked_seconds(error))
 
 

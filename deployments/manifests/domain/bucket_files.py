@@ -67,7 +67,7 @@ def _with_settings(
     texts = {
         (where, model): triton_config.render(model=model, signature=signature, spec=tuning).encode()
         for where, model, signature, tuning in wanted
-        if not triton_config.is_usual(signature, tuning)
+        if not triton_config.is_default(signature, tuning)
     }
     if not texts:
         return ServingFiles(prefix)

@@ -9,9 +9,9 @@ from typing import Any
 from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
-from deployments.registry.domain import references
-from deployments.registry.domain.references import Reference
-from deployments.sizing.domain import stated_size
+from deployments.registry.domain import external_weights
+from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.sizing.domain import declared_size
 from deployments.spec.domain import default_scaling
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
@@ -61,7 +61,7 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
     if llm is None or not (now.source_uri or then.source_uri):
         return spec
     size = llm.parameters_millions
-    if size == stated_size.of_version(now.source_uri, now.metadata).parameters_millions:
+    if size == declared_size.from_version(now.source_uri, now.metadata).parameters_millions:
         size = 0
     kept = replace(llm, hugging_face_id="", artifact="", parameters_millions=size)
     return replace(spec, llm=kept)
@@ -74,11 +74,11 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
     llm = spec.llm
     if llm is None or not version.source_uri:
         return spec
-    reference = references.parse(version.source_uri)
+    reference = external_weights.parse(version.source_uri)
     if spec.engine not in reference.engines:
         return spec
     _require_same(llm, reference, version.label)
-    stated = stated_size.of_metadata(version.metadata)
+    stated = declared_size.from_metadata(version.metadata)
     full = replace(
         llm,
         hugging_face_id=reference.hugging_face_id,
@@ -88,7 +88,7 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
     return replace(spec, llm=full)
 
 
-def _require_same(llm: Llm, reference: Reference, label: str) -> None:
+def _require_same(llm: Llm, reference: ExternalWeights, label: str) -> None:
     told = {
         "llm.hugging_face_id": (llm.hugging_face_id, reference.hugging_face_id),
         "llm.artifact": (llm.artifact, reference.artifact),

@@ -13,8 +13,8 @@ from typing import Final
 
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion, Revision
-from deployments.registry.domain import laid_out, object_keys
-from deployments.registry.domain.laid_out import LaidObject
+from deployments.registry.domain import object_keys, serving_objects
+from deployments.registry.domain.serving_objects import ServingObject
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import (
     ArtifactError,
@@ -34,7 +34,7 @@ class NotAsApproved(ClusterError):
 
 def problem_words(found: list[str]) -> str:
     return (
-        f"The bucket no longer matches the approved version: {laid_out.words(found)}. New pods "
+        f"The bucket no longer matches the approved version: {serving_objects.describe_differences(found)}. New pods "
         "can't start until a platform admin restores it; running pods are not affected."
     )
 
@@ -90,16 +90,16 @@ def of_version(version: ModelVersion, bucket: Bucket) -> list[str]:
     """Revisions with settings of their own bring their configurations, named after their content."""
     if version.source_uri:
         return []
-    recorded = laid_out.from_json(version.laid_out)
+    recorded = serving_objects.from_json(version.laid_out)
     if not recorded:
         return [f"no record of {version.label}; upload it again"]
     prefix, name = version.repository_prefix, version.model.name
     live = [
-        LaidObject(one.key, one.version_id, one.etag, one.size_bytes)
+        ServingObject(one.key, one.version_id, one.etag, one.size_bytes)
         for one in bucket.newest(prefix)
         if not object_keys.is_settings_key(prefix, name, one.key)
     ]
-    return laid_out.differences(recorded, live)
+    return serving_objects.differences(recorded, live)
 
 
 def holds(store: ArtifactStore, key: str, body: bytes) -> bool | None:

@@ -20,7 +20,7 @@ from deployments.pipelines.domain.reconcile import Act, Live, Verdict, decide, e
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.services import decisions, record
 from deployments.pipelines.services.record import Looked
-from deployments.preflight.services.dry_run import words_of
+from deployments.preflight.services.dry_run import describe_error
 from deployments.states import ChangeState, DeploymentState
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
@@ -79,7 +79,7 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
     try:
         seconds = _look(pipeline, lease)
     except ClusterError as error:
-        record.note_refusal(pipeline, lease, words_of(error))
+        record.note_refusal(pipeline, lease, describe_error(error))
         asked = error.retry_after_seconds if isinstance(error, Throttled) else 0
         leases.back_off(Pipeline, lease, least_seconds=asked)
         return error

@@ -1,4 +1,4 @@
-"""What to run a version on: memory term by term, ranked choices, and why others are rejected."""
+"""Sizing advice: memory term by term, ranked GPU choices, and rejected ones with reasons."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from portal.api.bodies import read
 from portal.api.views import PROBLEM, actor_of
 from portal.core.errors import Invalid
 
-_MOST = 2**31 - 1
-_LARGEST_ID = 2**63 - 1
+_MAX_INTEGER = 2**31 - 1
+_MAX_ID = 2**63 - 1
 
 
 class AttentionSerializer(Serializer):
@@ -32,57 +32,59 @@ class AttentionSerializer(Serializer):
 
 
 class LanguageModelSerializer(Serializer):
-    """For vLLM. Without `attention` the KV cache goes by a stated rule."""
+    """For vLLM. Without `attention` the KV cache is estimated from the model size."""
 
     parameters_millions = serializers.IntegerField(min_value=1, max_value=100_000_000)
     precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
     kv_precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
-    context_tokens = serializers.IntegerField(default=4096, min_value=1, max_value=_MOST)
+    context_tokens = serializers.IntegerField(default=4096, min_value=1, max_value=_MAX_INTEGER)
     concurrency = serializers.IntegerField(default=8, min_value=1, max_value=100_000)
     memory_percent = serializers.IntegerField(default=90, help_text="of each GPU, for vLLM")
     attention = AttentionSerializer(required=False)
 
 
 class SizingRequestSerializer(Serializer):
-    version_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
-    cluster_id = serializers.IntegerField(min_value=1, max_value=_LARGEST_ID)
-    requests_per_second = serializers.IntegerField(required=False, min_value=1, max_value=_MOST)
+    version_id = serializers.IntegerField(min_value=1, max_value=_MAX_ID)
+    cluster_id = serializers.IntegerField(min_value=1, max_value=_MAX_ID)
+    requests_per_second = serializers.IntegerField(
+        required=False, min_value=1, max_value=_MAX_INTEGER
+    )
     instances = serializers.IntegerField(
         default=1, min_value=1, max_value=64, help_text="copies of the model on each GPU"
     )
     most_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
     language_model = LanguageModelSerializer(required=False)
     packed = PackedSerializer(
-        many=True, required=False, help_text="further models in the same Triton processes"
+        many=True, required=False, help_text="additional models of multi-model serving"
     )
 
 
 class TermSerializer(Serializer):
     name = serializers.CharField()
     mib = serializers.IntegerField()
-    words = serializers.CharField()
+    words = serializers.CharField(source="detail")
 
 
 class RefusalSerializer(Serializer):
-    why = serializers.CharField(help_text="one of the codes of domain Why, for example quota")
-    words = serializers.CharField()
-    is_final = serializers.BooleanField(help_text="false: it may be asked for all the same")
+    why = serializers.CharField(source="reason", help_text="a reason code, for example quota")
+    words = serializers.CharField(source="message")
+    is_final = serializers.BooleanField(help_text="false: it can still be requested")
 
 
 class ChoiceSerializer(Serializer):
     instance_type = serializers.CharField(source="offer.instance_type")
     gpu_name = serializers.CharField(source="offer.gpu_name")
     gpu_resource = serializers.CharField(source="offer.gpu_resource")
-    gpus = serializers.IntegerField(source="offer.gpus", help_text="for each replica")
+    gpus = serializers.IntegerField(source="offer.gpus", help_text="per replica")
     share = serializers.CharField(source="offer.kind", help_text="whole, mig, mps or time-slice")
     memory_mib = serializers.IntegerField(source="offer.memory_mib", help_text="of each GPU")
     needed_mib = serializers.IntegerField(help_text="on each GPU")
     headroom_percent = serializers.IntegerField()
     replicas = serializers.IntegerField()
-    usd_per_month = serializers.SerializerMethodField(help_text="null: not known")
+    usd_per_month = serializers.SerializerMethodField(help_text="null: unknown")
     free_replicas = serializers.IntegerField(source="offer.free_replicas", allow_null=True)
     is_recommended = serializers.BooleanField()
-    words = serializers.CharField()
+    words = serializers.CharField(source="explanation")
     refusals = RefusalSerializer(many=True)
 
     @extend_schema_field(serializers.CharField(allow_null=True))
@@ -91,10 +93,10 @@ class ChoiceSerializer(Serializer):
 
 
 class SizingSerializer(Serializer):
-    needed_mib = serializers.SerializerMethodField(help_text="on one GPU, at the most")
-    least_mib = serializers.SerializerMethodField(help_text="where the range of it begins")
+    needed_mib = serializers.SerializerMethodField(help_text="on one GPU, upper bound")
+    least_mib = serializers.SerializerMethodField(help_text="lower bound")
     is_measured = serializers.BooleanField(source="need.is_measured")
-    words = serializers.CharField(source="need.words")
+    words = serializers.CharField(source="need.basis")
     terms = TermSerializer(source="need.terms", many=True)
     ranked = ChoiceSerializer(many=True)
     rejected = ChoiceSerializer(many=True)
@@ -103,7 +105,7 @@ class SizingSerializer(Serializer):
         return advice.need.mib_on(1)
 
     def get_least_mib(self, advice: Advice) -> int:
-        return advice.need.least_mib_on(1)
+        return advice.need.min_mib_on(1)
 
 
 class SizingView(APIView):
@@ -113,9 +115,8 @@ class SizingView(APIView):
         request=SizingRequestSerializer,
         responses={200: SizingSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
         description=(
-            "How much GPU memory the version needs, term by term, and what to run it on: a ranked "
-            "list with price and headroom, and every other choice with the reason against it. "
-            "Nothing is written."
+            "The GPU memory of the version, term by term, and GPU choices ranked by price, with "
+            "headroom; rejected choices with their reasons. Writes nothing."
         ),
     )
     def post(self, request: Request) -> Response:
@@ -127,22 +128,22 @@ class SizingView(APIView):
             language=_language(body.get("language_model")),
             packed=packed_of(body.get("packed", [])),
         )
-        found = gpu_advice.advise(
+        advice = gpu_advice.advise(
             actor=actor_of(request),
             version_id=body["version_id"],
             cluster_id=body["cluster_id"],
             load=load,
         )
-        return Response(SizingSerializer(found).data)
+        return Response(SizingSerializer(advice).data)
 
 
 def _language(data: dict[str, Any] | None) -> LanguageModel | None:
     if data is None:
         return None
-    shape = data.get("attention")
+    attention = data.get("attention")
     values = {name: value for name, value in data.items() if name != "attention"}
     try:
-        return LanguageModel(**values, attention=Attention(**shape) if shape else None)
+        return LanguageModel(**values, attention=Attention(**attention) if attention else None)
     except Rejected as error:
-        fields = {f"language_model.{name}": words for name, words in error.fields.items()}
+        fields = {f"language_model.{name}": message for name, message in error.fields.items()}
         raise Invalid(error.message, fields=fields) from error

@@ -1,4 +1,4 @@
-"""Shapes of what is checked before a request and before its approval, in the API."""
+"""Serializers of the checks before a request and before its approval."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from portal.api.base_serializer import Serializer
 
 class PreflightCheckSerializer(Serializer):
     name = serializers.CharField()
-    ok = serializers.BooleanField(allow_null=True, help_text="null: not known")
+    ok = serializers.BooleanField(allow_null=True, help_text="null: unknown")
     detail = serializers.CharField()
     fix = serializers.CharField()
     is_blocking = serializers.BooleanField()
 
 
 class CostSerializer(Serializer):
-    per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: not known")
+    per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: unknown")
     month_min = serializers.CharField(allow_null=True)
     month_max = serializers.CharField(allow_null=True)
     budget = serializers.CharField(allow_null=True)
@@ -28,13 +28,15 @@ class CostSerializer(Serializer):
     price_source = serializers.CharField()
     team_month_min = serializers.CharField(
         allow_null=True,
-        help_text="a whole month of all that the team then runs, with this at its fewest replicas",
+        help_text="a full month of everything that the team then runs, with this at min replicas",
     )
-    team_month_max = serializers.CharField(allow_null=True, help_text="at its most replicas")
+    team_month_max = serializers.CharField(allow_null=True, help_text="the same at max replicas")
     overlap_amount = serializers.CharField(
-        allow_null=True, help_text="of the revision that serves, while the rollout runs"
+        allow_null=True, help_text="cost of the stable revision during the rollout"
     )
-    overlap_seconds = serializers.CharField(allow_null=True, help_text="how long that is expected")
+    overlap_seconds = serializers.CharField(
+        allow_null=True, help_text="expected duration of the rollout"
+    )
 
 
 class PreflightSerializer(Serializer):
@@ -53,25 +55,27 @@ class PreflightSerializer(Serializer):
 
 class ChangePreflightSerializer(Serializer):
     can_submit = serializers.BooleanField()
-    checks = PreflightCheckSerializer(many=True, help_text="none of a retirement: it only removes")
+    checks = PreflightCheckSerializer(many=True, help_text="empty for a retirement")
     cost = serializers.SerializerMethodField()
-    manifests = serializers.CharField(help_text="YAML of what would be applied")
+    manifests = serializers.CharField(help_text="YAML that would be applied")
 
     @extend_schema_field(CostSerializer(allow_null=True))
-    def get_cost(self, found: Any) -> dict[str, str | None] | None:
-        """Null of a retirement."""
-        return None if found.cost is None else found.cost.to_json()
+    def get_cost(self, preflight: Any) -> dict[str, str | None] | None:
+        """Null for a retirement."""
+        return None if preflight.cost is None else preflight.cost.to_json()
 
 
 class TurnedCheckSerializer(Serializer):
     name = serializers.CharField()
-    was = serializers.BooleanField(allow_null=True, help_text="at the request; null: not known")
+    was = serializers.BooleanField(allow_null=True, help_text="at the request; null: unknown")
     is_worse = serializers.BooleanField()
     now = PreflightCheckSerializer()
 
 
 class RecheckSerializer(Serializer):
-    can_approve = serializers.BooleanField(help_text="false: approving would be refused")
+    can_approve = serializers.BooleanField(help_text="false: an approval would be refused")
     at = serializers.DateTimeField()
     checks = PreflightCheckSerializer(many=True)
-    turned = TurnedCheckSerializer(many=True, help_text="what says something else than it did")
+    turned = TurnedCheckSerializer(
+        many=True, help_text="checks whose result changed since the request"
+    )

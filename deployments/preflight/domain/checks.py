@@ -1,4 +1,4 @@
-"""What is told before anything happens: checks with their fixes, the cost, and the manifests."""
+"""The result of a preflight: checks with fixes, the cost and the manifests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deployments.states import Environment
 
 @dataclass(frozen=True, slots=True)
 class DeployDraft:
-    """What a person fills in for a new deployment."""
+    """The request for a new deployment."""
 
     version_id: int
     cluster_id: int
@@ -24,7 +24,7 @@ class DeployDraft:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`ok` None means not known. Only a blocking False refuses the request."""
+    """`ok` None means unknown. Only a blocking check that is False refuses the request."""
 
     name: str
     ok: bool | None
@@ -48,13 +48,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars. None is not known. `budget` None means that the team has none.
+    """US dollars. None means unknown; `budget` None means that the team has none.
 
-    `spent` is this month's so far; `forecast` adds the rest of the month with this running at
-    its fewest replicas. `team_month_min` and `team_month_max` are a whole month of everything the
-    team then runs, with this at its fewest and at its most replicas. While a rollout runs, for about
-    `overlap_seconds`, the revision that serves costs `overlap_amount` beside the candidate; after
-    that only one of them does.
+    `spent` is the month to date; `forecast` adds the rest of the month with this revision at min
+    replicas. `team_month_min` and `team_month_max` are a full month of everything that the team
+    then runs, with this revision at min and max replicas. `overlap_amount` is the cost of the
+    stable revision during the `overlap_seconds` of a rollout.
     """
 
     per_hour: Decimal | None
@@ -118,5 +117,5 @@ class Preflight:
 
     @property
     def can_submit(self) -> bool:
-        """What is not known does not stop a request; it is checked again before it is applied."""
+        """Unknown checks do not block: they run again before the change is applied."""
         return not any(check.is_refusal for check in self.checks)

@@ -1,4 +1,4 @@
-"""What an AWS role may read of the bucket, as IAM itself says."""
+"""Ask IAM what an AWS role can read in the bucket."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ _MISSING: Final = ("NoSuchEntity", "NoSuchEntityException")
 _GET: Final = "s3:GetObject"
 _LIST: Final = "s3:ListBucket"
 _PREFIX_KEY: Final = "s3:prefix"
-# Stands for any object below a prefix.
+# Represents any object under a prefix.
 _SOME_OBJECT: Final = "slipway-access-check"
 
 
 @dataclass(frozen=True, slots=True)
 class RoleAccess:
-    """`ok` None is not known; `words` say what IAM said, or why it was not asked. `is_too_wide`: it
-    reads what is another team's.
+    """`ok` None means unknown. `message` is the result, or why it could not be
+    simulated. `is_too_wide`: the role can read another team's objects.
     """
 
     ok: bool | None
-    words: str
+    message: str
     is_too_wide: bool = False
 
 
 def may_read_only(*, role_arn: str, bucket: str, prefix: str, others: Sequence[str]) -> RoleAccess:
-    """Asks for what a download does, of `prefix` and of each prefix of `others`: list it, and get
-    what lies there. Only the role's own policies are looked at, not the bucket's.
+    """Whether the role can list and get `prefix`, and none of the prefixes `others`.
+
+    Only the policies of the role are evaluated, not the bucket policy.
     """
     try:
         return _Role(_client(), role_arn, bucket).access(prefix, others)
@@ -52,37 +53,41 @@ class _Role:
     def access(self, prefix: str, others: Sequence[str]) -> RoleAccess:
         refused = self._allowed(prefix) ^ {_GET, _LIST}
         if refused:
-            words = f"{self._role_arn} is not allowed {' and '.join(sorted(refused))} on {prefix}."
-            return RoleAccess(ok=False, words=words)
+            message = (
+                f"{self._role_arn} is not allowed {' and '.join(sorted(refused))} on {prefix}."
+            )
+            return RoleAccess(ok=False, message=message)
         for other in others:
             allowed = self._allowed(other)
             if allowed:
-                words = (
+                message = (
                     f"{self._role_arn} is allowed {' and '.join(sorted(allowed))} on {other}, "
                     "which belongs to another team."
                 )
-                return RoleAccess(ok=False, words=words, is_too_wide=True)
-        words = f"{self._role_arn} can list and get objects in {prefix} and nothing of other teams."
-        return RoleAccess(ok=True, words=words)
+                return RoleAccess(ok=False, message=message, is_too_wide=True)
+        message = (
+            f"{self._role_arn} can list and get objects in {prefix} and nothing of other teams."
+        )
+        return RoleAccess(ok=True, message=message)
 
     def _allowed(self, prefix: str) -> set[str]:
-        wanted = ((_GET, f"{self._bucket_arn}/{prefix}{_SOME_OBJECT}"), (_LIST, self._bucket_arn))
-        return {action for action, arn in wanted if self._is_allowed(action, arn, prefix)}
+        requests = ((_GET, f"{self._bucket_arn}/{prefix}{_SOME_OBJECT}"), (_LIST, self._bucket_arn))
+        return {action for action, arn in requests if self._is_allowed(action, arn, prefix)}
 
     def _is_allowed(self, action: str, resource_arn: str, prefix: str) -> bool:
-        """A list is limited by the prefix that it asks for, which is no part of the resource."""
+        """ListBucket is restricted by its prefix parameter, which is not part of the resource."""
         context = {
             "ContextKeyName": _PREFIX_KEY,
             "ContextKeyValues": [prefix],
             "ContextKeyType": "string",
         }
-        answer = self._client.simulate_principal_policy(
+        response = self._client.simulate_principal_policy(
             PolicySourceArn=self._role_arn,
             ActionNames=[action],
             ResourceArns=[resource_arn],
             ContextEntries=[context],
         )
-        return all(one["EvalDecision"] == _ALLOWED for one in answer["EvaluationResults"])
+        return all(result["EvalDecision"] == _ALLOWED for result in response["EvaluationResults"])
 
 
 def _client() -> Any:
@@ -92,9 +97,9 @@ def _client() -> Any:
 def _from_error(role_arn: str, error: ClientError) -> RoleAccess:
     code = error.response.get("Error", {}).get("Code", "")
     if code in _MISSING:
-        return RoleAccess(ok=False, words=f"Role {role_arn} does not exist.")
-    words = (
+        return RoleAccess(ok=False, message=f"Role {role_arn} does not exist.")
+    message = (
         f"Access could not be simulated ({code}): the portal's role needs "
         "iam:SimulatePrincipalPolicy."
     )
-    return RoleAccess(None, words)
+    return RoleAccess(None, message)

@@ -15,6 +15,6 @@ def pipelines_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
     return frozenset(rows.values_list("name", flat=True))
 
 
-def taken(*, cluster_id: int, namespace: str) -> frozenset[str]:
+def taken_names(*, cluster_id: int, namespace: str) -> frozenset[str]:
     served = deployments_at(cluster_id=cluster_id, namespace=namespace)
     return served | pipelines_at(cluster_id=cluster_id, namespace=namespace)

@@ -1,4 +1,4 @@
-"""GPUs that a team has promised to itself: what is wanted now plus what is approved."""
+"""GPUs committed by a team: desired now plus approved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployments.states import ChangeState
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
-_ROLES = ("stable_revision", "candidate_revision")
+_REVISION_FIELDS = ("stable_revision", "candidate_revision")
 
 
 def committed_gpus(
@@ -24,24 +24,24 @@ def committed_gpus(
 
     A revision that an approved change scales counts at the larger of both sizes.
     """
-    wanted: dict[int, int] = {}
+    gpus_by_revision: dict[int, int] = {}
     live = _running(team, without_deployment_id)
-    for revision_id, spec in _revisions_of(live):
-        wanted[revision_id] = max(wanted.get(revision_id, 0), spec.most_gpus)
+    for revision_id, spec in _specs(live):
+        gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
     for revision_id, spec in _approved(team, without_change_id):
-        wanted[revision_id] = max(wanted.get(revision_id, 0), spec.most_gpus)
-    return sum(wanted.values())
+        gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
+    return sum(gpus_by_revision.values())
 
 
-def least_revisions_of(
+def list_running_specs(
     team: Team, *, without_deployment_id: int | None = None, only_deployment_id: int | None = None
 ) -> list[tuple[int, ServingSpec]]:
-    """(cluster id, spec) of every revision that the team wants running now."""
+    """(cluster id, spec) of every revision that the team's deployments run now."""
     live = _running(team, without_deployment_id)
     if only_deployment_id is not None:
         live = live.filter(pk=only_deployment_id)
     clusters = dict(live.values_list("pk", "cluster_id"))
-    return [(clusters[deployment_id], spec) for deployment_id, spec in _revisions_of(live, by="pk")]
+    return [(clusters[deployment_id], spec) for deployment_id, spec in _specs(live, by="pk")]
 
 
 def _running(team: Team, without_id: int | None) -> QuerySet[Deployment]:
@@ -51,9 +51,9 @@ def _running(team: Team, without_id: int | None) -> QuerySet[Deployment]:
     return rows if without_id is None else rows.exclude(pk=without_id)
 
 
-def _revisions_of(live: QuerySet[Deployment], *, by: str = "") -> Iterator[tuple[int, ServingSpec]]:
-    """`by` names the id that each spec comes with; the revision's own when left out."""
-    for role in _ROLES:
+def _specs(live: QuerySet[Deployment], *, by: str = "") -> Iterator[tuple[int, ServingSpec]]:
+    """(id, spec) pairs. `by` is the field of the id; default: the revision."""
+    for role in _REVISION_FIELDS:
         rows = live.exclude(**{role: None}).values_list(
             by or role, f"{role}__number", f"{role}__spec", "scale"
         )
@@ -67,10 +67,10 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
     ).exclude(revision=None)
     if without_change_id is not None:
         rows = rows.exclude(pk=without_change_id)
-    for pk, number, spec, asked, kept in rows.values_list(
+    for pk, number, spec, requested, current in rows.values_list(
         "revision", "revision__number", "revision__spec", "scale", "deployment__scale"
     ):
-        yield pk, _scaled(number, spec, asked or kept)
+        yield pk, _scaled(number, spec, requested or current)
 
 
 def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, Any]) -> ServingSpec:

@@ -1,4 +1,4 @@
-"""Checks that look at the cluster for what a revision names there, or reads models with."""
+"""Check what a revision needs from the cluster: runtimes, named objects and read access to models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deployments.manifests.domain.metadata import (
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.gateways import iam
-from deployments.registry.domain import object_keys, references
+from deployments.registry.domain import external_weights, object_keys
 from deployments.spec.domain.engines import KSERVE_TRITON, KSERVE_VLLM
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ClusterError
@@ -26,14 +26,14 @@ from portal.accounts.models import Team
 
 _RUNTIME = "Runtime"
 _ACCESS = "Access"
-# Each costs two questions to IAM.
-_TRIED_TEAMS = 3
-_LATER_TEAM = "some-later-team"
+# Each takes two IAM simulations.
+_MAX_TESTED_TEAMS = 3
+_FUTURE_TEAM = "some-later-team"
 _ROLE = "eks.amazonaws.com/role-arn"
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _NamedObject:
     """An object of the cluster that the spec names at `path`."""
 
     path: str
@@ -43,130 +43,134 @@ class _Named:
     namespace: str | None = None
 
 
-def of_runtime(context: ManifestContext, served: ServedRevision, *, cluster_id: int) -> list[Check]:
-    """What the pods of a KServe engine are made from. Other engines need none."""
+def check_runtime(
+    context: ManifestContext, served: ServedRevision, *, cluster_id: int
+) -> list[Check]:
+    """The KServe serving runtime of the engine. Other engines need none."""
     spec = served.spec
     if spec.engine == KSERVE_TRITON or (spec.engine == KSERVE_VLLM and spec.nodes == 1):
         name = RUNTIME if spec.engine == KSERVE_TRITON else vllm.RUNTIME
-        words = (
+        detail = (
             f"{name} is created automatically in {context.namespace}, with {_image(context, spec)}."
         )
-        return [Check(_RUNTIME, ok=True, detail=words)]
+        return [Check(_RUNTIME, ok=True, detail=detail)]
     if spec.engine != KSERVE_VLLM:
         return []
-    named = _Named(
+    named = _NamedObject(
         "llm.nodes",
         "serving.kserve.io/v1alpha1",
         "ClusterServingRuntime",
         vllm.MULTI_NODE_RUNTIME,
     )
     fix = "Ask a platform admin to install KServe's runtimes (Helm chart kserve-runtime-configs)."
-    return [_of_named(_RUNTIME, [named], fix=fix, cluster_id=cluster_id)]
+    return [_check_objects(_RUNTIME, [named], fix=fix, cluster_id=cluster_id)]
 
 
-def of_names(context: ManifestContext, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
-    """What has to be there before. Only where the spec names something."""
+def check_names(context: ManifestContext, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
+    """Check that objects named by the spec exist. Empty when it names none."""
     named = []
     if spec.placement.priority_class:
         name = spec.placement.priority_class
         named.append(
-            _Named("placement.priority_class", "scheduling.k8s.io/v1", "PriorityClass", name)
+            _NamedObject("placement.priority_class", "scheduling.k8s.io/v1", "PriorityClass", name)
         )
     if spec.storage.service_account:
         name = spec.storage.service_account
         named.append(
-            _Named("storage.service_account", "v1", "ServiceAccount", name, context.namespace)
+            _NamedObject("storage.service_account", "v1", "ServiceAccount", name, context.namespace)
         )
     if spec.storage.model_cache == "cluster":
         version, name = "serving.kserve.io/v1alpha1", context.cache_node_group
-        named.append(_Named("storage.model_cache", version, "LocalModelNodeGroup", name))
-    claim = _claim_of(spec)
+        named.append(_NamedObject("storage.model_cache", version, "LocalModelNodeGroup", name))
+    claim = _claim_name(spec)
     if claim:
         named.append(
-            _Named("llm.artifact", "v1", "PersistentVolumeClaim", claim, context.namespace)
+            _NamedObject("llm.artifact", "v1", "PersistentVolumeClaim", claim, context.namespace)
         )
     if not named:
         return []
     fix = "Enter an existing one, leave it empty, or ask a platform admin to create it."
-    return [_of_named("Names", named, fix=fix, cluster_id=cluster_id)]
+    return [_check_objects("Names", named, fix=fix, cluster_id=cluster_id)]
 
 
-def _claim_of(spec: ServingSpec) -> str:
-    """The volume that the weights lie on; empty where they lie elsewhere."""
+def _claim_name(spec: ServingSpec) -> str:
+    """The PersistentVolumeClaim with the weights; empty if they are not on a volume."""
     artifact = "" if spec.llm is None else spec.llm.artifact
-    found = references.of_spec(hugging_face_id="", artifact=artifact)
-    return found.name if found is not None and found.scheme == references.CLAIM else ""
+    weights = external_weights.from_spec(hugging_face_id="", artifact=artifact)
+    return weights.name if weights is not None and weights.scheme == external_weights.CLAIM else ""
 
 
-def _of_named(check: str, named: list[_Named], *, fix: str, cluster_id: int) -> Check:
+def _check_objects(check: str, named: list[_NamedObject], *, fix: str, cluster_id: int) -> Check:
     missing = []
     try:
-        missing = [one for one in named if not _is_there(one, cluster_id)]
+        missing = [item for item in named if not _exists(item, cluster_id)]
     except ClusterError as error:
-        words = f"{_list(named)} could not be verified: {error.message}"
-        return Check(check, ok=None, detail=words, is_blocking=False)
+        detail = f"{_list(named)} could not be verified: {error.message}"
+        return Check(check, ok=None, detail=detail, is_blocking=False)
     if missing:
-        words = "; ".join(f"{one.path}: {one.kind} {one.name} does not exist" for one in missing)
-        return Check(check, ok=False, detail=f"{words}.", fix=fix)
+        detail = "; ".join(
+            f"{item.path}: {item.kind} {item.name} does not exist" for item in missing
+        )
+        return Check(check, ok=False, detail=f"{detail}.", fix=fix)
     return Check(check, ok=True, detail=f"{_list(named)} found.")
 
 
-def _list(named: list[_Named]) -> str:
-    return " and ".join(f"{one.kind} {one.name}" for one in named)
+def _list(named: list[_NamedObject]) -> str:
+    return " and ".join(f"{item.kind} {item.name}" for item in named)
 
 
-def _is_there(one: _Named, cluster_id: int) -> bool:
-    found = objects.get(
+def _exists(item: _NamedObject, cluster_id: int) -> bool:
+    live = objects.get(
         cluster_id=cluster_id,
-        api_version=one.api_version,
-        kind=one.kind,
-        namespace=one.namespace,
-        name=one.name,
+        api_version=item.api_version,
+        kind=item.kind,
+        namespace=item.namespace,
+        name=item.name,
     )
-    return found is not None
+    return live is not None
 
 
 def _image(context: ManifestContext, spec: ServingSpec) -> str:
-    usual = context.triton_image if spec.engine == KSERVE_TRITON else context.vllm_image
-    return spec.image or usual
+    default = context.triton_image if spec.engine == KSERVE_TRITON else context.vllm_image
+    return spec.image or default
 
 
-def of_access(
+def check_access(
     context: ManifestContext, served: ServedRevision, version: ModelVersion, *, cluster_id: int
 ) -> list[Check]:
-    """Whether the pods' service account may read what the portal laid out for them."""
+    """Check that the pods' service account can read the serving repository."""
     llm = served.spec.llm
     if llm is not None and (llm.hugging_face_id or llm.artifact):
         return []
     secret = secret_of(context, served)
     account = served.spec.storage.service_account
     if context.is_local_cluster and not (account or served.spec.storage.secret):
-        words = (
+        detail = (
             "Pods use the portal's own keys, which can read it. These keys can read every "
             "team's models, so use a local cluster for testing only."
         )
-        return [Check(_ACCESS, ok=True, detail=words)]
+        return [Check(_ACCESS, ok=True, detail=detail)]
     if secret:
-        words = (
+        detail = (
             f"Pods use the keys in Secret {secret} in {context.namespace}. The portal does not "
             "read Secrets, so access is verified when pods start."
         )
         fix = f"Limit those keys to {object_keys.team_prefix(context.team)}."
-        return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
-    role = _role_of(context, account, cluster_id) if account else context.role_arn
+        return [Check(_ACCESS, ok=None, detail=detail, fix=fix, is_blocking=False)]
+    role = _find_role(context, account, cluster_id) if account else context.role_arn
     if not role:
-        words = f"Service account {account or SERVICE_ACCOUNT} has no role (IRSA)."
+        detail = f"Service account {account or SERVICE_ACCOUNT} has no role (IRSA)."
         fix = (
             "This works if nodes or Pod Identity can read the bucket. Otherwise set a role "
             "or a Secret."
         )
-        return [Check(_ACCESS, ok=None, detail=words, fix=fix, is_blocking=False)]
-    return [_of_role(role, version, context.team)]
+        return [Check(_ACCESS, ok=None, detail=detail, fix=fix, is_blocking=False)]
+    return [_check_role(role, version, context.team)]
 
 
-def _role_of(context: ManifestContext, account: str, cluster_id: int) -> str:
+def _find_role(context: ManifestContext, account: str, cluster_id: int) -> str:
     try:
-        found = objects.get(
+        account_object = objects.get(
             cluster_id=cluster_id,
             api_version="v1",
             kind="ServiceAccount",
@@ -175,34 +179,37 @@ def _role_of(context: ManifestContext, account: str, cluster_id: int) -> str:
         )
     except ClusterError:
         return ""
-    annotations = ((found or {}).get("metadata") or {}).get("annotations") or {}
+    annotations = ((account_object or {}).get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(_ROLE, ""))
 
 
-def _of_role(role: str, version: ModelVersion, team: str) -> Check:
-    """A role that reads another team's models is refused: whoever deploys could serve them."""
+def _check_role(role: str, version: ModelVersion, team: str) -> Check:
+    """Refuse a role that can read another team's models: any deployment could then serve them."""
     if settings.SLIPWAY_S3_ENDPOINT_URL:
-        words = f"Pods use {role}. The object store is not AWS, so IAM can't verify access."
-        return Check(_ACCESS, ok=None, detail=words, is_blocking=False)
+        detail = f"Pods use {role}. The object store is not AWS, so IAM can't verify access."
+        return Check(_ACCESS, ok=None, detail=detail, is_blocking=False)
     own = object_keys.team_prefix(team)
-    found = iam.may_read_only(
+    access = iam.may_read_only(
         role_arn=role,
         bucket=version.bucket,
         prefix=version.repository_prefix,
-        others=[object_keys.team_prefix(other) for other in _others(team)],
+        others=_other_team_prefixes(team),
     )
     fix = ""
-    if found.is_too_wide:
+    if access.is_too_wide:
         fix = (
             f"Limit it to {own}*: s3:GetObject on those objects, s3:ListBucket with that s3:prefix."
         )
-    elif not found.ok:
+    elif not access.ok:
         fix = f"Give the role s3:GetObject and s3:ListBucket on {own}*."
-    # A policy of the bucket may allow what the role's own does not.
-    return Check(_ACCESS, ok=found.ok, detail=found.words, fix=fix, is_blocking=found.is_too_wide)
+    # A bucket policy may allow what the role's own policy does not.
+    return Check(
+        _ACCESS, ok=access.ok, detail=access.message, fix=fix, is_blocking=access.is_too_wide
+    )
 
 
-def _others(team: str) -> list[str]:
-    """Teams that a role is tried with: some that there are, and one that comes later."""
+def _other_team_prefixes(team: str) -> list[str]:
+    """Of a few existing teams and of one that does not exist yet."""
     rows = Team.objects.exclude(slug=team).order_by("slug")
-    return [*rows.values_list("slug", flat=True)[:_TRIED_TEAMS], _LATER_TEAM]
+    slugs = [*rows.values_list("slug", flat=True)[:_MAX_TESTED_TEAMS], _FUTURE_TEAM]
+    return [object_keys.team_prefix(slug) for slug in slugs]

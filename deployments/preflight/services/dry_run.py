@@ -1,4 +1,4 @@
-"""Ask the cluster itself: the manifests with strict field validation, without writing anything."""
+"""Server-side dry-run of the manifests with strict field validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleet.kube.domain.errors import (
 from fleet.kube.services import objects
 
 _NAME = "Server dry-run"
-# Every cluster has it.
+# Exists on every cluster.
 _EXISTING = "default"
 
 
@@ -32,7 +32,7 @@ def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> 
             )
             is None
         ):
-            return _elsewhere(cluster_id, namespace, manifests)
+            return _check_in_existing(cluster_id, namespace, manifests)
         objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
     except ClusterError as error:
         return _from_error(error)
@@ -40,12 +40,13 @@ def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> 
     return Check(_NAME, ok=True, detail=detail)
 
 
-def _elsewhere(cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> Check:
-    """The team has no namespace yet, so the fields are tried in another. What is refused there for
-    who owns what, or who may write where, says nothing of the team's own.
+def _check_in_existing(cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> Check:
+    """Validate in the default namespace, because the team's namespace does not exist yet.
+
+    Conflicts and denials there say nothing about the team's own namespace, so they are ignored.
     """
     later = f"{namespace} is created with the first deployment"
-    moved = [_moved(one) for one in manifests]
+    moved = [_moved(manifest) for manifest in manifests]
     try:
         objects.apply(cluster_id=cluster_id, manifests=moved, dry_run=True)
     except (ObjectInvalid, ObjectNotFound) as error:
@@ -66,7 +67,8 @@ def _moved(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**meta, "namespace": _EXISTING}}
 
 
-def words_of(error: ClusterError) -> str:
+def describe_error(error: ClusterError) -> str:
+    """The message with the fields that the cluster names as causes."""
     causes = "; ".join(
         f"{cause.field}: {cause.message}" if cause.field else cause.message
         for cause in error.causes
@@ -77,19 +79,19 @@ def words_of(error: ClusterError) -> str:
 
 
 def _from_error(error: ClusterError) -> Check:
-    words = words_of(error)
+    detail = describe_error(error)
     if isinstance(error, ObjectInvalid):
-        return Check(_NAME, ok=False, detail=words, fix="Fix the fields that the cluster reports.")
+        return Check(_NAME, ok=False, detail=detail, fix="Fix the fields that the cluster reports.")
     if isinstance(error, ObjectConflict):
         fix = "Choose another name, or remove the existing object."
-        return Check(_NAME, ok=False, detail=words, fix=fix)
+        return Check(_NAME, ok=False, detail=detail, fix=fix)
     if isinstance(error, ObjectNotFound):
         fix = (
             "Choose another cluster or engine, or ask a platform admin to install the "
             "missing kinds."
         )
-        return Check(_NAME, ok=False, detail=words, fix=fix)
+        return Check(_NAME, ok=False, detail=detail, fix=fix)
     if isinstance(error, Refused):
         fix = "Ask a platform admin to grant the portal this permission on the cluster."
-        return Check(_NAME, ok=False, detail=words, fix=fix)
-    return Check(_NAME, ok=None, detail=f"The cluster did not respond: {words}")
+        return Check(_NAME, ok=False, detail=detail, fix=fix)
+    return Check(_NAME, ok=None, detail=f"The cluster did not respond: {detail}")

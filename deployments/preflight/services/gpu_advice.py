@@ -1,4 +1,4 @@
-"""What to run a version on: facts of the version, the cluster and the team, put to the adviser."""
+"""Rank GPU choices for a version from facts of the version, the cluster and the team."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from deployments.models import ModelVersion
 from deployments.preflight.selectors import quotas
 from deployments.preflight.services import cost
 from deployments.registry.selectors import versions
-from deployments.sizing.domain import alternatives, stated_size
-from deployments.sizing.domain.alternatives import Listed
+from deployments.sizing.domain import alternatives, declared_size
+from deployments.sizing.domain.alternatives import ListedInstanceType
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
 from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
@@ -41,33 +41,33 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a person expects. `language` is set for a language model; the file then says nothing."""
+    """The expected load. `language` replaces what the file says, for a language model."""
 
     requests_per_second: int | None = None
     instances: int = 1
     most_replicas: int = 1
     language: LanguageModel | None = None
-    # Further models in the same processes.
+    # Additional models in the same processes.
     packed: tuple[Packed, ...] = ()
 
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
-    """Raises NotFound for what the actor cannot see, Invalid when nothing says what is needed."""
-    version = versions.visible_version(actor, version_id)
+    """Raises NotFound for what the actor cannot see, Invalid if the required memory is unknown."""
+    version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)
     try:
-        found = advise_version(version=version, cluster=cluster, load=load)
+        advice = advise_version(version=version, cluster=cluster, load=load)
     except Rejected as error:
         raise rejections.as_invalid(error) from error
-    if found is None:
-        words = f"The file of {version.label} was not read, so its GPU memory is unknown."
+    if advice is None:
+        message = f"The file of {version.label} was not read, so its GPU memory is unknown."
         if version.source_uri:
-            words = f"The size of {version.label} is not set, so its GPU memory is unknown."
+            message = f"The size of {version.label} is not set, so its GPU memory is unknown."
         raise Invalid(
-            words, fields={"language_model": ("Set the number of parameters in its metadata.")}
+            message, fields={"language_model": ("Set the number of parameters in its metadata.")}
         )
-    return found
+    return advice
 
 
 def advise_version(
@@ -77,50 +77,50 @@ def advise_version(
     load: Load,
     shares: list[GpuShare] | None = None,
 ) -> Advice | None:
-    """None when neither the file nor the load says how much memory is needed. Raises Rejected for
-    packed versions that the team has not.
+    """None if the required memory is unknown. Raises Rejected for additional models that the team
+    does not have.
     """
-    need = need_of(version, load)
+    need = estimate_need(version, load)
     if need is None:
         return None
     if shares is None:
         listed = capacity.list_shares(cluster_id=cluster.id)
         shares = capacity.for_capacity(listed, Placement().capacity)
-    here = [_offer(share) for share in shares]
+    local_offers = [_offer_of(share) for share in shares]
     return ranked(
         need=need,
-        offers=[*here, *_not_here(need, here, cluster)],
+        offers=[*local_offers, *_unavailable_offers(need, local_offers, cluster)],
         demand=_demand(version, load),
         limits=_limits(version.team),
     )
 
 
-def need_of(version: ModelVersion, load: Load) -> Need | None:
-    language = load.language or _stated_language(version)
+def estimate_need(version: ModelVersion, load: Load) -> Need | None:
+    language = load.language or _declared_language_model(version)
     if language is not None:
         return need_of_language_model(language)
     if version.source_uri:
         return None
-    packed = rendering.versions_named(version, load.packed)
-    tunings = zip(packed, load.packed, strict=True)
-    others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
-    return measurements.need_of(version, instances=load.instances, packed=others)
+    additional = rendering.versions_named(version, load.packed)
+    tunings = zip(additional, load.packed, strict=True)
+    others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
+    return measurements.estimate_need(version, instances=load.instances, additional=others)
 
 
-def _stated_language(version: ModelVersion) -> LanguageModel | None:
-    """Of a version by reference; no more context is counted than the model has."""
-    stated = stated_size.of_version(version.source_uri, version.metadata)
-    if not stated.parameters_millions:
+def _declared_language_model(version: ModelVersion) -> LanguageModel | None:
+    """From the metadata of external weights. The context is at most the declared length."""
+    declared = declared_size.from_version(version.source_uri, version.metadata)
+    if not declared.parameters_millions:
         return None
-    usual = LanguageModel(
-        parameters_millions=stated.parameters_millions, precision=stated.precision
+    default = LanguageModel(
+        parameters_millions=declared.parameters_millions, precision=declared.precision
     )
-    context = min(usual.context_tokens, stated.context_length or usual.context_tokens)
-    return replace(usual, context_tokens=context)
+    context = min(default.context_tokens, declared.context_length or default.context_tokens)
+    return replace(default, context_tokens=context)
 
 
 def _demand(version: ModelVersion, load: Load) -> Demand:
-    busy = measurements.busy_us_of(version) if load.requests_per_second else None
+    busy = measurements.gpu_us_per_inference(version) if load.requests_per_second else None
     return Demand(
         requests_per_second=load.requests_per_second,
         busy_us=busy,
@@ -139,9 +139,9 @@ def _limits(team: Team) -> Limits:
     )
 
 
-def _not_here(need: Need, here: list[Offer], cluster: ClusterInfo) -> list[Offer]:
+def _unavailable_offers(need: Need, local_offers: list[Offer], cluster: ClusterInfo) -> list[Offer]:
     listed = [
-        Listed(
+        ListedInstanceType(
             instance_type=price.instance_type,
             gpu_name=price.gpu_name,
             gpus=price.gpu_count,
@@ -153,11 +153,13 @@ def _not_here(need: Need, here: list[Offer], cluster: ClusterInfo) -> list[Offer
         if price.gpu_count and price.capacity_type == "on-demand" and price.region == cluster.region
     ]
     can_grow = Capabilities.from_json(cluster.capabilities).feature("karpenter").is_there is True
-    beyond = alternatives.elsewhere(need, listed, here, cluster=cluster.name, can_grow=can_grow)
-    return [*alternatives.unsliced(need, listed, here), *beyond]
+    elsewhere = alternatives.offers_elsewhere(
+        need, listed, local_offers, cluster=cluster.name, can_grow=can_grow
+    )
+    return [*alternatives.offers_partitioned(need, listed, local_offers), *elsewhere]
 
 
-def _offer(share: GpuShare) -> Offer:
+def _offer_of(share: GpuShare) -> Offer:
     return Offer(
         instance_type=share.instance_type,
         gpu_name=share.gpu_name.removeprefix("NVIDIA-").removeprefix("Tesla-"),

@@ -1,4 +1,4 @@
-"""Checks of what the platform lets teams name: images and priority classes."""
+"""Check images and priority classes against the platform's serving policy."""
 
 from __future__ import annotations
 
@@ -19,35 +19,39 @@ _FIX: Final = (
 )
 
 
-def of_spec(spec: ServingSpec, policy: ServingPolicy, *, where: str) -> list[Check]:
-    """`policy` is the one in force on the cluster `where`. Only what the spec names is checked."""
+def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
+    """`policy` is in force on `cluster`. One check for each image and class that the spec names."""
     named = {
         TRANSFORMER: spec.components.transformer_image,
         EXPLAINER: spec.components.explainer_image,
-        WEIGHTS: _image_of_weights(spec),
+        WEIGHTS: _weights_image(spec),
     }
-    checks = [_of_image(name, image, policy, where=where) for name, image in named.items() if image]
-    wanted = spec.placement.priority_class
-    return [*checks, _of_priority(wanted, policy, where=where)] if wanted else checks
+    checks = [
+        _check_image(name, image, policy, cluster=cluster) for name, image in named.items() if image
+    ]
+    priority_class = spec.placement.priority_class
+    if priority_class:
+        checks.append(_check_priority(priority_class, policy, cluster=cluster))
+    return checks
 
 
-def _image_of_weights(spec: ServingSpec) -> str:
-    """KServe runs a container of it beside the server."""
+def _weights_image(spec: ServingSpec) -> str:
+    """The OCI image with the weights, which KServe runs as a sidecar; empty without one."""
     artifact = "" if spec.llm is None else spec.llm.artifact
     return artifact.removeprefix(_OCI) if artifact.startswith(_OCI) else ""
 
 
-def _of_image(name: str, image: str, policy: ServingPolicy, *, where: str) -> Check:
+def _check_image(name: str, image: str, policy: ServingPolicy, *, cluster: str) -> Check:
     if images.is_allowed(image, policy.allowed_images):
-        return Check(name, ok=True, detail=f"{image} is allowed for {where}.")
+        return Check(name, ok=True, detail=f"{image} is allowed for {cluster}.")
     listed = ", ".join(policy.allowed_images) or "none"
-    words = f"{image} is not an allowed image for {where}. Allowed: {listed}."
-    return Check(name, ok=False, detail=words, fix=_FIX)
+    detail = f"{image} is not an allowed image for {cluster}. Allowed: {listed}."
+    return Check(name, ok=False, detail=detail, fix=_FIX)
 
 
-def _of_priority(wanted: str, policy: ServingPolicy, *, where: str) -> Check:
-    if wanted in policy.priority_classes:
-        return Check(PRIORITY, ok=True, detail=f"{wanted} is allowed for {where}.")
+def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
+    if name in policy.priority_classes:
+        return Check(PRIORITY, ok=True, detail=f"{name} is allowed for {cluster}.")
     listed = ", ".join(policy.priority_classes) or "none; leave it empty"
-    words = f"{wanted} is not an allowed priority class for {where}. Allowed: {listed}."
-    return Check(PRIORITY, ok=False, detail=words, fix=_FIX)
+    detail = f"{name} is not an allowed priority class for {cluster}. Allowed: {listed}."
+    return Check(PRIORITY, ok=False, detail=detail, fix=_FIX)

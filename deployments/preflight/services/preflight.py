@@ -1,4 +1,4 @@
-"""Everything that is checked before a request, the same for the page and the API."""
+"""Run all checks of a request. Pages and the API share them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from deployments.preflight.services import (
     cluster_checks,
     dry_run,
     limits,
-    packing_checks,
+    multi_model_checks,
     quota_checks,
     revision_checks,
     scaling_checks,
 )
 from deployments.preflight.services import cost as preflight_cost
-from deployments.preflight.services.cost import Replaced
-from deployments.registry.selectors.versions import visible_version
+from deployments.preflight.services.cost import ReplacedDeployment
+from deployments.registry.selectors import versions
 from deployments.rejections import as_invalid
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -37,9 +37,16 @@ from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Invalid, QuotaExceeded
 
-__all__ = ["DeployDraft", "check", "check_revision", "of_revision", "require_all", "require_ok"]
+__all__ = [
+    "DeployDraft",
+    "check",
+    "check_revision",
+    "evaluate_revision",
+    "require_all",
+    "require_ok",
+]
 
-# Which form field a refused check belongs to.
+# The form field of each check.
 _FIELDS = {
     "Name": "name",
     "Version": "version_id",
@@ -47,7 +54,7 @@ _FIELDS = {
     "Signature": "version_id",
     "Engine": "engine",
     "Batching": "batching",
-    packing_checks.NAME: "packed",
+    multi_model_checks.NAME: "packed",
     "GPU memory": "gpu_resource",
     limits.TRANSFORMER: "components.transformer_image",
     limits.EXPLAINER: "components.explainer_image",
@@ -62,8 +69,8 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A revision that someone wants, before or after its rows exist."""
+class _Subject:
+    """The revision under evaluation, before or after its rows exist."""
 
     team: Team
     cluster: ClusterInfo
@@ -71,28 +78,28 @@ class _Asked:
     spec: ServingSpec
     context: ManifestContext
     served: ServedRevision
-    # In the same processes, as the spec names them.
-    packed: Sequence[ModelVersion] = ()
-    # What serves now at the same address; None for a new deployment.
+    # Versions of multi-model serving, in the order of the spec.
+    additional: Sequence[ModelVersion] = ()
+    # The versions of the stable revision; None for a new deployment.
     stable: ModelVersion | None = None
-    stable_packed: Sequence[ModelVersion] = ()
-    replaces: Replaced | None = None
+    stable_additional: Sequence[ModelVersion] = ()
+    replaces: ReplacedDeployment | None = None
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
-    version = visible_version(actor, draft.version_id)
+    version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
     spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
-    asked = _asked(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
-    problem = kubernetes_names.problem_with(draft.name, namespace=asked.context.namespace)
+    subject = _subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
+    problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
-        check_name = revision_checks.of_name(cluster, asked.context)
-    told = scaling_checks.of_default(draft.spec, spec, cluster)
-    return _answer(asked, [check_name, *told], is_legal=not problem)
+        check_name = revision_checks.check_name(cluster, subject.context)
+    default_checks = scaling_checks.check_default(draft.spec, spec, cluster)
+    return _evaluate(subject, [check_name, *default_checks], is_name_valid=not problem)
 
 
 def check_revision(
@@ -105,9 +112,9 @@ def check_revision(
     is_in_place: bool = False,
     overlap_seconds: int = 0,
 ) -> Preflight:
-    """For another revision of a deployment that exists, or in place: for the one that serves."""
+    """For a new revision of an existing deployment, or for its stable revision in place."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
-    return of_revision(
+    return evaluate_revision(
         deployment=deployment,
         version=version,
         spec=spec,
@@ -117,7 +124,7 @@ def check_revision(
     )
 
 
-def of_revision(
+def evaluate_revision(
     *,
     deployment: Deployment,
     version: ModelVersion,
@@ -127,11 +134,11 @@ def of_revision(
     overlap_seconds: int = 0,
     without_change_id: int | None = None,
 ) -> Preflight:
-    """As `check_revision`, for whoever may see the deployment. `overlap_seconds` is how long a
-    rollout to it takes, while which both revisions run.
+    """`check_revision` without the permission to request a change. `overlap_seconds` is the time
+    during which both revisions run.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
-    asked = _asked(
+    subject = _subject_of(
         version,
         cluster,
         spec,
@@ -140,11 +147,11 @@ def of_revision(
         number=number,
         stable=deployment.stable_revision,
     )
-    replaced = Replaced(deployment.pk, 0 if is_in_place else overlap_seconds)
-    return _answer(
-        replace(asked, replaces=replaced),
+    replaced = ReplacedDeployment(deployment.pk, 0 if is_in_place else overlap_seconds)
+    return _evaluate(
+        replace(subject, replaces=replaced),
         [],
-        is_legal=True,
+        is_name_valid=True,
         without_deployment_id=deployment.pk if is_in_place else None,
         without_change_id=without_change_id,
     )
@@ -163,14 +170,14 @@ def require_all(checks: Iterable[Check]) -> None:
         for check in reversed(refusals)
         if check.name in _FIELDS
     }
-    words = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
+    message = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
     if refusals[0].name == "Quota":
-        raise QuotaExceeded(words, fields=fields)
+        raise QuotaExceeded(message, fields=fields)
     code = "version_not_ready" if refusals[0].name == "Version" else Invalid.code
-    raise Invalid(words, fields=fields, code=code)
+    raise Invalid(message, fields=fields, code=code)
 
 
-def _asked(
+def _subject_of(
     version: ModelVersion,
     cluster: ClusterInfo,
     spec: ServingSpec,
@@ -179,7 +186,7 @@ def _asked(
     deployment_id: int,
     number: int,
     stable: Revision | None = None,
-) -> _Asked:
+) -> _Subject:
     team = version.model.team
     context = rendering.context_for(
         team=team.slug,
@@ -189,100 +196,114 @@ def _asked(
         policy=cluster.serving,
     )
     try:
-        packed = rendering.packed_of(version, spec)
+        additional = rendering.packed_of(version, spec)
         served = rendering.served_revision_for(number=number, version=version, spec=spec)
     except Rejected as error:
         raise as_invalid(error) from error
-    asked = _Asked(team, cluster, version, spec, context, served, packed)
+    subject = _Subject(team, cluster, version, spec, context, served, additional)
     if stable is None:
-        return asked
-    before = rendering.packed_of(stable.version, rendering.spec_of(stable))
-    return replace(asked, stable=stable.version, stable_packed=before)
+        return subject
+    stable_additional = rendering.packed_of(stable.version, rendering.spec_of(stable))
+    return replace(subject, stable=stable.version, stable_additional=stable_additional)
 
 
-def _answer(
-    asked: _Asked,
+def _evaluate(
+    subject: _Subject,
     first: Sequence[Check],
     *,
-    is_legal: bool,
+    is_name_valid: bool,
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
 ) -> Preflight:
-    manifests = rendering.manifests_for(asked.context, asked.served)
-    shares = capacity.list_shares(cluster_id=asked.cluster.id)
-    cost = preflight_cost.cost_of(
-        team=asked.team,
-        spec=asked.spec,
+    manifests = rendering.manifests_for(subject.context, subject.served)
+    shares = capacity.list_shares(cluster_id=subject.cluster.id)
+    cost = preflight_cost.estimate_cost(
+        team=subject.team,
+        spec=subject.spec,
         shares=shares,
-        replaces=asked.replaces,
+        replaces=subject.replaces,
     )
-    version_check = revision_checks.of_version(asked.version)
+    version_check = revision_checks.check_version(subject.version)
     quota = quota_checks.check_quota(
-        asked.team,
-        asked.spec,
+        subject.team,
+        subject.spec,
         without_change_id=without_change_id,
         without_deployment_id=without_deployment_id,
     )
     checks = [
         *first,
         version_check,
-        *_of_model(asked, is_ready=bool(version_check.ok)),
-        *_of_cluster(asked),
-        revision_checks.of_memory(asked.version, asked.spec, shares, packed=asked.packed),
+        *_check_model(subject, is_ready=bool(version_check.ok)),
+        *_check_cluster(subject),
+        revision_checks.check_memory(
+            subject.version, subject.spec, shares, additional=subject.additional
+        ),
         quota,
         preflight_cost.check_budget(cost),
-        capacity_checks.of_capacity(asked.spec, _offered(asked), cluster_id=asked.cluster.id),
+        capacity_checks.check_capacity(
+            subject.spec, _capabilities(subject), cluster_id=subject.cluster.id
+        ),
     ]
-    if is_legal and version_check.ok:
-        checks.append(_check_dry_run(asked, manifests))
+    if is_name_valid and version_check.ok:
+        checks.append(_check_dry_run(subject, manifests))
     return Preflight(
         checks=tuple(checks),
         cost=cost,
         manifests=to_yaml(manifests),
-        evidence_hash=draft_digest.for_draft(asked.context, asked.served, asked.version),
-        url=f"{asked.cluster.gateway_url}{http_route.path_prefix(asked.context)}",
+        evidence_hash=draft_digest.for_draft(subject.context, subject.served, subject.version),
+        url=f"{subject.cluster.gateway_url}{http_route.path_prefix(subject.context)}",
     )
 
 
-def _of_model(asked: _Asked, *, is_ready: bool) -> list[Check]:
+def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
     return [
-        *revision_checks.of_artifact(asked.version, asked.spec, is_ready=is_ready),
-        *cluster_checks.of_access(
-            asked.context, asked.served, asked.version, cluster_id=asked.cluster.id
+        *revision_checks.check_artifact(subject.version, subject.spec, is_ready=is_ready),
+        *cluster_checks.check_access(
+            subject.context, subject.served, subject.version, cluster_id=subject.cluster.id
         ),
-        *packing_checks.of_packed(asked.packed, asked.spec),
-        *revision_checks.of_signature(asked.version, asked.stable),
-        # Nothing is called at a new deployment's address yet.
-        *(packing_checks.of_clients(asked.stable_packed, asked.packed) if asked.stable else []),
+        *multi_model_checks.check_models(subject.additional, subject.spec),
+        *revision_checks.check_signature(subject.version, subject.stable),
+        # A new deployment has no clients yet.
+        *(
+            multi_model_checks.check_clients(subject.stable_additional, subject.additional)
+            if subject.stable
+            else []
+        ),
     ]
 
 
-def _of_cluster(asked: _Asked) -> list[Check]:
-    name, offered = asked.cluster.name, _offered(asked)
+def _check_cluster(subject: _Subject) -> list[Check]:
+    name, capabilities = subject.cluster.name, _capabilities(subject)
     return [
-        revision_checks.of_engine(asked.version, asked.spec, offered, where=name),
-        *cluster_checks.of_runtime(asked.context, asked.served, cluster_id=asked.cluster.id),
-        *scaling_checks.of_scaling(asked.spec, asked.cluster),
-        *capacity_checks.of_instance_type(asked.spec, cluster_id=asked.cluster.id),
-        revision_checks.of_settings(asked.spec, offered, where=name),
-        *limits.of_spec(asked.spec, rendering.policy_in_force(asked.cluster.serving), where=name),
-        *cluster_checks.of_names(asked.context, asked.spec, cluster_id=asked.cluster.id),
-        *revision_checks.of_tuning(asked.version, asked.spec),
+        revision_checks.check_engine(
+            subject.version, subject.spec, capabilities, cluster_name=name
+        ),
+        *cluster_checks.check_runtime(
+            subject.context, subject.served, cluster_id=subject.cluster.id
+        ),
+        *scaling_checks.check_scaling(subject.spec, subject.cluster),
+        *capacity_checks.check_instance_type(subject.spec, cluster_id=subject.cluster.id),
+        revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
+        *limits.check_spec(
+            subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name
+        ),
+        *cluster_checks.check_names(subject.context, subject.spec, cluster_id=subject.cluster.id),
+        *revision_checks.check_tuning(subject.version, subject.spec),
     ]
 
 
-def _offered(asked: _Asked) -> Capabilities:
-    return Capabilities.from_json(asked.cluster.capabilities)
+def _capabilities(subject: _Subject) -> Capabilities:
+    return Capabilities.from_json(subject.cluster.capabilities)
 
 
-def _check_dry_run(asked: _Asked, manifests: Sequence[Manifest]) -> Check:
-    served = asked.served
-    backend = http_route.backend_for(served.number, asked.spec, 100, model=served.model_name)
-    route = http_route.http_route(asked.context, [backend])
-    # The live route of a deployment that exists is not this one; only its own workload is asked.
-    extra = [route] if asked.context.deployment_id == 0 else []
+def _check_dry_run(subject: _Subject, manifests: Sequence[Manifest]) -> Check:
+    served = subject.served
+    backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
+    route = http_route.http_route(subject.context, [backend])
+    # An existing deployment has a live route already, so only its workload is applied.
+    extra = [route] if subject.context.deployment_id == 0 else []
     return dry_run.check(
-        cluster_id=asked.cluster.id,
-        namespace=asked.context.namespace,
+        cluster_id=subject.cluster.id,
+        namespace=subject.context.namespace,
         manifests=[*manifests, *extra],
     )

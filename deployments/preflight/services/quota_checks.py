@@ -1,4 +1,4 @@
-"""The check of a request against the GPUs that its team may hold."""
+"""Check a request against the GPU quota of its team."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_quota(
     without_change_id: int | None = None,
     without_deployment_id: int | None = None,
 ) -> Check:
-    """Counts what runs at full scale-out and what is approved but not running yet."""
+    """Count what runs at full scale-out and what is approved but not running yet."""
     committed = quotas.committed_gpus(
         team,
         without_change_id=without_change_id,

@@ -1,4 +1,4 @@
-"""Checks of a request that look at one thing each, with the fix."""
+"""Check the name, version, engine, settings and memory of a revision."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from deployments.preflight.selectors import addresses
 from deployments.preflight.services import cost
 from deployments.registry.domain import (
     compatibility,
-    laid_out,
-    references,
+    external_weights,
+    serving_objects,
     signatures,
     triton_config,
 )
-from deployments.registry.domain.references import Reference
+from deployments.registry.domain.external_weights import ExternalWeights
 from deployments.registry.gateways.object_store import ArtifactError
-from deployments.sizing.domain import language_models, stated_size
+from deployments.sizing.domain import declared_size, language_models
 from deployments.sizing.domain.memory import Need
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import cluster_support
@@ -32,12 +32,17 @@ from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors.clusters import ClusterInfo
 
-_MAY_HEAL: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
-_AGAIN = "Upload the file again as a new version, and request that one."
+_IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
+_UPLOAD_AGAIN = "Upload the file again as a new version, and request that one."
 
 
-def of_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
+def check_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
     if context.deployment in addresses.pipelines_at(
+        cluster_id=cluster.id, namespace=context.namespace
+    ):
+        detail = f"A pipeline already uses the address {context.namespace}/{context.deployment}."
+        return Check("Name", ok=False, detail=detail, fix="Choose another name.")
+    if context.deployment in addresses.deployments_at(
         cluster_id=cluster.id, namespace=context.namespace
     ):
         detail = f"A pipeline already uses the address {context.namespace}/{context.deployment}."
@@ -51,191 +56,197 @@ def of_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
     return Check("Name", ok=True, detail=f"{context.deployment} is available.")
 
 
-def of_version(version: ModelVersion) -> Check:
+def check_version(version: ModelVersion) -> Check:
     if version.state == VersionState.READY:
         return Check("Version", ok=True, detail=f"{version.label} is ready.")
-    fix = "Wait until it is verified." if version.state in _MAY_HEAL else "Choose another version."
+    fix = (
+        "Wait until it is verified." if version.state in _IN_PROGRESS else "Choose another version."
+    )
     detail = f"{version.label} is {version.state}. {version.state_reason}".strip()
     return Check("Version", ok=False, detail=detail, fix=fix)
 
 
-def of_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
-    """Whether serving will find exactly the objects that were laid out. Not asked of unready ones."""
-    elsewhere = _of_source(version, spec)
-    if elsewhere is not None:
-        return [elsewhere]
+def check_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) -> list[Check]:
+    """Check that the serving repository holds exactly the verified objects, once the version is ready."""
+    source_check = _check_source(version, spec)
+    if source_check is not None:
+        return [source_check]
     if not is_ready:
         return []
     if spec.engine in LLM_ENGINES:
-        words = f"{spec.engine} cannot load {version.filename}."
+        detail = f"{spec.engine} cannot load {version.filename}."
         fix = "Choose a version by reference, enter a Hugging Face id, or choose a Triton engine."
-        return [Check("Artifact", ok=False, detail=words, fix=fix)]
+        return [Check("Artifact", ok=False, detail=detail, fix=fix)]
     try:
         problem = problem_with_objects(version)
     except ArtifactError as error:
-        words = f"The file could not be checked: object storage did not respond: {error}"
-        return [Check("Artifact", ok=None, detail=words)]
+        detail = f"The file could not be checked: object storage did not respond: {error}"
+        return [Check("Artifact", ok=None, detail=detail)]
     if problem:
-        return [Check("Artifact", ok=False, detail=problem, fix=_AGAIN)]
-    words = f"{version.size_bytes:,} bytes and the configuration are in the serving repository."
-    return [Check("Artifact", ok=True, detail=words)]
+        return [Check("Artifact", ok=False, detail=problem, fix=_UPLOAD_AGAIN)]
+    detail = f"{version.size_bytes:,} bytes and the configuration are in the serving repository."
+    return [Check("Artifact", ok=True, detail=detail)]
 
 
-def _of_source(version: ModelVersion, spec: ServingSpec) -> Check | None:
-    """Of weights that lie elsewhere; None where the portal's bucket holds what is served."""
+def _check_source(version: ModelVersion, spec: ServingSpec) -> Check | None:
+    """Check external weights. None if the weights are in the portal's bucket."""
     llm = spec.llm
-    if version.source_uri and spec.engine not in references.parse(version.source_uri).engines:
-        return _not_loadable(version, spec)
+    if version.source_uri and spec.engine not in external_weights.parse(version.source_uri).engines:
+        return _refuse_engine(version, spec)
     if llm is not None and (llm.hugging_face_id or llm.artifact):
-        return _of_weights(llm)
+        return _check_weights(llm)
     return None
 
 
-def _not_loadable(version: ModelVersion, spec: ServingSpec) -> Check:
-    reference = references.parse(version.source_uri)
-    words = f"{spec.engine} cannot load {version.source_uri}: it serves uploaded versions only."
+def _refuse_engine(version: ModelVersion, spec: ServingSpec) -> Check:
+    reference = external_weights.parse(version.source_uri)
+    detail = f"{spec.engine} cannot load {version.source_uri}: it serves uploaded versions only."
     if spec.engine in LLM_ENGINES:
-        words = f"{spec.engine} loads weights by their Hugging Face id, not {version.source_uri}."
+        detail = f"{spec.engine} loads weights by their Hugging Face id, not {version.source_uri}."
     return Check(
-        "Artifact", ok=False, detail=words, fix=f"Choose {' or '.join(reference.engines)}."
+        "Artifact", ok=False, detail=detail, fix=f"Choose {' or '.join(reference.engines)}."
     )
 
 
-def _of_weights(llm: Llm) -> Check:
+def _check_weights(llm: Llm) -> Check:
     source = llm.hugging_face_id or llm.artifact
-    words = f"The weights come from {source}, which the portal does not verify."
+    detail = f"The weights come from {source}, which the portal does not verify."
     fix = ""
-    found = references.of_spec(hugging_face_id=llm.hugging_face_id, artifact=llm.artifact)
-    if found is None or not found.is_pinned:
-        words += " They can change after approval."
-        fix = "" if found is None else _pin_words(found)
-    return Check("Artifact", ok=None, detail=words, fix=fix, is_blocking=False)
+    weights = external_weights.from_spec(hugging_face_id=llm.hugging_face_id, artifact=llm.artifact)
+    if weights is None or not weights.is_pinned:
+        detail += " They can change after approval."
+        fix = "" if weights is None else _describe_pin(weights)
+    return Check("Artifact", ok=None, detail=detail, fix=fix, is_blocking=False)
 
 
-def _pin_words(reference: Reference) -> str:
+def _describe_pin(reference: ExternalWeights) -> str:
     if reference.hugging_face_id:
         return f"Pin the commit: {reference.name}:<40 hexadecimal digits>."
     return reference.advice
 
 
 def problem_with_objects(version: ModelVersion) -> str:
-    found = serving_bytes.of_version(version, Bucket())
+    changes = serving_bytes.of_version(version, Bucket())
     return (
-        f"The serving repository differs from the verified file: {laid_out.words(found)}."
-        if found
+        f"The serving repository differs from the verified file: {serving_objects.describe_differences(changes)}."
+        if changes
         else ""
     )
 
 
-def of_signature(version: ModelVersion, stable: ModelVersion | None) -> list[Check]:
-    """Only where something serves already: its clients must be able to go on."""
+def check_signature(version: ModelVersion, stable: ModelVersion | None) -> list[Check]:
+    """Check that clients of the stable version can call this one. Empty without a stable version."""
     if stable is None:
         return []
     if not stable.signature.get("inputs") or not version.signature.get("inputs"):
-        words = f"The inputs and outputs of {version.label} or {stable.label} are unknown."
-        return [Check("Signature", ok=None, detail=words)]
+        detail = f"The inputs and outputs of {version.label} or {stable.label} are unknown."
+        return [Check("Signature", ok=None, detail=detail)]
     breaks = compatibility.breaks(
         signatures.from_json(stable.signature), signatures.from_json(version.signature)
     )
     if not breaks:
-        words = f"{version.label} is compatible with clients of {stable.label}."
-        return [Check("Signature", ok=True, detail=words)]
+        detail = f"{version.label} is compatible with clients of {stable.label}."
+        return [Check("Signature", ok=True, detail=detail)]
     fix = "Deploy it under a new name to keep existing clients working."
     return [Check("Signature", ok=False, detail=f"{'; '.join(breaks)}.", fix=fix)]
 
 
-def of_engine(
-    version: ModelVersion, spec: ServingSpec, offered: Capabilities, *, where: str
+def check_engine(
+    version: ModelVersion, spec: ServingSpec, capabilities: Capabilities, *, cluster_name: str
 ) -> Check:
-    """The serving runtime comes with the deployment, so the engine's own kinds are enough."""
-    offer = offered.offers_engine(spec.engine)
+    """Check that the cluster has the engine's kinds. Serving runtimes come with the deployment."""
+    offer = capabilities.offers_engine(spec.engine)
     if offer.ok:
         return Check(
             "Engine",
             ok=True,
-            detail=(f"{where} supports {spec.engine}; its runtime is created automatically."),
+            detail=(
+                f"{cluster_name} supports {spec.engine}; its runtime is created automatically."
+            ),
         )
     if offer.ok is None:
-        words = offer.why or f"The capabilities of {where} have not been checked yet."
-        return Check("Engine", ok=None, detail=words)
-    loads = references.parse(version.source_uri).engines if version.source_uri else ENGINES
-    others = [engine for engine in offered.engines or () if engine in loads]
-    detail = f"{where} does not support {spec.engine}. {offer.why}".strip()
+        detail = offer.why or f"The capabilities of {cluster_name} have not been checked yet."
+        return Check("Engine", ok=None, detail=detail)
+    loads = external_weights.parse(version.source_uri).engines if version.source_uri else ENGINES
+    others = [engine for engine in capabilities.engines or () if engine in loads]
+    detail = f"{cluster_name} does not support {spec.engine}. {offer.why}".strip()
     return Check(
         "Engine", ok=False, detail=detail, fix=f"Choose {' or '.join(others) or 'another cluster'}."
     )
 
 
-def of_settings(spec: ServingSpec, offered: Capabilities, *, where: str) -> Check:
-    found = cluster_support.missing(spec, offered)
-    if not found:
-        return Check("Settings", ok=True, detail=f"{where} supports all requested settings.")
-    words = " ".join(f"{one.path}: {one.words}" for one in found)
-    is_blocking = any(one.is_blocking for one in found)
-    return Check("Settings", ok=False, detail=words, fix=found[0].fix, is_blocking=is_blocking)
+def check_settings(spec: ServingSpec, capabilities: Capabilities, *, cluster_name: str) -> Check:
+    missing = cluster_support.missing(spec, capabilities)
+    if not missing:
+        return Check("Settings", ok=True, detail=f"{cluster_name} supports all requested settings.")
+    detail = " ".join(f"{setting.path}: {setting.words}" for setting in missing)
+    is_blocking = any(setting.is_blocking for setting in missing)
+    return Check("Settings", ok=False, detail=detail, fix=missing[0].fix, is_blocking=is_blocking)
 
 
-def of_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
-    """Only what this model cannot use is told."""
+def check_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
+    """Report settings that this model cannot use."""
     if spec.llm is not None:
-        return _of_context(version, spec.llm)
+        return _check_context(version, spec.llm)
     problem = triton_config.problem_with(signatures.from_json(version.signature), spec)
     if not problem:
         return []
-    words, _, fix = problem.partition(": ")
-    return [Check("Batching", ok=False, detail=f"{words}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
+    detail, _, fix = problem.partition(": ")
+    return [Check("Batching", ok=False, detail=f"{detail}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
 
 
-def _of_context(version: ModelVersion, llm: Llm) -> list[Check]:
-    """vLLM does not start with more than the model itself takes. What is stated may be wrong, so it
-    refuses nothing.
+def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
+    """vLLM does not start with a context longer than the model's. The declared length may be wrong,
+    so the check does not block.
     """
-    stated = stated_size.of_version(version.source_uri, version.metadata).context_length
-    if not stated or llm.max_model_len <= stated:
+    context_length = declared_size.from_version(version.source_uri, version.metadata).context_length
+    if not context_length or llm.max_model_len <= context_length:
         return []
-    words = (
+    detail = (
         f"{llm.max_model_len:,} tokens are requested, but the context length of "
-        f"{version.label} is {stated:,}."
+        f"{version.label} is {context_length:,}."
     )
     fix = "Request fewer tokens or correct the metadata of the version."
-    return [Check("Context", ok=False, detail=words, fix=fix, is_blocking=False)]
+    return [Check("Context", ok=False, detail=detail, fix=fix, is_blocking=False)]
 
 
-def of_memory(
+def check_memory(
     version: ModelVersion,
     spec: ServingSpec,
     shares: Sequence[GpuShare],
     *,
-    packed: Sequence[ModelVersion] = (),
+    additional: Sequence[ModelVersion] = (),
 ) -> Check:
-    """An estimate that is too large is told; only a measurement refuses. Of all models together."""
-    share = cost.share_for(list(shares), spec)
+    """Compare the memory of all models with the GPU share. Only a measurement blocks."""
+    share = cost.find_gpu_share(list(shares), spec)
     if spec.llm is not None:
-        stated = stated_size.of_version(version.source_uri, version.metadata)
-        need = language_models.need_of(spec.llm, precision=stated.precision)
+        declared = declared_size.from_version(version.source_uri, version.metadata)
+        need = language_models.estimate_need(spec.llm, precision=declared.precision)
     else:
-        tunings = zip(packed, spec.packed, strict=True)
-        others = [(one, tuning.instances_per_gpu) for one, tuning in tunings]
-        need = measurements.need_of(version, instances=spec.instances_per_gpu, packed=others)
+        tunings = zip(additional, spec.packed, strict=True)
+        others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
+        need = measurements.estimate_need(
+            version, instances=spec.instances_per_gpu, additional=others
+        )
     if need is None:
-        words = "The required GPU memory is unknown."
-        return Check("GPU memory", ok=None, detail=words, is_blocking=False)
+        detail = "The required GPU memory is unknown."
+        return Check("GPU memory", ok=None, detail=detail, is_blocking=False)
     if share is None or not share.vram_mib:
-        words = (
+        detail = (
             f"Needs {need.range_on(spec.gpus * spec.nodes)} MiB; the memory of this GPU share "
             "is unknown."
         )
-        return Check("GPU memory", ok=None, detail=words, is_blocking=False)
-    return _of_share(need, share, nodes=spec.nodes)
+        return Check("GPU memory", ok=None, detail=detail, is_blocking=False)
+    return _check_share(need, share, nodes=spec.nodes)
 
 
-def _of_share(need: Need, share: GpuShare, *, nodes: int) -> Check:
-    there = share.vram_mib // share.gpus
+def _check_share(need: Need, share: GpuShare, *, nodes: int) -> Check:
+    gpu_mib = share.vram_mib // share.gpus
     kind = "measured" if need.is_measured else "estimated"
     gpus = share.gpus * nodes
-    words = f"{need.range_on(gpus)} MiB {kind}, {there:,} MiB on each GPU."
-    if need.has_room(gpus=gpus, memory_mib=there):
-        return Check("GPU memory", ok=True, detail=words, is_blocking=need.is_measured)
+    detail = f"{need.range_on(gpus)} MiB {kind}, {gpu_mib:,} MiB on each GPU."
+    if need.has_room(gpus=gpus, memory_mib=gpu_mib):
+        return Check("GPU memory", ok=True, detail=detail, is_blocking=need.is_measured)
     fewer = "more GPUs or a shorter context" if need.can_split else "fewer instances per GPU"
     fix = f"Choose a GPU share with more memory or {fewer}."
-    return Check("GPU memory", ok=False, detail=words, fix=fix, is_blocking=need.is_measured)
+    return Check("GPU memory", ok=False, detail=detail, fix=fix, is_blocking=need.is_measured)

@@ -1,4 +1,4 @@
-"""Checks of what an autoscaler watches: whether anything collects it, and whether it tells the load."""
+"""Check the metric of an autoscaler: that it is collected, and that it reflects load."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.clusters.services import prometheus
 
 NAME: Final = "Scaling"
-# Of a number that became fixed; a change of replicas alone cannot name an autoscaler.
-_MORE: Final = {
+# When the replica count became fixed. Changing replicas in place cannot set an autoscaler.
+_RAISE_LIMIT: Final = {
     False: "Raise min replicas or choose an autoscaler.",
     True: "Raise min replicas or request a canary that names an autoscaler.",
 }
 
 
-def of_default(
+def check_default(
     requested: ServingSpec, spec: ServingSpec, cluster: ClusterInfo, *, is_in_place: bool = False
 ) -> list[Check]:
-    """Where the request named no autoscaler: which it got, and why. KEDA is checked as any other."""
-    offered = Capabilities.from_json(cluster.capabilities)
-    words = default_scaling.explain(requested, spec, offered, is_in_place=is_in_place)
-    if not words or spec.scaling.kind == KEDA:
+    """Report the autoscaler chosen by default. `check_scaling` covers KEDA."""
+    capabilities = Capabilities.from_json(cluster.capabilities)
+    detail = default_scaling.explain(requested, spec, capabilities, is_in_place=is_in_place)
+    if not detail or spec.scaling.kind == KEDA:
         return []
-    fix = "" if spec.scaling.kind != FIXED else _MORE[is_in_place]
+    fix = "" if spec.scaling.kind != FIXED else _RAISE_LIMIT[is_in_place]
     ok = True if spec.scaling.kind != FIXED else None
-    return [Check(NAME, ok=ok, detail=words, fix=fix, is_blocking=False)]
+    return [Check(NAME, ok=ok, detail=detail, fix=fix, is_blocking=False)]
 
 
-def of_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """None for a fixed number, and for what the cluster sees by itself."""
+def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
+    """Empty for a fixed replica count and for metrics that the cluster provides."""
     if spec.scaling.kind == HPA:
-        words = (
+        detail = (
             f"HPA uses {spec.scaling.metric}, a poor signal for GPU load: it may stay at min "
             "replicas while requests queue."
         )
         fix = "Use keda or knative if the cluster supports them, or a fixed number of replicas."
-        return [Check(NAME, ok=None, detail=words, fix=fix, is_blocking=False)]
+        return [Check(NAME, ok=None, detail=detail, fix=fix, is_blocking=False)]
     metric = autoscaling.metric_name(spec)
     if spec.scaling.kind != KEDA or not metric:
         return []
-    return [_of_metric(spec, cluster, metric)]
+    return [_check_metric(spec, cluster, metric)]
 
 
-def _of_metric(spec: ServingSpec, cluster: ClusterInfo, metric: str) -> Check:
-    offered = Capabilities.from_json(cluster.capabilities)
+def _check_metric(spec: ServingSpec, cluster: ClusterInfo, metric: str) -> Check:
+    capabilities = Capabilities.from_json(cluster.capabilities)
     is_own = spec.scaling.metric in autoscaling.POD_METRICS
-    can_monitor = offered.offers("service-monitor").ok
+    can_monitor = capabilities.offers("service-monitor").ok
     if is_own and spec.network.service_monitor and can_monitor is not False:
-        words = f"KEDA uses {metric}, scraped by the deployment's ServiceMonitor."
-        return Check(NAME, ok=True, detail=words)
+        detail = f"KEDA uses {metric}, scraped by the deployment's ServiceMonitor."
+        return Check(NAME, ok=True, detail=detail)
     if cluster.has_prometheus:
-        return _as_asked(cluster, metric, is_own=is_own)
+        return _check_in_prometheus(cluster, metric, is_own=is_own)
     detail = f"{metric} is not scraped, so KEDA would never scale."
     return Check(NAME, ok=False, detail=detail, fix=_fix(is_own=is_own))
 
 
-def _as_asked(cluster: ClusterInfo, metric: str, *, is_own: bool) -> Check:
-    """One network call."""
-    [answer] = prometheus.ask(cluster_id=cluster.id, queries=[f"count({metric})"])
-    if isinstance(answer, PrometheusError):
-        words = f"Could not check whether {metric} is scraped: {answer.message}."
-        return Check(NAME, ok=None, detail=words, is_blocking=False)
-    if answer.samples:
+def _check_in_prometheus(cluster: ClusterInfo, metric: str, *, is_own: bool) -> Check:
+    """Query Prometheus once for the metric."""
+    [result] = prometheus.ask(cluster_id=cluster.id, queries=[f"count({metric})"])
+    if isinstance(result, PrometheusError):
+        detail = f"Could not check whether {metric} is scraped: {result.message}."
+        return Check(NAME, ok=None, detail=detail, is_blocking=False)
+    if result.samples:
         return Check(NAME, ok=True, detail=f"KEDA uses {metric}, which Prometheus scrapes.")
     detail = f"The Prometheus of {cluster.name} does not scrape {metric}."
     return Check(NAME, ok=False, detail=detail, fix=_fix(is_own=is_own))

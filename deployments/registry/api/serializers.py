@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from deployments.models import ModelVersion
-from deployments.registry.domain import declarations, references
-from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from deployments.registry.domain import declarations, external_weights
+from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.selectors import measurements
 from deployments.states import VersionState
 from portal.api.base_serializer import Serializer
@@ -54,7 +54,7 @@ class DeclarationSerializer(Serializer):
         "at verification could not show it. false switches batching off",
     )
     largest_batch = serializers.IntegerField(
-        default=USUAL_MAX_BATCH, help_text="items that Triton joins at most"
+        default=DEFAULT_MAX_BATCH, help_text="items that Triton joins at most"
     )
     largest_inputs = serializers.DictField(
         child=serializers.ListField(child=serializers.IntegerField(), max_length=100),
@@ -145,7 +145,7 @@ class ListedVersionSerializer(Serializer):
     def get_is_pinned(self, version: ModelVersion) -> bool:
         """Whether it can only ever stand for the same bytes."""
         if version.source_uri:
-            return references.parse(version.source_uri).is_pinned
+            return external_weights.parse(version.source_uri).is_pinned
         return bool(version.sha256)
 
     @extend_schema_field(DeclarationSerializer)
@@ -163,7 +163,7 @@ class VersionSerializer(ListedVersionSerializer):
 
     def get_vram_least_mib(self, version: ModelVersion) -> int | None:
         """Where the range of the estimate begins; null where nothing was estimated."""
-        return measurements.least_mib_of(version)
+        return measurements.min_vram_mib(version)
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
     def get_signature(self, version: ModelVersion) -> Any:

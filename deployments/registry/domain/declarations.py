@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deployments.errors import Rejected
 from deployments.registry.domain.input_sizes import LARGEST_DIM
-from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 
 LARGEST_BATCH: Final = 4096
 _MOST_INPUTS: Final = 100
@@ -26,7 +26,7 @@ class Declaration:
     """
 
     takes_batches: bool | None = None
-    largest_batch: int = USUAL_MAX_BATCH
+    largest_batch: int = DEFAULT_MAX_BATCH
     largest_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
     """Of what a row holds; an empty one declares nothing."""
     return check(
         takes_batches=data.get("takes_batches"),
-        largest_batch=data.get("largest_batch", USUAL_MAX_BATCH),
+        largest_batch=data.get("largest_batch", DEFAULT_MAX_BATCH),
         largest_inputs=data.get("largest_inputs", {}),
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 
 MIB: Final = 2**20
 SMALLEST_PART_BYTES: Final = 5 * MIB
-USUAL_PART_BYTES: Final = 8 * MIB
+DEFAULT_PART_BYTES: Final = 8 * MIB
 MOST_PARTS: Final = 1000
 
 
@@ -44,5 +44,5 @@ def plan(size_bytes: int) -> PartPlan:
     if size_bytes <= 0:
         raise ValueError("an upload needs at least one byte")
     least = -(-size_bytes // MOST_PARTS)
-    part_bytes = max(USUAL_PART_BYTES, -(-least // MIB) * MIB)
+    part_bytes = max(DEFAULT_PART_BYTES, -(-least // MIB) * MIB)
     return PartPlan(size_bytes=size_bytes, part_bytes=part_bytes)

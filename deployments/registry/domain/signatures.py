@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-USUAL_MAX_BATCH: Final = 32
+DEFAULT_MAX_BATCH: Final = 32
 # Dims of unknown size.
 ANY: Final = -1
 # Triton's dtype without TYPE_ -> bytes of one element. STRING has no fixed size.
@@ -97,7 +97,7 @@ def from_json(data: Mapping[str, Any]) -> Signature:
 
 
 def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-    """USUAL_MAX_BATCH when every tensor begins with the same free dimension, else 0.
+    """DEFAULT_MAX_BATCH when every tensor begins with the same free dimension, else 0.
 
     Two different names for the first dimension of inputs mean that it is not one batch; a name
     that appears again in a later dimension is a length. In doubt the answer is 0, which serves
@@ -110,7 +110,7 @@ def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -
     later_names = {name for t in tensors for name in t.symbols[1:] if _is_chosen(name)}
     if len(first_names) > 1 or first_names & later_names:
         return 0
-    return USUAL_MAX_BATCH
+    return DEFAULT_MAX_BATCH
 
 
 def _is_chosen(symbol: str) -> bool:

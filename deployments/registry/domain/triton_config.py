@@ -46,7 +46,7 @@ def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> s
     return "\n".join(lines) + "\n"
 
 
-def is_usual(signature: Signature, spec: Tuning) -> bool:
+def is_default(signature: Signature, spec: Tuning) -> bool:
     """Whether the configuration laid out with the version says the same."""
     return render(model="", signature=signature) == render(model="", signature=signature, spec=spec)
 

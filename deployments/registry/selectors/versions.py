@@ -152,11 +152,3 @@ def _visible(actor: Actor) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
         model__team__in=policy.visible_teams(actor), discarded_at__isnull=True
     )
-
-
-def visible_version(actor: Actor, version_id: int) -> ModelVersion:
-    rows = ModelVersion.objects.select_related("model__team")
-    found = rows.filter(pk=version_id, model__team__in=policy.visible_teams(actor)).first()
-    if found is None:
-        raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
-    return found

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from deployments.models import Model, ModelVersion
 from deployments.registry.selectors import versions
-from deployments.sizing.domain import stated_size
+from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.memory import BITS
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -179,7 +179,7 @@ def _whole(value: Any, *, most: int, words: str) -> int:
 
 
 def _dtype(value: Any) -> str:
-    name = stated_size.dtype_named(_text(value))
+    name = declared_size.normalize_dtype(_text(value))
     if not name:
         raise _Wrong(f"Use one of {', '.join(BITS)}.")
     return name
@@ -196,8 +196,8 @@ _KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "tags": _tags,
 }
 _OF_REFERENCES: Final[Mapping[str, Callable[[Any], _Value]]] = {
-    stated_size.PARAMETERS: _millions,
-    stated_size.DTYPE: _dtype,
-    stated_size.CONTEXT: _tokens,
+    declared_size.PARAMETERS: _millions,
+    declared_size.DTYPE: _dtype,
+    declared_size.CONTEXT: _tokens,
     "licence": _text,
 }

@@ -14,8 +14,8 @@ from django.db import IntegrityError, transaction
 
 from deployments.errors import Rejected
 from deployments.models import Model, ModelVersion
-from deployments.registry.domain import references
-from deployments.registry.domain.references import Reference
+from deployments.registry.domain import external_weights
+from deployments.registry.domain.external_weights import ExternalWeights
 from deployments.registry.services import metadata as stated
 from deployments.registry.services import models as model_service
 from deployments.spec.domain import model_names
@@ -38,7 +38,7 @@ _NOT_READ: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDraft:
-    """`source_uri` as in deployments/registry/domain/references.py; `metadata` as of an uploaded version, and more."""
+    """`source_uri` as in deployments/registry/domain/external_weights.py; `metadata` as of an uploaded version, and more."""
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -67,14 +67,14 @@ def register(
     raise Conflict("Another version of this model is being created. Try again.", code="busy")
 
 
-def _checked(model_name: str, draft: ReferenceDraft) -> tuple[Reference, dict[str, Any]]:
+def _checked(model_name: str, draft: ReferenceDraft) -> tuple[ExternalWeights, dict[str, Any]]:
     """All problems at once, so that a form can show each beside its field."""
     problems = {}
     if problem := model_names.model_name_problem(model_name):
         problems["model"] = problem
     reference = None
     try:
-        reference = references.parse(draft.source_uri)
+        reference = external_weights.parse(draft.source_uri)
     except Rejected as error:
         problems |= error.fields
     metadata, wrong = stated.clean(draft.metadata, is_reference=True)
@@ -84,7 +84,7 @@ def _checked(model_name: str, draft: ReferenceDraft) -> tuple[Reference, dict[st
     return reference, metadata
 
 
-def _refuse_twin(team: Team, model_name: str, reference: Reference) -> None:
+def _refuse_twin(team: Team, model_name: str, reference: ExternalWeights) -> None:
     rows = ModelVersion.objects.filter(model__team=team, model__name=model_name)
     twin = rows.filter(source_uri=reference.uri).first()
     if twin is None:
@@ -93,12 +93,12 @@ def _refuse_twin(team: Team, model_name: str, reference: Reference) -> None:
     raise Conflict(
         f"This reference is already version {twin.number} of {model_name} ({twin.state}). {fix}",
         code="same_reference",
-        fields={references.FIELD: f"is version {twin.number} already"},
+        fields={external_weights.FIELD: f"is version {twin.number} already"},
     )
 
 
 def _insert(
-    actor: User, model: Model, reference: Reference, metadata: dict[str, Any]
+    actor: User, model: Model, reference: ExternalWeights, metadata: dict[str, Any]
 ) -> ModelVersion:
     at = clock.now()
     version = ModelVersion.objects.create(
@@ -125,7 +125,7 @@ def _insert(
     return version
 
 
-def _checks(reference: Reference) -> list[dict[str, Any]]:
+def _checks(reference: ExternalWeights) -> list[dict[str, Any]]:
     pinned = f"to {reference.pin}" if reference.is_pinned else reference.advice
     engines = ", ".join(reference.engines)
     return [

@@ -7,7 +7,7 @@ from typing import Final
 
 from deployments.models import ModelVersion
 from deployments.registry.domain import object_keys
-from deployments.registry.domain.laid_out import LaidObject
+from deployments.registry.domain.serving_objects import ServingObject
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactStore, StoredObject
 from deployments.registry.services.checklist import Checklist
@@ -21,7 +21,7 @@ def lay_out(
     stored: StoredObject,
     config: str,
     checklist: Checklist,
-) -> tuple[str, list[LaidObject]]:
+) -> tuple[str, list[ServingObject]]:
     """The prefix, and what lies there. Serving reads the newest object of each key, so exactly two
     keys may be there.
     """
@@ -56,7 +56,7 @@ def lay_out(
 
 def _laid_out(
     store: ArtifactStore, prefix: str, desired: dict[str, str], checklist: Checklist
-) -> list[LaidObject] | None:
+) -> list[ServingObject] | None:
     """What lies there, each object at the VersionId that was read; None when it is something else."""
     if set(store.list_keys(prefix)) != set(desired):
         return None
@@ -64,15 +64,15 @@ def _laid_out(
     return found if all(one.sha256 == desired[one.key] for one in found) else None
 
 
-def _read(store: ArtifactStore, key: str, checklist: Checklist) -> LaidObject:
+def _read(store: ArtifactStore, key: str, checklist: Checklist) -> ServingObject:
     digest, newest = hashlib.sha256(), store.head(key)
     for chunk in store.read(key, newest.version_id):
         checklist.keep_alive()
         digest.update(chunk)
-    return LaidObject(key, newest.version_id, newest.etag, newest.size_bytes, digest.hexdigest())
+    return ServingObject(key, newest.version_id, newest.etag, newest.size_bytes, digest.hexdigest())
 
 
-def _held(store: ArtifactStore, laid: list[LaidObject]) -> str:
+def _held(store: ArtifactStore, laid: list[ServingObject]) -> str:
     """Whether these versions can still be removed by whoever may write to the bucket."""
     objects = [StoredObject(one.key, one.version_id, one.size_bytes, one.etag) for one in laid]
     try:

@@ -10,7 +10,7 @@ from django import forms
 from deployments.errors import Rejected
 from deployments.registry.domain import declarations
 from deployments.registry.domain.declarations import Declaration
-from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
 from portal.ui.service_form import ServiceForm
 
@@ -82,7 +82,7 @@ class DeclareForm(ServiceForm):
     largest_batch = forms.IntegerField(
         min_value=1,
         max_value=declarations.LARGEST_BATCH,
-        initial=USUAL_MAX_BATCH,
+        initial=DEFAULT_MAX_BATCH,
         label="Max batch size",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "items"}),
     )

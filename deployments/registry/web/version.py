@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from deployments.models import ModelVersion
-from deployments.registry.domain import comparison, references, signatures
+from deployments.registry.domain import comparison, external_weights, signatures
 from deployments.registry.domain import declarations as declaring
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import aliases, declarations, metadata, versions
@@ -182,7 +182,7 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         url = f"{serving[0].cluster.gateway_url}/{serving[0].namespace}/{serving[0].name}"
     return {
         "version": version,
-        "reference": references.parse(version.source_uri) if version.source_uri else None,
+        "reference": external_weights.parse(version.source_uri) if version.source_uri else None,
         "is_final": version.state not in _IN_PROGRESS,
         "signature": signature,
         "stated": comparison.in_order(version.metadata).items(),
@@ -195,7 +195,7 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         "archive_form": ReasonForm(),
         "declare_form": DeclareForm(initial=DeclareForm.initial_of_declared(declared)),
         "can_declare": declarations.can_declare(user, version),
-        "vram_least_mib": measurements.least_mib_of(version),
+        "vram_least_mib": measurements.min_vram_mib(version),
         "release_form": ReleaseForm(),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),

@@ -1,8 +1,8 @@
-"""How many bytes of tensors between operators are alive at once, for given sizes of the inputs.
+"""Peak bytes of the tensors between operators, for given input sizes.
 
-Shapes are inferred, nothing is executed; the stored weights are left out first, so that a large
-file is as quick as a small one. For deployments/registry/gateways/sandbox.py only: inference of a hostile file need not
-end.
+Shapes are inferred, nothing is executed. Weights are removed first, so that a large file takes no
+longer than a small one. Run in deployments/registry/gateways/sandbox.py only: shape inference on a
+hostile file may never end.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import onnx
 
-# Constants up to this many numbers may be shapes, axes and pads, which inference reads.
-_MOST_NUMBERS_OF_A_SHAPE: Final = 1024
+# Smaller constants may be shapes, axes and pads, which inference needs.
+_MAX_SHAPE_ELEMENTS: Final = 1024
 
 
 @dataclass(slots=True)
 class _Sizes:
-    """Bytes of every value by name. What inference could not tell is guessed from a node's inputs."""
+    """Bytes of every value by name. Values that inference misses are guessed from the node's inputs."""
 
     known: dict[str, int]
     is_complete: bool = True
@@ -31,18 +31,18 @@ class _Sizes:
 
 
 def measure(argument: Mapping[str, Any]) -> dict[str, Any]:
-    """{"path", "inputs": {name: dims}} to {"live": the most bytes at once, "is_complete"}."""
+    """{"path", "inputs": {name: dims}} to {"live": peak bytes, "is_complete"}."""
     model = onnx.load(str(Path(argument["path"])), load_external_data=False)
     fed = set(argument["inputs"])
     _set_dims(model.graph, argument["inputs"])
     if model.functions:
-        # Inference writes functions out, and takes as long as the file's author likes.
+        # Inference expands functions, which can take arbitrarily long.
         inferred, is_complete = model.graph, False
     else:
         _drop_weights(model.graph)
         inferred, is_complete = _inferred(model)
     sizes = _Sizes(_bytes_of_values(inferred), is_complete)
-    live = _most_alive(inferred, sizes, fed)
+    live = _peak_bytes(inferred, sizes, fed)
     return {"live": live, "is_complete": sizes.is_complete}
 
 
@@ -54,7 +54,7 @@ def _inferred(model: Any) -> tuple[Any, bool]:
 
 
 def _set_dims(graph: Any, inputs: Mapping[str, list[int]]) -> None:
-    """Free dimensions of outputs keep no name, so that they follow from the inputs."""
+    """Set the dimensions of inputs. Dynamic dimensions of outputs are cleared, to be inferred."""
     for value in graph.input:
         dims = value.type.tensor_type.shape.dim
         for dim, size in zip(dims, inputs.get(value.name, ()), strict=False):
@@ -68,13 +68,13 @@ def _set_dims(graph: Any, inputs: Mapping[str, list[int]]) -> None:
 
 
 def _drop_weights(graph: Any) -> None:
-    """A large constant becomes an input of its shape: inference needs no more of it."""
+    """Replace large constants by inputs of their shape, which is all that inference needs."""
     kept = []
     for tensor in graph.initializer:
         count = 1
         for dim in tensor.dims:
             count *= max(dim, 1)
-        if count <= _MOST_NUMBERS_OF_A_SHAPE:
+        if count <= _MAX_SHAPE_ELEMENTS:
             kept.append(onnx.TensorProto.FromString(tensor.SerializeToString()))
         elif tensor.name not in {value.name for value in graph.input}:
             graph.input.append(
@@ -85,63 +85,63 @@ def _drop_weights(graph: Any) -> None:
 
 
 def _bytes_of_values(graph: Any) -> dict[str, int]:
-    found = {}
+    sizes = {}
     for value in (*graph.input, *graph.value_info, *graph.output):
         tensor_type = value.type.tensor_type
         dims = [dim.dim_value for dim in tensor_type.shape.dim]
         if tensor_type.HasField("shape") and all(
             dim.HasField("dim_value") for dim in tensor_type.shape.dim
         ):
-            found[value.name] = _product(dims) * _element_bytes(tensor_type.elem_type)
-    return found
+            sizes[value.name] = _product(dims) * _element_bytes(tensor_type.elem_type)
+    return sizes
 
 
-def _most_alive(graph: Any, sizes: _Sizes, fed: Iterable[str] = ()) -> int:
-    """Operators run in the file's order; a value goes after its last reader, inputs and outputs stay.
+def _peak_bytes(graph: Any, sizes: _Sizes, fed: Iterable[str] = ()) -> int:
+    """Operators run in file order; a value is freed after its last reader, except inputs and outputs.
 
-    Only what is fed or made counts: weights are counted elsewhere.
+    Weights are not included.
     """
     last_reader = {name: i for i, node in enumerate(graph.node) for name in _reads(node)}
-    stays = {*fed, *(value.name for value in graph.output)}
+    kept = {*fed, *(value.name for value in graph.output)}
     alive = {name: sizes.of(name) for name in fed}
-    now = most = sum(alive.values())
+    current = peak = sum(alive.values())
     for index, node in enumerate(graph.node):
-        made = () if node.op_type == "Constant" else tuple(filter(None, node.output))
-        _guess(node, made, sizes)
-        alive |= {name: sizes.of(name) for name in made}
-        now += sum(alive[name] for name in made)
-        most = max(most, now + _most_inside(node, sizes))
-        for name in {*_reads(node), *made} - stays:
+        outputs = () if node.op_type == "Constant" else tuple(filter(None, node.output))
+        _guess(node, outputs, sizes)
+        alive |= {name: sizes.of(name) for name in outputs}
+        current += sum(alive[name] for name in outputs)
+        peak = max(peak, current + _peak_inside(node, sizes))
+        for name in {*_reads(node), *outputs} - kept:
             if name in alive and last_reader.get(name, -1) <= index:
-                now -= alive.pop(name)
-    return most
+                current -= alive.pop(name)
+    return peak
 
 
-def _guess(node: Any, made: Iterable[str], sizes: _Sizes) -> None:
-    """What inference does not tell is taken to be as large as the largest that the node reads."""
-    for name in made:
+def _guess(node: Any, outputs: Iterable[str], sizes: _Sizes) -> None:
+    """Assume that an unknown value is as large as the node's largest input."""
+    for name in outputs:
         if name not in sizes.known:
-            sizes.guessed[name] = max((sizes.of(one) for one in node.input), default=0)
+            sizes.guessed[name] = max((sizes.of(read) for read in node.input), default=0)
             sizes.is_complete = False
 
 
-def _most_inside(node: Any, sizes: _Sizes) -> int:
-    """Of the branches and loop bodies of a node, whichever takes most."""
-    most = 0
+def _peak_inside(node: Any, sizes: _Sizes) -> int:
+    """The maximum over the branches and loop bodies of a node."""
+    peak = 0
     for graph in _subgraphs(node):
         inner = _Sizes(sizes.known | _bytes_of_values(graph))
-        most = max(most, _most_alive(graph, inner))
+        peak = max(peak, _peak_bytes(graph, inner))
         sizes.is_complete = sizes.is_complete and inner.is_complete
-    return most
+    return peak
 
 
 def _reads(node: Any) -> set[str]:
-    """Values of the outer graph that a branch uses count as read by its node."""
-    found = {name for name in node.input if name}
+    """Names that a node reads, including those that its branches read from the outer graph."""
+    names = {name for name in node.input if name}
     for graph in _subgraphs(node):
         for inner in graph.node:
-            found |= _reads(inner)
-    return found
+            names |= _reads(inner)
+    return names
 
 
 def _subgraphs(node: Any) -> Iterable[Any]:

@@ -1,5 +1,6 @@
-"""What could be asked for elsewhere, or if this cluster were set up otherwise, so that the list
-says why it is not there. Only what would hold the model; one line for each kind of GPU.
+"""GPU offers that the cluster lacks, so that the ranking can explain why they are missing.
+
+Only offers with enough memory; one for each kind of GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from deployments.sizing.domain.memory import Need
-from deployments.sizing.domain.ranking import Offer, ShareKind, Why
+from deployments.sizing.domain.ranking import Offer, RejectionReason, ShareKind
 
 WHOLE_GPU: Final = "nvidia.com/gpu"
 _COUNTS: Final = (1, 2, 4, 8)
@@ -21,8 +22,8 @@ _MICRO = Decimal("0.000001")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """An instance type of the price catalogue. `memory_mib` is of each of its GPUs."""
+class ListedInstanceType:
+    """An instance type of the price catalogue. `memory_mib` is for each GPU."""
 
     instance_type: str
     gpu_name: str
@@ -35,33 +36,40 @@ class Listed:
         return (self.usd_per_hour_amount * gpus / self.gpus).quantize(_MICRO)
 
 
-def elsewhere(
-    need: Need, listed: Sequence[Listed], here: Sequence[Offer], *, cluster: str, can_grow: bool
+def offers_elsewhere(
+    need: Need,
+    listed: Sequence[ListedInstanceType],
+    local_offers: Sequence[Offer],
+    *,
+    cluster: str,
+    can_grow: bool,
 ) -> list[Offer]:
-    """Kinds of GPU that the cluster lacks, or has too few of in one node: the cheapest of each."""
-    types = {offer.instance_type for offer in here}
-    enough = {
+    """The cheapest offer of each kind of GPU that the cluster lacks or has too few of per node."""
+    local_types = {offer.instance_type for offer in local_offers}
+    sufficient = {
         _key(offer.gpu_name)
-        for offer in here
+        for offer in local_offers
         if need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib)
     }
-    found: dict[str, Offer] = {}
+    cheapest: dict[str, Offer] = {}
     for row in listed:
         count = _smallest_count(need, row)
-        if not count or row.instance_type in types or _key(row.gpu_name) in enough:
+        if not count or row.instance_type in local_types or _key(row.gpu_name) in sufficient:
             continue
         offer = _offer_elsewhere(row, count, cluster, can_grow=can_grow)
-        best = found.get(row.gpu_name)
+        best = cheapest.get(row.gpu_name)
         if best is None or _price(offer) < _price(best):
-            found[row.gpu_name] = offer
-    return sorted(found.values(), key=_price)
+            cheapest[row.gpu_name] = offer
+    return sorted(cheapest.values(), key=_price)
 
 
-def unsliced(need: Need, listed: Iterable[Listed], here: Sequence[Offer]) -> list[Offer]:
-    """The smallest MIG slice that would do, of GPUs here that could be sliced and are not."""
+def offers_partitioned(
+    need: Need, listed: Iterable[ListedInstanceType], local_offers: Sequence[Offer]
+) -> list[Offer]:
+    """The smallest sufficient MIG slice of each MIG-capable GPU that is not partitioned."""
     rows = {row.instance_type: row for row in listed if row.is_mig_capable}
-    sliced = {offer.instance_type for offer in here if offer.kind is ShareKind.MIG}
-    names = {offer.instance_type: offer.gpu_name for offer in here}
+    sliced = {offer.instance_type for offer in local_offers if offer.kind is ShareKind.MIG}
+    names = {offer.instance_type: offer.gpu_name for offer in local_offers}
     return [
         offer
         for name in sorted(names)
@@ -76,8 +84,8 @@ def profile_name(compute: int, memory_slices: int, memory_mib: int) -> str:
     return f"{compute}g.{gigabytes}gb"
 
 
-def _offer_elsewhere(row: Listed, count: int, cluster: str, *, can_grow: bool) -> Offer:
-    words = f"{cluster} has no {row.instance_type} node"
+def _offer_elsewhere(row: ListedInstanceType, count: int, cluster: str, *, can_grow: bool) -> Offer:
+    message = f"{cluster} has no {row.instance_type} node"
     grow = "; Karpenter starts one only if a node pool allows it" if can_grow else ""
     return Offer(
         instance_type=row.instance_type,
@@ -87,19 +95,19 @@ def _offer_elsewhere(row: Listed, count: int, cluster: str, *, can_grow: bool) -
         memory_mib=row.memory_mib,
         kind=ShareKind.WHOLE,
         usd_per_hour_amount=row.price_of(count),
-        missing=Why.NOT_HERE,
-        missing_words=f"{words}{grow}",
+        missing=RejectionReason.NOT_HERE,
+        missing_message=f"{message}{grow}",
     )
 
 
-def _smallest_count(need: Need, row: Listed) -> int:
+def _smallest_count(need: Need, row: ListedInstanceType) -> int:
     for count in _COUNTS:
         if count <= row.gpus and need.has_room(gpus=count, memory_mib=row.memory_mib):
             return count
     return 0
 
 
-def _smallest_slice(need: Need, row: Listed, gpu_name: str) -> Iterable[Offer]:
+def _smallest_slice(need: Need, row: ListedInstanceType, gpu_name: str) -> Iterable[Offer]:
     for compute, slices in _PROFILES[:-1]:
         memory = row.memory_mib * slices // 8
         if need.has_room(gpus=1, memory_mib=memory):
@@ -112,8 +120,8 @@ def _smallest_slice(need: Need, row: Listed, gpu_name: str) -> Iterable[Offer]:
                 memory_mib=memory,
                 kind=ShareKind.MIG,
                 usd_per_hour_amount=(row.price_of(1) * slices / 8).quantize(_MICRO),
-                missing=Why.NOT_OFFERED,
-                missing_words=(
+                missing=RejectionReason.NOT_OFFERED,
+                missing_message=(
                     f"the GPUs of {row.instance_type} are not partitioned on this cluster"
                 ),
             )
@@ -125,6 +133,6 @@ def _price(offer: Offer) -> Decimal:
 
 
 def _key(gpu_name: str) -> str:
-    """Catalogue and nodes write a10g, A10G, NVIDIA-A10G, A100-SXM4-40GB."""
+    """Normalise names like a10g, A10G, NVIDIA-A10G and A100-SXM4-40GB."""
     plain = gpu_name.lower().removeprefix("nvidia-").removeprefix("tesla-")
     return re.split(r"[-_ ]", plain)[0]

@@ -1,4 +1,4 @@
-"""What a language model of a serving spec needs, from what its request says of it."""
+"""Estimate the memory of the language model of a serving spec."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
 from deployments.spec.domain.parts import Llm
 
-# vLLM keeps the cache in the precision of the weights unless it is told otherwise.
+# By default, vLLM keeps the cache in the precision of the weights.
 _KV_PRECISION: Final[Mapping[str, str]] = {"auto": "bf16", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
-_USUAL: Final = LanguageModel(parameters_millions=1)
+_DEFAULTS: Final = LanguageModel(parameters_millions=1)
 
 
-def need_of(llm: Llm, *, precision: str = _USUAL.precision) -> Need | None:
-    """None where nobody said how large it is. `precision`: of the weights."""
+def estimate_need(llm: Llm, *, precision: str = _DEFAULTS.precision) -> Need | None:
+    """None if its size is not declared. `precision` is that of the weights."""
     if not llm.parameters_millions:
         return None
     return need_of_language_model(
@@ -22,8 +22,8 @@ def need_of(llm: Llm, *, precision: str = _USUAL.precision) -> Need | None:
             parameters_millions=llm.parameters_millions,
             precision=precision,
             kv_precision=_KV_PRECISION.get(llm.kv_cache_dtype, llm.kv_cache_dtype),
-            context_tokens=llm.max_model_len or _USUAL.context_tokens,
-            concurrency=llm.max_num_seqs or _USUAL.concurrency,
+            context_tokens=llm.max_model_len or _DEFAULTS.context_tokens,
+            concurrency=llm.max_num_seqs or _DEFAULTS.concurrency,
             memory_percent=round(llm.gpu_memory_utilization * 100),
         )
     )

@@ -1,14 +1,14 @@
-"""How much GPU memory a version needs: an estimate from the file, until a GPU has measured it.
+"""Estimate the GPU memory of a version from its file, until it is measured on a GPU.
 
     VRAM = weights + activations + runtime
 
-- weights: bytes of all initializers in the file; ONNX Runtime keeps them on the GPU once.
-- activations: the tensors that are alive at once at the largest declared sizes and batch (see
-  activations.py). The least is just that. The most is twice that: ONNX Runtime's arena grows by
-  doubling, and convolutions take workspaces from it.
+- weights: bytes of all initializers in the file; ONNX Runtime keeps one copy on the GPU.
+- activations: peak bytes of tensors at the largest declared sizes and batch (see activations.py).
+  The lower bound is that peak. The upper bound is twice the peak: ONNX Runtime's arena grows by
+  doubling, and convolutions allocate workspaces from it.
 - runtime: 450 MiB for the CUDA context, cuDNN/cuBLAS workspaces and the arena.
 
-Sums are rounded up to 16 MiB. Instances multiply it; that is decided at deployment.
+Sums are rounded up to 16 MiB. The number of instances is decided at deployment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROUNDED_TO_MIB: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VramEstimate:
-    """`activations_mib` is the most, which plans go by; it may be `spread_mib` less."""
+    """`activations_mib` is the upper bound; the lower bound is `spread_mib` less."""
 
     weights_mib: int
     activations_mib: int
@@ -37,7 +37,7 @@ class VramEstimate:
 
 
 def estimate_vram(*, weights_bytes: int, live_bytes: int) -> VramEstimate:
-    """See the module for the formula and its limits."""
+    """See the module for the formula."""
     return VramEstimate(
         weights_mib=-(-weights_bytes // MIB),
         activations_mib=-(-2 * live_bytes // MIB),

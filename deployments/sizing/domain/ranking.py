@@ -1,7 +1,7 @@
 """What to run a model on: every way to ask for GPUs, ranked, and why each other one is rejected.
 
-The first is the cheapest a month that is free now; walls between neighbours decide between equals.
-A choice over the budget is told as rejected but may be asked for: that is the approver's decision.
+The cheapest choice with free capacity comes first; isolated GPU memory breaks ties. A choice over
+the budget or quota is listed as rejected and can still be requested: approvers decide.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from deployments.sizing.domain.memory import Need
 
 HOURS_PER_MONTH: Final = 730
-# A replica that is busy more than this part of the time makes its callers queue.
+# Requests queue above this GPU utilisation.
 BUSY_PERCENT: Final = 70
 _CENT = Decimal("0.01")
 
@@ -27,11 +27,11 @@ class ShareKind(StrEnum):
     SHARED = "time-slice"
 
 
-# A neighbour that takes too much memory, or crashes, is felt.
-_WITHOUT_WALL: Final = (ShareKind.SHARED, ShareKind.MPS)
+# Other pods on the GPU can exhaust its memory or crash it.
+_NOT_ISOLATED: Final = (ShareKind.SHARED, ShareKind.MPS)
 
 
-class Why(StrEnum):
+class RejectionReason(StrEnum):
     """Why a choice is rejected."""
 
     TOO_SMALL = "too-little-memory"
@@ -44,10 +44,10 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One way to ask. `memory_mib` is of each GPU or slice; price and room are of one replica.
+    """A GPU resource to request. `memory_mib` is for each GPU or slice, the price for one replica.
 
-    `missing` says why this cluster cannot give it, empty when it can; `free_replicas` None is not
-    known.
+    `missing` is the reason why this cluster does not have it, or None; `free_replicas` None means
+    unknown.
     """
 
     instance_type: str
@@ -58,10 +58,10 @@ class Offer:
     kind: ShareKind
     usd_per_hour_amount: Decimal | None
     free_replicas: int | None = None
-    # No such node is there, but one would be started for it.
+    # A node has to start first.
     is_started: bool = False
-    missing: Why | None = None
-    missing_words: str = ""
+    missing: RejectionReason | None = None
+    missing_message: str = ""
 
     @property
     def title(self) -> str:
@@ -73,7 +73,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the team may still take; None is no limit, or not known. Amounts are a month's."""
+    """What is left to the team. None means no limit or unknown. Amounts are monthly."""
 
     quota_left_gpus: int | None = None
     budget_left_amount: Decimal | None = None
@@ -81,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is expected. `busy_us` is the GPU time of one request where it was measured."""
+    """The expected load. `busy_us` is the measured GPU time of a request."""
 
     requests_per_second: int | None = None
     busy_us: int | None = None
@@ -89,7 +89,7 @@ class Demand:
 
     @property
     def replicas(self) -> int:
-        """Enough that none is busy more than 70 % of the time; 1 where speed is not known."""
+        """Enough for a GPU utilisation of at most 70%; 1 if the GPU time is unknown."""
         if not self.requests_per_second or not self.busy_us:
             return 1
         return max(1, -(-self.requests_per_second * self.busy_us // (BUSY_PERCENT * 10_000)))
@@ -97,17 +97,17 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    why: Why
-    words: str
+    reason: RejectionReason
+    message: str
 
     @property
     def is_final(self) -> bool:
-        return self.why not in (Why.QUOTA, Why.BUDGET)
+        return self.reason not in (RejectionReason.QUOTA, RejectionReason.BUDGET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`needed_mib` of `offer.memory_mib` on each GPU; `words` say why it stands where it does."""
+    """`needed_mib` of `offer.memory_mib` on each GPU; `explanation` justifies the rank."""
 
     offer: Offer
     needed_mib: int
@@ -116,7 +116,7 @@ class Choice:
     month_amount: Decimal | None
     refusals: tuple[Refusal, ...] = ()
     is_recommended: bool = False
-    words: str = ""
+    explanation: str = ""
 
     @property
     def is_rejected(self) -> bool:
@@ -143,22 +143,24 @@ def advise(
     *, need: Need, offers: Sequence[Offer], demand: Demand, limits: Limits | None = None
 ) -> Advice:
     limits = limits or Limits()
-    choices = sorted((_weighed(need, offer, demand, limits) for offer in offers), key=_rank)
+    choices = sorted((_evaluate(need, offer, demand, limits) for offer in offers), key=_rank)
     fitting = [choice for choice in choices if not choice.is_rejected]
     rejected = [choice for choice in choices if choice.is_rejected]
     return Advice(
         need=need,
         demand=demand,
-        ranked=tuple(_told(choice, fitting[0]) for choice in fitting),
-        rejected=tuple(sorted(rejected, key=_nearness)),
+        ranked=tuple(_explain(choice, fitting[0]) for choice in fitting),
+        rejected=tuple(sorted(rejected, key=_rejection_rank)),
     )
 
 
-def _weighed(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choice:
+def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choice:
     needed = need.mib_on(offer.gpus)
     usable = offer.memory_mib * need.usable_percent // 100
-    each = offer.usd_per_hour_amount
-    month = None if each is None else (each * demand.replicas * HOURS_PER_MONTH).quantize(_CENT)
+    month = None
+    if offer.usd_per_hour_amount is not None:
+        hourly = offer.usd_per_hour_amount * demand.replicas
+        month = (hourly * HOURS_PER_MONTH).quantize(_CENT)
     choice = Choice(
         offer=offer,
         needed_mib=needed,
@@ -170,92 +172,99 @@ def _weighed(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choice
 
 
 def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> list[Refusal]:
-    offer, found = choice.offer, []
+    offer, refusals = choice.offer, []
     if offer.missing is not None:
-        found.append(Refusal(offer.missing, offer.missing_words))
+        refusals.append(Refusal(offer.missing, offer.missing_message))
     if offer.memory_mib and not need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib):
-        found.append(Refusal(*_too_small(choice, need)))
-    found += _over_limits(choice, demand, limits)
-    return found
+        refusals.append(Refusal(*_too_small(choice, need)))
+    refusals += _over_limits(choice, demand, limits)
+    return refusals
 
 
-def _too_small(choice: Choice, need: Need) -> tuple[Why, str]:
+def _too_small(choice: Choice, need: Need) -> tuple[RejectionReason, str]:
     offer = choice.offer
     part = f" ({need.usable_percent}% usable)" if need.usable_percent < 100 else ""
-    words = f"has {offer.memory_mib:,} MiB{part}, needs {choice.needed_mib:,} MiB"
+    message = f"has {offer.memory_mib:,} MiB{part}, needs {choice.needed_mib:,} MiB"
     if offer.gpus > 1 and not need.can_split:
-        return Why.SPLIT, f"each GPU {words}: this model can't be split across GPUs"
-    each = "each GPU " if offer.gpus > 1 else ""
-    return Why.TOO_SMALL, f"{each}{words}"
+        return RejectionReason.SPLIT, f"each GPU {message}: this model can't be split across GPUs"
+    prefix = "each GPU " if offer.gpus > 1 else ""
+    return RejectionReason.TOO_SMALL, f"{prefix}{message}"
 
 
 def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal]:
-    found = []
+    refusals = []
     gpus = choice.offer.gpus * max(choice.replicas, demand.most_replicas)
-    left = limits.quota_left_gpus
-    if left is not None and gpus > left:
-        words = (
-            f"needs {gpus} GPU{'s' if gpus != 1 else ''}, {max(0, left)} left in the team's quota"
+    quota_left = limits.quota_left_gpus
+    if quota_left is not None and gpus > quota_left:
+        plural = "s" if gpus != 1 else ""
+        message = f"needs {gpus} GPU{plural}, {max(0, quota_left)} left in the team's quota"
+        refusals.append(Refusal(RejectionReason.QUOTA, message))
+    budget_left = limits.budget_left_amount
+    if (
+        budget_left is not None
+        and choice.month_amount is not None
+        and choice.month_amount > budget_left
+    ):
+        message = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), budget_left):,.2f} left"
+        refusals.append(
+            Refusal(
+                RejectionReason.BUDGET, f"{message} in the team's budget; an approver can accept it"
+            )
         )
-        found.append(Refusal(Why.QUOTA, words))
-    money = limits.budget_left_amount
-    if money is not None and choice.month_amount is not None and choice.month_amount > money:
-        words = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), money):,.2f} left"
-        found.append(
-            Refusal(Why.BUDGET, f"{words} in the team's budget; an approver can accept it")
-        )
-    return found
+    return refusals
 
 
 def _rank(choice: Choice) -> tuple[bool, bool, Decimal, bool, int, str, int]:
-    """Room now, a known price, the price, a wall around it, the headroom."""
+    """Order by free capacity, known price, price, isolation and headroom."""
     offer = choice.offer
     return (
         offer.free_replicas is not None and offer.free_replicas < choice.replicas,
         choice.month_amount is None,
         choice.month_amount or Decimal(0),
-        offer.kind in _WITHOUT_WALL,
+        offer.kind in _NOT_ISOLATED,
         -choice.headroom_percent,
         offer.instance_type,
         offer.gpus,
     )
 
 
-def _nearness(choice: Choice) -> tuple[bool, bool, int]:
-    """Those that may be asked for all the same first, then those that this cluster has."""
+def _rejection_rank(choice: Choice) -> tuple[bool, bool, int]:
+    """Order by whether it can be requested, then by whether this cluster has it."""
     return (not choice.can_choose, choice.offer.missing is not None, len(choice.refusals))
 
 
-def _told(choice: Choice, best: Choice) -> Choice:
+def _explain(choice: Choice, best: Choice) -> Choice:
     if choice is best:
-        words = "recommended: cheapest with free capacity"
-        if _waits(choice):
+        message = "recommended: cheapest with free capacity"
+        if _is_waiting(choice):
             room = "a node" if choice.offer.is_started else "room"
-            words = f"cheapest that fits; waits for {room}"
+            message = f"cheapest that fits; waits for {room}"
         elif choice.month_amount is None:
-            words = "fits; price unknown"
-        return replace(choice, is_recommended=True, words=_with_wall(choice, words))
-    return replace(choice, words=_with_wall(choice, _against(choice, best)))
+            message = "fits; price unknown"
+        return replace(choice, is_recommended=True, explanation=_note_isolation(choice, message))
+    return replace(choice, explanation=_note_isolation(choice, _compare(choice, best)))
 
 
-def _against(choice: Choice, best: Choice) -> str:
+def _compare(choice: Choice, best: Choice) -> str:
     if choice.month_amount is None or best.month_amount is None:
         return "fits; price unknown"
-    more = choice.month_amount - best.month_amount
+    difference = choice.month_amount - best.month_amount
     room = "a new node" if choice.offer.is_started else "room"
-    waits = f"waits for {room}; " if _waits(choice) and not _waits(best) else ""
-    if more > 0:
-        return f"{waits}${more:,.2f} a month more than {best.offer.title}"
-    return f"{waits}same cost" if more == 0 else f"{waits}${-more:,.2f} a month less"
+    waits = f"waits for {room}; " if _is_waiting(choice) and not _is_waiting(best) else ""
+    if difference > 0:
+        return f"{waits}${difference:,.2f} a month more than {best.offer.title}"
+    return f"{waits}same cost" if difference == 0 else f"{waits}${-difference:,.2f} a month less"
 
 
-def _with_wall(choice: Choice, words: str) -> str:
-    is_shared = choice.offer.kind in _WITHOUT_WALL
+def _note_isolation(choice: Choice, message: str) -> str:
+    is_shared = choice.offer.kind in _NOT_ISOLATED
     return (
-        f"{words}; GPU memory is shared with other pods without isolation" if is_shared else words
+        f"{message}; GPU memory is shared with other pods without isolation"
+        if is_shared
+        else message
     )
 
 
-def _waits(choice: Choice) -> bool:
+def _is_waiting(choice: Choice) -> bool:
     free = choice.offer.free_replicas
     return free is not None and free < choice.replicas

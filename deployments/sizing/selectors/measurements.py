@@ -1,4 +1,4 @@
-"""What is known of a version: what its file told, and what was measured of it or of those before."""
+"""Memory and speed of a version: from its file, and from measurements of it or earlier versions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from deployments.models import ModelVersion, Revision
 from deployments.sizing.domain import onnx
-from deployments.sizing.domain.memory import FileModel, Measured, Need, need_of_file, together
+from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
 from fleet.telemetry.selectors import measured
 
 
-def facts_of(version: ModelVersion) -> FileModel | None:
-    """Versions of an older portal kept the sum alone."""
+def describe_file(version: ModelVersion) -> FileModel | None:
+    """None if the file was not read."""
     parts = version.signature.get("vram_parts_mib")
     if parts:
         return FileModel(
@@ -29,63 +29,68 @@ def facts_of(version: ModelVersion) -> FileModel | None:
     return FileModel(weights_mib=total - runtime, activations_mib=0, runtime_mib=runtime)
 
 
-def least_mib_of(version: ModelVersion) -> int | None:
-    """Where the range of the estimate begins; None where nothing was estimated."""
+def min_vram_mib(version: ModelVersion) -> int | None:
+    """The lower bound of the estimate. None without an estimate."""
     parts = version.signature.get("vram_parts_mib")
     if not parts or version.vram_estimate_mib is None:
         return version.vram_estimate_mib
     return version.vram_estimate_mib - int(parts.get("activations_spread", 0))
 
 
-def of_version(version: ModelVersion) -> Measured | None:
-    """Its own measurement where there is one, else that of the latest version before it."""
+def find_measurement(version: ModelVersion) -> Measured | None:
+    """The measurement of this version, otherwise of the latest earlier one."""
     revisions = {revision.workload_name: revision for revision in _revisions(version)}
     peaks = measured.memory_peaks(namespace=version.team.slug, names=list(revisions))
-    found = [(revisions[peak.workload_name], peak.mib) for peak in peaks]
-    if not found:
+    measured_revisions = [(revisions[peak.workload_name], peak.mib) for peak in peaks]
+    if not measured_revisions:
         return None
-    latest = max(revision.version.number for revision, _ in found)
+    latest = max(revision.version.number for revision, _ in measured_revisions)
     revision, mib = max(
-        ((revision, mib) for revision, mib in found if revision.version.number == latest),
+        (
+            (revision, mib)
+            for revision, mib in measured_revisions
+            if revision.version.number == latest
+        ),
         key=lambda pair: pair[1],
     )
     return Measured(
         label=revision.version.label,
         mib=mib,
         instances=int(revision.spec.get("instances_per_gpu", 1)),
-        weights_mib=_weights_of(revision.version.signature),
+        weights_mib=_weights_mib(revision.version.signature),
     )
 
 
-def need_of(
+def estimate_need(
     version: ModelVersion,
     *,
     instances: int,
-    packed: Sequence[tuple[ModelVersion, int]] = (),
+    additional: Sequence[tuple[ModelVersion, int]] = (),
 ) -> Need | None:
-    """Of all models in one process together; None when the file of one of them was not read.
+    """The need of all models in one process. None if the file of any was not read.
 
-    `packed`: the further versions, each with its instances.
+    `additional` are the other versions of multi-model serving, with their instances.
     """
     needs = []
-    for one, count in ((version, instances), *packed):
-        facts = facts_of(one)
+    for model_version, count in ((version, instances), *additional):
+        facts = describe_file(model_version)
         if facts is None:
             return None
-        needs.append(need_of_file(facts, instances=count, measured=of_version(one)))
-    return together(
-        needs[0], [(one.label, need) for (one, _), need in zip(packed, needs[1:], strict=True)]
+        needs.append(need_of_file(facts, instances=count, measured=find_measurement(model_version)))
+    return combine(
+        needs[0],
+        [(added.label, need) for (added, _), need in zip(additional, needs[1:], strict=True)],
     )
 
 
-def busy_us_of(version: ModelVersion) -> int | None:
-    """GPU time of one inference, over all versions up to this one."""
+def gpu_us_per_inference(version: ModelVersion) -> int | None:
+    """GPU time of an inference, over all versions up to this one."""
     names = [revision.workload_name for revision in _revisions(version)]
     return measured.busy_us_per_inference(namespace=version.team.slug, names=names)
 
 
-def start_seconds_of(version: ModelVersion) -> list[int]:
-    """From the pod's creation until it first answered, for every start of this model seen lately."""
+def list_start_seconds(version: ModelVersion) -> list[int]:
+    """Seconds from pod creation to readiness, for recent starts of this model."""
     names = [revision.workload_name for revision in _revisions(version)]
     return measured.start_seconds(namespace=version.team.slug, names=names)
 
@@ -94,11 +99,11 @@ def _revisions(version: ModelVersion) -> list[Revision]:
     rows = Revision.objects.filter(
         version__model_id=version.model_id, version__number__lte=version.number
     )
-    # What a GPU held for several models together says nothing of one of them.
-    found = rows.select_related("version__model", "deployment")
-    return [revision for revision in found if not revision.spec.get("packed")]
+    # GPU memory of multi-model serving can't be attributed to a single model.
+    revisions = rows.select_related("version__model", "deployment")
+    return [revision for revision in revisions if not revision.spec.get("packed")]
 
 
-def _weights_of(signature: dict[str, Any]) -> int | None:
+def _weights_mib(signature: dict[str, Any]) -> int | None:
     parts = signature.get("vram_parts_mib")
     return int(parts["weights"]) if parts else None

@@ -83,7 +83,7 @@ def test_canary_costs_double_only_while_it_runs(world: World) -> None:
 
 def test_roll_back_costs_nothing_beside_what_it_replaces(world: World) -> None:
     deployment = world.serving()
-    assert preflight.of_revision(
+    assert preflight.evaluate_revision(
         deployment=deployment,
         version=world.version2,
         spec=world.draft().spec,

@@ -10,7 +10,7 @@ from django.test import Client
 from deployments.models import ModelVersion
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
-from deployments.sizing.domain.ranking import Advice, Why
+from deployments.sizing.domain.ranking import Advice, RejectionReason
 from fleet.models import InstancePrice, Workload
 from portal.accounts.models import Team, User
 from portal.core.errors import Forbidden, Invalid, NotFound
@@ -58,8 +58,8 @@ def test_what_the_cluster_has_is_ranked_and_what_it_lacks_says_so(world: World) 
     assert found.ranked[0].headroom_percent == 87
     (elsewhere,) = found.rejected
     assert elsewhere.offer.title == "1 \N{MULTIPLICATION SIGN} L4"
-    assert elsewhere.refusals[0].why is Why.NOT_HERE
-    assert elsewhere.refusals[0].words == "eks-test has no g6.xlarge node"
+    assert elsewhere.refusals[0].reason is RejectionReason.NOT_HERE
+    assert elsewhere.refusals[0].message == "eks-test has no g6.xlarge node"
 
 
 def test_the_memory_of_an_earlier_version_replaces_the_estimate(world: World) -> None:
@@ -71,7 +71,7 @@ def test_the_memory_of_an_earlier_version_replaces_the_estimate(world: World) ->
     for found in (own, next_one):
         assert found.need.is_measured
         assert found.need.mib_on(1) == 1904
-        assert found.need.words.startswith("measured on a GPU that served detector:1")
+        assert found.need.basis.startswith("measured on a GPU that served detector:1")
 
 
 def test_a_later_version_says_nothing_of_an_earlier_one(world: World) -> None:
@@ -89,7 +89,7 @@ def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None
     found = advice(world, world.version1)
 
     assert found.ranked == ()
-    assert [refusal.words for refusal in found.rejected[0].refusals] == [
+    assert [refusal.message for refusal in found.rejected[0].refusals] == [
         "needs 1 GPU, 0 left in the team's quota",
         "$734.38 a month, $265.62 left in the team's budget; an approver can accept it",
     ]

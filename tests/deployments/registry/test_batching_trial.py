@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from deployments.registry.domain import batching, batching_trial
 from deployments.registry.domain.batching import Verdict
-from deployments.registry.domain.signatures import USUAL_MAX_BATCH
+from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from tests.fixtures import batching_models
 from tests.fixtures.batching_models import BatchingModel
 
@@ -171,7 +171,9 @@ def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None
     path = batching_models.write_large(tmp_path / "model.onnx", mebibytes=8)
 
     onnx.checker.check_model(str(path), full_check=True)
-    found = batching_trial.show({"path": str(path), "largest_batch": USUAL_MAX_BATCH, "sizes": {}})
+    found = batching_trial.show(
+        {"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}}
+    )
 
     assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
     assert found["verdict"] == Verdict.SHOWN

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.errors import Rejected
-from deployments.registry.domain import references
+from deployments.registry.domain import external_weights
 from deployments.spec.domain import serving_spec
 
 _COMMIT = "ab12" * 10
@@ -30,7 +30,7 @@ _DIGEST = f"sha256:{'cd' * 32}"
 def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
     uri: str, name: str, pin: str
 ) -> None:
-    found = references.parse(f"  {uri} ")
+    found = external_weights.parse(f"  {uri} ")
 
     assert (found.uri, found.name, found.pin) == (uri, name, pin)
     assert found.is_pinned is bool(pin)
@@ -57,7 +57,7 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
 )
 def test_what_is_no_reference_is_refused_with_how_to_write_it(uri: str, words: str) -> None:
     with pytest.raises(Rejected) as refusal:
-        references.parse(uri)
+        external_weights.parse(uri)
 
     assert words in refusal.value.fields["source_uri"]
 
@@ -76,7 +76,7 @@ def test_what_is_no_reference_is_refused_with_how_to_write_it(uri: str, words: s
 )
 def test_a_secret_is_refused_and_not_repeated(secret: str) -> None:
     with pytest.raises(Rejected) as refusal:
-        references.parse(secret)
+        external_weights.parse(secret)
 
     assert "password or token" in refusal.value.message
     assert "hunter2" not in f"{refusal.value.message}{refusal.value.fields}".lower()
@@ -84,13 +84,13 @@ def test_a_secret_is_refused_and_not_repeated(secret: str) -> None:
 
 @settings(max_examples=30)
 @given(
-    st.from_regex(references._SHAPES["hf"], fullmatch=True)
-    | st.from_regex(references._SHAPES["pvc"], fullmatch=True)
-    | st.from_regex(references._SHAPES["oci"], fullmatch=True)
+    st.from_regex(external_weights._SHAPES["hf"], fullmatch=True)
+    | st.from_regex(external_weights._SHAPES["pvc"], fullmatch=True)
+    | st.from_regex(external_weights._SHAPES["oci"], fullmatch=True)
 )
 def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) -> None:
     try:
-        found = references.parse(uri)
+        found = external_weights.parse(uri)
     except Rejected:
         return
 
@@ -98,6 +98,6 @@ def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) ->
         llm = {"hugging_face_id": found.hugging_face_id, "artifact": found.artifact}
         spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
         assert spec.llm is not None
-        assert references.of_spec(
+        assert external_weights.from_spec(
             hugging_face_id=spec.llm.hugging_face_id, artifact=spec.llm.artifact
         ) == (found)

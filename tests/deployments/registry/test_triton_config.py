@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import (
     BYTES_OF_DTYPE,
-    USUAL_MAX_BATCH,
+    DEFAULT_MAX_BATCH,
     Signature,
     Tensor,
     detect_max_batch_size,
@@ -95,8 +95,8 @@ def test_a_batch_needs_a_free_first_dimension_everywhere_under_one_name() -> Non
     def found(inputs: list[Tensor], outputs: list[Tensor]) -> int:
         return detect_max_batch_size(inputs, outputs)
 
-    assert found([tensor("batch", "4")], [tensor("batch", "2")]) == USUAL_MAX_BATCH
-    assert found([tensor("unk__1", "4")], [tensor("unk__2", "2")]) == USUAL_MAX_BATCH
+    assert found([tensor("batch", "4")], [tensor("batch", "2")]) == DEFAULT_MAX_BATCH
+    assert found([tensor("unk__1", "4")], [tensor("unk__2", "2")]) == DEFAULT_MAX_BATCH
     assert found([tensor("1", "4")], [tensor("batch", "2")]) == 0
     assert found([tensor("boxes", "4"), tensor("images", "3")], [tensor("n", "2")]) == 0
     assert found([tensor("length", "4")], [tensor("length", "length")]) == 0

@@ -13,7 +13,7 @@ import time_machine
 
 from deployments.manifests.services import serving_bytes
 from deployments.models import ModelVersion
-from deployments.registry.domain import laid_out
+from deployments.registry.domain import serving_objects
 from deployments.registry.gateways import object_store, sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import uploads, verification
@@ -64,7 +64,7 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
     assert version.checks[-1]["detail"].endswith(
         "exactly this file and verified; locked in the bucket"
     )
-    laid = laid_out.from_json(version.laid_out)
+    laid = serving_objects.from_json(version.laid_out)
     assert [(one.key, one.version_id, one.etag, one.size_bytes) for one in laid] == [
         (one.key, one.version_id, one.etag, one.size_bytes) for one in s3_store.list_newest(prefix)
     ]

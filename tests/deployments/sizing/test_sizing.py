@@ -8,7 +8,12 @@ from decimal import Decimal
 import pytest
 
 from deployments.errors import Rejected
-from deployments.sizing.domain.alternatives import Listed, elsewhere, profile_name, unsliced
+from deployments.sizing.domain.alternatives import (
+    ListedInstanceType,
+    offers_elsewhere,
+    offers_partitioned,
+    profile_name,
+)
 from deployments.sizing.domain.memory import (
     Attention,
     FileModel,
@@ -18,7 +23,15 @@ from deployments.sizing.domain.memory import (
     need_of_file,
     need_of_language_model,
 )
-from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind, Why, advise
+from deployments.sizing.domain.ranking import (
+    Advice,
+    Demand,
+    Limits,
+    Offer,
+    RejectionReason,
+    ShareKind,
+    advise,
+)
 
 DETECTOR = FileModel(weights_mib=700, activations_mib=2000, runtime_mib=450)
 LLAMA_8B = LanguageModel(
@@ -85,7 +98,7 @@ def test_a_measurement_replaces_the_estimate_and_what_is_more_is_added() -> None
 
     assert terms(same) == {"Measured": 1900}
     assert same.mib_on(1) == 1904
-    assert same.words == "measured on a GPU that served detector:4; it replaces the estimate"
+    assert same.basis == "measured on a GPU that served detector:4; it replaces the estimate"
     assert terms(grown) == {"Measured": 1900, "Larger weights": 100, "Additional instances": 2700}
 
 
@@ -111,7 +124,7 @@ def test_an_unknown_architecture_goes_by_the_stated_rule_and_says_so() -> None:
 
     # 128 KiB a token at 16 bits is 64 KiB at 8 bits: half of the cache above.
     assert terms(need)["KV cache"] == 8192
-    assert "about 64 KiB per token, based on model size" in need.terms[1].words
+    assert "about 64 KiB per token, based on model size" in need.terms[1].detail
 
 
 def test_more_gpus_than_kv_heads_do_not_make_the_cache_smaller() -> None:
@@ -147,14 +160,16 @@ def test_the_cheapest_with_room_comes_first_and_others_say_what_they_cost_more()
     ]
     first, second, third = found.ranked
     assert first.is_recommended
-    assert first.words == (
+    assert first.explanation == (
         "recommended: cheapest with free capacity; GPU memory is shared with other pods "
         "without isolation"
     )
     # (4,096 - 3,152) / 4,096 and 0.1315 x 730.
     assert (first.needed_mib, first.headroom_percent) == (3152, 23)
     assert first.month_amount == Decimal("96.00")
-    assert second.words == "$154.39 a month more than 1 \N{MULTIPLICATION SIGN} T4, time-sliced"
+    assert (
+        second.explanation == "$154.39 a month more than 1 \N{MULTIPLICATION SIGN} T4, time-sliced"
+    )
     assert third.month_amount == Decimal("734.38")
     assert found.rejected == ()
 
@@ -163,43 +178,55 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
     found = of_file(A10G, replace(SLICE, free_replicas=0))
 
     assert [choice.offer.gpu_name for choice in found.ranked] == ["A10G", "A100"]
-    assert found.ranked[1].words == "waits for room; $483.99 a month less"
+    assert found.ranked[1].explanation == "waits for room; $483.99 a month less"
 
 
 @pytest.mark.parametrize(
     ("offer", "limits", "why", "words"),
     [
-        (replace(A10G, memory_mib=3000), None, Why.TOO_SMALL, "has 3,000 MiB, needs 3,152 MiB"),
-        (replace(A10G, memory_mib=3000, gpus=4), None, Why.SPLIT, "can't be split across GPUs"),
+        (
+            replace(A10G, memory_mib=3000),
+            None,
+            RejectionReason.TOO_SMALL,
+            "has 3,000 MiB, needs 3,152 MiB",
+        ),
+        (
+            replace(A10G, memory_mib=3000, gpus=4),
+            None,
+            RejectionReason.SPLIT,
+            "can't be split across GPUs",
+        ),
         (
             replace(A10G, gpus=4),
             Limits(quota_left_gpus=3),
-            Why.QUOTA,
+            RejectionReason.QUOTA,
             "needs 4 GPUs, 3 left in the team's quota",
         ),
         (
             A10G,
             Limits(budget_left_amount=Decimal(500)),
-            Why.BUDGET,
+            RejectionReason.BUDGET,
             ("$734.38 a month, $500.00 left in the team's budget; an approver can accept it"),
         ),
         (
-            replace(A10G, missing=Why.NOT_HERE, missing_words="eks has none"),
+            replace(A10G, missing=RejectionReason.NOT_HERE, missing_message="eks has none"),
             None,
-            Why.NOT_HERE,
+            RejectionReason.NOT_HERE,
             "eks has none",
         ),
     ],
 )
-def test_each_rejection_says_why(offer: Offer, limits: Limits | None, why: Why, words: str) -> None:
+def test_each_rejection_says_why(
+    offer: Offer, limits: Limits | None, why: RejectionReason, words: str
+) -> None:
     found = of_file(offer, limits=limits)
 
     assert found.ranked == ()
     assert found.recommended is None
     (refusal,) = found.rejected[0].refusals
-    assert refusal.why is why
-    assert words in refusal.words
-    assert found.rejected[0].can_choose is (why in (Why.QUOTA, Why.BUDGET))
+    assert refusal.reason is why
+    assert words in refusal.message
+    assert found.rejected[0].can_choose is (why in (RejectionReason.QUOTA, RejectionReason.BUDGET))
 
 
 def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:
@@ -210,7 +237,7 @@ def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:
     assert Demand(requests_per_second=200).replicas == 1, "speed is not known"
     found = of_file(A10G, demand=demand)
     assert found.ranked[0].month_amount == Decimal("4406.28")
-    assert found.ranked[0].words == "cheapest that fits; waits for room"
+    assert found.ranked[0].explanation == "cheapest that fits; waits for room"
 
 
 def test_vllm_uses_a_part_of_each_gpu() -> None:
@@ -222,10 +249,12 @@ def test_vllm_uses_a_part_of_each_gpu() -> None:
     # 90 % of 22,888 MiB is 20,599; 17,648 are needed on each of two.
     assert [choice.offer.gpus for choice in found.ranked] == [2]
     assert found.ranked[0].headroom_percent == 14
-    assert found.rejected[0].refusals[0].words == ("has 22,888 MiB (90% usable), needs 33,504 MiB")
+    assert found.rejected[0].refusals[0].message == (
+        "has 22,888 MiB (90% usable), needs 33,504 MiB"
+    )
 
 
-P4D = Listed(
+P4D = ListedInstanceType(
     instance_type="p4d.24xlarge",
     gpu_name="a100",
     gpus=8,
@@ -233,7 +262,7 @@ P4D = Listed(
     is_mig_capable=True,
     usd_per_hour_amount=Decimal("21.957642"),
 )
-G6 = Listed(
+G6 = ListedInstanceType(
     instance_type="g6.xlarge",
     gpu_name="l4",
     gpus=1,
@@ -247,10 +276,10 @@ G6_LARGE = replace(G6, instance_type="g6.2xlarge", usd_per_hour_amount=Decimal("
 def test_the_cheapest_type_of_each_gpu_that_is_not_here_is_named() -> None:
     need = need_of_file(DETECTOR)
 
-    found = elsewhere(need, [P4D, G6_LARGE, G6], [A10G], cluster="eks-prod", can_grow=False)
+    found = offers_elsewhere(need, [P4D, G6_LARGE, G6], [A10G], cluster="eks-prod", can_grow=False)
 
     assert [offer.instance_type for offer in found] == ["g6.xlarge", "p4d.24xlarge"]
-    assert found[0].missing_words == "eks-prod has no g6.xlarge node"
+    assert found[0].missing_message == "eks-prod has no g6.xlarge node"
     # One of eight GPUs at the price of one.
     assert found[1].usd_per_hour_amount == Decimal("2.744705")
 
@@ -259,19 +288,19 @@ def test_a_gpu_that_the_cluster_has_is_not_offered_again_in_a_larger_machine() -
     need = need_of_file(DETECTOR)
     large = replace(G6, gpu_name="a10g", instance_type="g5.12xlarge", gpus=4)
 
-    assert elsewhere(need, [large], [A10G], cluster="eks", can_grow=False) == []
+    assert offers_elsewhere(need, [large], [A10G], cluster="eks", can_grow=False) == []
 
 
 def test_a_gpu_that_could_be_sliced_says_which_slice_would_do() -> None:
     need = need_of_file(DETECTOR)
     whole = replace(A10G, instance_type="p4d.24xlarge", gpu_name="A100", memory_mib=40960)
 
-    (found,) = unsliced(need, [P4D], [whole])
+    (found,) = offers_partitioned(need, [P4D], [whole])
 
     assert found.gpu_resource == "nvidia.com/mig-1g.5gb"
     assert (found.memory_mib, found.usd_per_hour_amount) == (5120, Decimal("0.343088"))
-    assert found.missing is Why.NOT_OFFERED
-    assert unsliced(need, [P4D], [whole, SLICE]) == []
+    assert found.missing is RejectionReason.NOT_OFFERED
+    assert offers_partitioned(need, [P4D], [whole, SLICE]) == []
 
 
 @pytest.mark.parametrize(
@@ -294,7 +323,7 @@ def test_a_range_is_told_from_its_least_to_what_plans_go_by() -> None:
         replace(DETECTOR, spread_mib=1000, sizes="image 4 x 3 x 960 x 960"), instances=2
     )
 
-    assert (need.least_mib_on(1), need.mib_on(1)) == (3856, 5856)
+    assert (need.min_mib_on(1), need.mib_on(1)) == (3856, 5856)
     assert need.range_on(1) == "3,856 to 5,856"
-    assert need.terms[1].words == "at image 4 x 3 x 960 x 960, 2 instances"
+    assert need.terms[1].detail == "at image 4 x 3 x 960 x 960, 2 instances"
     assert need_of_file(DETECTOR).range_on(1) == "3,152"

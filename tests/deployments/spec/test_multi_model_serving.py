@@ -158,12 +158,12 @@ def test_memory_is_summed_with_one_runtime_and_a_sum_is_no_measurement() -> None
     measured = memory.need_of_file(model, measured=Measured(label="detector:1", mib=900))
     other = memory.need_of_file(model, instances=2)
 
-    found = memory.together(measured, [("classifier:3", other)])
+    found = memory.combine(measured, [("classifier:3", other)])
 
     assert [(term.name, term.mib) for term in found.terms] == [
         ("Measured", 900),
         ("classifier:3", 240),
     ]
     assert (found.mib_on(1), found.is_measured) == (1152, False)
-    assert found.words.startswith("2 models in one Triton, summed")
-    assert memory.together(measured, []) == measured
+    assert found.basis.startswith("2 models in one Triton, summed")
+    assert memory.combine(measured, []) == measured

@@ -49,7 +49,7 @@ _ADVICE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ExternalWeights:
     """`name` is the model, the claim or the image; `pin` the commit or digest, empty without one."""
 
     uri: str
@@ -81,7 +81,7 @@ class Reference:
         return "" if self.scheme == HUGGING_FACE else self.uri
 
 
-def parse(text: str) -> Reference:
+def parse(text: str) -> ExternalWeights:
     """Raises Rejected with the fix. What looks like a secret is not repeated in its words."""
     uri = text.strip()
     problem = _problem_with(uri)
@@ -95,10 +95,10 @@ def parse(text: str) -> Reference:
     pin = found["pin"] or ""
     if scheme == HUGGING_FACE and not _COMMIT.fullmatch(pin):
         pin = ""
-    return Reference(uri=uri, scheme=scheme, name=found["name"], pin=pin)
+    return ExternalWeights(uri=uri, scheme=scheme, name=found["name"], pin=pin)
 
 
-def of_spec(*, hugging_face_id: str, artifact: str) -> Reference | None:
+def from_spec(*, hugging_face_id: str, artifact: str) -> ExternalWeights | None:
     """What a serving spec names itself; None where that is nothing, or no reference."""
     uri = f"hf://{hugging_face_id}" if hugging_face_id else artifact
     try:

@@ -10,7 +10,7 @@ _FEW: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class LaidObject:
+class ServingObject:
     """`sha256` is empty of one that was only listed, not read."""
 
     key: str
@@ -26,15 +26,15 @@ class LaidObject:
     def _identity(self) -> tuple[str, str, int]:
         return (self.version_id, self.etag, self.size_bytes)
 
-    def is_same(self, other: LaidObject) -> bool:
+    def is_same(self, other: ServingObject) -> bool:
         return self._identity == other._identity
 
 
-def from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[LaidObject, ...]:
-    return tuple(LaidObject(**row) for row in rows)
+def from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[ServingObject, ...]:
+    return tuple(ServingObject(**row) for row in rows)
 
 
-def differences(recorded: Sequence[LaidObject], live: Iterable[LaidObject]) -> list[str]:
+def differences(recorded: Sequence[ServingObject], live: Iterable[ServingObject]) -> list[str]:
     """In words; empty when what serving would read now is exactly what was recorded."""
     now = {one.key: one for one in live}
     found = []
@@ -47,7 +47,7 @@ def differences(recorded: Sequence[LaidObject], live: Iterable[LaidObject]) -> l
     return [*found, *(f"{key} was added" for key in sorted(now))]
 
 
-def words(found: Sequence[str]) -> str:
+def describe_differences(found: Sequence[str]) -> str:
     """For example "a/b was overwritten, a/c was added and 2 more"."""
     more = len(found) - _FEW
     told = ", ".join(found[:_FEW])

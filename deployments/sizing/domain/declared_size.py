@@ -1,4 +1,4 @@
-"""What people state of a model that the portal cannot read: how large it is, and in which numbers."""
+"""The declared size of external weights, which the portal cannot read: parameters, dtype, context."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from deployments.sizing.domain.memory import BITS
 PARAMETERS: Final = "parameters_millions"
 DTYPE: Final = "dtype"
 CONTEXT: Final = "context_length"
-# As libraries write them.
-_OTHER_NAMES: Final[Mapping[str, str]] = {
+# Names used by libraries.
+_ALIASES: Final[Mapping[str, str]] = {
     "float32": "fp32",
     "float16": "fp16",
     "half": "fp16",
     "bfloat16": "bf16",
     "float8": "fp8",
 }
-_USUAL_DTYPE: Final = "bf16"
+_DEFAULT_DTYPE: Final = "bf16"
 
 
 @dataclass(frozen=True, slots=True)
-class StatedModel:
-    """0 and "" are not stated."""
+class DeclaredSize:
+    """0 and "" mean not declared."""
 
     parameters_millions: int = 0
     dtype: str = ""
@@ -32,25 +32,25 @@ class StatedModel:
 
     @property
     def precision(self) -> str:
-        """Of the weights, for sizing."""
-        return self.dtype or _USUAL_DTYPE
+        """Precision of the weights for sizing."""
+        return self.dtype or _DEFAULT_DTYPE
 
 
-def of_metadata(metadata: Mapping[str, Any]) -> StatedModel:
-    return StatedModel(
+def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
+    return DeclaredSize(
         parameters_millions=int(metadata.get(PARAMETERS, 0)),
         dtype=str(metadata.get(DTYPE, "")),
         context_length=int(metadata.get(CONTEXT, 0)),
     )
 
 
-def of_version(source_uri: str, metadata: Mapping[str, Any]) -> StatedModel:
-    """Of a version by reference; of an uploaded one the file tells, and free keys mean nothing."""
-    return of_metadata(metadata) if source_uri else StatedModel()
+def from_version(source_uri: str, metadata: Mapping[str, Any]) -> DeclaredSize:
+    """Empty for an uploaded version: its size is read from the file."""
+    return from_metadata(metadata) if source_uri else DeclaredSize()
 
 
-def dtype_named(text: str) -> str:
-    """One of those that sizing knows, or empty."""
+def normalize_dtype(text: str) -> str:
+    """The precision as sizing names it; empty if unknown."""
     name = text.strip().lower()
-    name = _OTHER_NAMES.get(name, name)
+    name = _ALIASES.get(name, name)
     return name if name in BITS else ""
