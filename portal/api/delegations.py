@@ -11,7 +11,8 @@ from rest_framework.views import APIView
 from portal.accounts import delegations, teams
 from portal.api.base_serializer import Serializer
 from portal.api.idempotency import IdempotentMixin
-from portal.api.views import PROBLEM, actor_of, read
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 
 
 class DelegationSerializer(Serializer):
@@ -59,7 +60,7 @@ class DelegationsView(IdempotentMixin, APIView):
     def post(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        wanted = read(NewDelegationSerializer, request)
+        wanted = read_body(NewDelegationSerializer, request)
         made = delegations.name_delegate(actor=actor, team=team, **wanted)
         return Response(DelegationSerializer(made).data, status=status.HTTP_201_CREATED)
 

@@ -26,7 +26,7 @@ class ConditionalMixin:
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         if not _is_conditional(request):
             return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
-        with locks.one_at_a_time(request.path):
+        with locks.advisory_lock(request.path):
             return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -11,16 +11,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api import serializers as shapes
+from deployments.approvals.api.serializers import RuleSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
 from deployments.models import ApprovalRule
 from portal.accounts import policy
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["approvals"]
 
@@ -29,7 +28,7 @@ class RulesView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="list_approval_rules",
         tags=TAGS,
-        responses=shapes.RuleSerializer(many=True),
+        responses=RuleSerializer(many=True),
         description=(
             "Rules of your teams and of all teams. Every change also needs approval by a lead or "
             "platform admin other than the requester."
@@ -42,13 +41,13 @@ class RulesView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="make_approval_rule",
         tags=TAGS,
-        request=shapes.RuleSerializer,
-        responses={201: shapes.RuleSerializer, 403: PROBLEM, 409: PROBLEM, 422: PROBLEM},
+        request=RuleSerializer,
+        responses={201: RuleSerializer, 403: PROBLEM, 409: PROBLEM, 422: PROBLEM},
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
         policy.require_platform_admin(actor)
-        row = rules.make(actor=actor, draft=_draft(read(shapes.RuleSerializer, request)))
+        row = rules.make(actor=actor, draft=_draft(read_body(RuleSerializer, request)))
         return Response(_told(row), status=status.HTTP_201_CREATED)
 
 
@@ -56,14 +55,14 @@ class RuleView(APIView):
     @extend_schema(
         operation_id="change_approval_rule",
         tags=TAGS,
-        request=shapes.RuleSerializer,
-        responses={200: shapes.RuleSerializer, **REFUSALS},
+        request=RuleSerializer,
+        responses={200: RuleSerializer, **REFUSALS},
         description="Approvals given under the old rule become void where it applies.",
     )
     def put(self, request: Request, rule_id: int) -> Response:
         actor = actor_of(request)
         policy.require_platform_admin(actor)
-        draft = _draft(read(shapes.RuleSerializer, request))
+        draft = _draft(read_body(RuleSerializer, request))
         return Response(_told(rules.change(actor=actor, rule_id=rule_id, draft=draft)))
 
     @extend_schema(
@@ -94,5 +93,5 @@ def _draft(body: dict[str, Any]) -> RuleDraft:
 
 def _told(row: ApprovalRule) -> dict[str, Any]:
     shown = {"id": row.pk, **asdict(rules.draft_of(row))}
-    told: dict[str, Any] = shapes.RuleSerializer(shown).data
+    told: dict[str, Any] = RuleSerializer(shown).data
     return told

@@ -11,18 +11,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api import serializers as approval_serializers
-from deployments.changes.api import serializers as shapes
+from deployments.approvals.api.serializers import (
+    CommentSerializer,
+    DecisionSerializer,
+    StopReasonSerializer,
+)
+from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.selectors import changes as change_selectors
 from deployments.changes.services import decisions, recheck
 from deployments.preflight.api.serializers import RecheckSerializer
 from deployments.states import ChangeState
 from portal.accounts.models import User
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body, read_query
+from portal.api.responses import PROBLEM, REFUSALS
 
 CHANGES = ["change requests"]
 
@@ -35,30 +38,28 @@ class ChangeFilterSerializer(Serializer):
 
 
 class ChangesView(GenericAPIView[Any]):
-    serializer_class = shapes.ChangeSerializer
+    serializer_class = ChangeSerializer
 
     @extend_schema(
         operation_id="list_changes",
         tags=CHANGES,
         parameters=[ChangeFilterSerializer],
-        responses={200: shapes.ChangeSerializer(many=True), 422: PROBLEM},
+        responses={200: ChangeSerializer(many=True), 422: PROBLEM},
     )
     def get(self, request: Request) -> Response:
-        query = ChangeFilterSerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        asked = query.validated_data
+        query = read_query(ChangeFilterSerializer, request)
         rows = change_selectors.list_visible_to(
-            actor_of(request), team_slug=asked["team"], state=asked["state"]
+            actor_of(request), team_slug=query["team"], state=query["state"]
         )
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.ChangeSerializer(page, many=True).data)
+        return self.get_paginated_response(ChangeSerializer(page, many=True).data)
 
 
 class ChangeView(APIView):
     @extend_schema(
         operation_id="get_change",
         tags=CHANGES,
-        responses={200: shapes.ChangeSerializer, 404: PROBLEM},
+        responses={200: ChangeSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, change_id: int) -> Response:
         return _change(actor_of(request), change_id)
@@ -80,12 +81,12 @@ class ApproveView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="approve_change",
         tags=CHANGES,
-        request=approval_serializers.DecisionSerializer,
-        responses={200: shapes.ChangeSerializer, **REFUSALS},
+        request=DecisionSerializer,
+        responses={200: ChangeSerializer, **REFUSALS},
         description="Approve exactly what was shown: evidence_hash is the request's as read.",
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(approval_serializers.DecisionSerializer, request)
+        body = read_body(DecisionSerializer, request)
         decisions.approve(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
@@ -94,11 +95,11 @@ class RejectView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="reject_change",
         tags=CHANGES,
-        request=approval_serializers.CommentSerializer,
-        responses={200: shapes.ChangeSerializer, **REFUSALS},
+        request=CommentSerializer,
+        responses={200: ChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(approval_serializers.CommentSerializer, request)
+        body = read_body(CommentSerializer, request)
         decisions.reject(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
@@ -107,15 +108,15 @@ class WithdrawView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="withdraw_change",
         tags=CHANGES,
-        request=approval_serializers.StopReasonSerializer,
-        responses={200: shapes.ChangeSerializer, **REFUSALS},
+        request=StopReasonSerializer,
+        responses={200: ChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, change_id: int) -> Response:
-        body = read(approval_serializers.StopReasonSerializer, request)
+        body = read_body(StopReasonSerializer, request)
         decisions.withdraw(actor=actor_of(request), change_id=change_id, **body)
         return _change(actor_of(request), change_id)
 
 
 def _change(actor: User, change_id: int) -> Response:
     fresh = change_selectors.get_visible(actor=actor, change_id=change_id)
-    return Response(shapes.ChangeSerializer(fresh).data)
+    return Response(ChangeSerializer(fresh).data)

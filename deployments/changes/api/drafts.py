@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import status
 from rest_framework.response import Response
 
-from deployments.changes.api import serializers as shapes
+from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.selectors import changes as change_selectors
 from deployments.errors import Rejected
 from deployments.models import ChangeRequest
@@ -39,4 +39,4 @@ def draft_of(body: dict[str, Any]) -> DeployDraft:
 
 def created(actor: User, change: ChangeRequest) -> Response:
     fresh = change_selectors.get_visible(actor=actor, change_id=change.pk)
-    return Response(shapes.ChangeSerializer(fresh).data, status=status.HTTP_201_CREATED)
+    return Response(ChangeSerializer(fresh).data, status=status.HTTP_201_CREATED)

@@ -11,8 +11,8 @@ from rest_framework.views import APIView
 from deployments.changes.services import plan_figures
 from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 
 
 class PlannedRolloutSerializer(Serializer):
@@ -62,7 +62,7 @@ class RolloutFiguresView(APIView):
         description="Earliest finish and dollars of a plan. Nothing is written.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
-        body = read(PlannedRolloutSerializer, request)
+        body = read_body(PlannedRolloutSerializer, request)
         found = plan_figures.preview(
             actor=actor_of(request),
             deployment_id=deployment_id,

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.changes.api import serializers as shapes
 from deployments.changes.api.drafts import created, spec_of
+from deployments.changes.api.serializers import ChangeSerializer, NewChangeSerializer
 from deployments.changes.services import decisions, drafts
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.plans.domain.rollout_plan import PlanKind
@@ -18,10 +18,9 @@ from deployments.preflight.api.serializers import ChangePreflightSerializer
 from deployments.serving.api.serializers import TAGS
 from deployments.states import ChangeKind
 from portal.accounts.models import User
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import REFUSALS
 from portal.core.errors import Invalid
 
 
@@ -29,13 +28,13 @@ class DeploymentChangesView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="request_change",
         tags=TAGS,
-        request=shapes.NewChangeSerializer,
-        responses={201: shapes.ChangeSerializer, **REFUSALS},
+        request=NewChangeSerializer,
+        responses={201: ChangeSerializer, **REFUSALS},
         description="Request a canary, a roll back, new replica limits, a stop, a start or a retirement.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
-        draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
+        draft = _draft_of(actor, deployment_id, read_body(NewChangeSerializer, request))
         return created(actor, decisions.submit(actor=actor, draft=draft))
 
 
@@ -43,7 +42,7 @@ class ChangePreflightView(APIView):
     @extend_schema(
         operation_id="preflight_change",
         tags=TAGS,
-        request=shapes.NewChangeSerializer,
+        request=NewChangeSerializer,
         responses={200: ChangePreflightSerializer, **REFUSALS},
         description="The checks that the request of this change would carry, each with its fix, its "
         "cost and its manifests. An invalid request is refused in the same way. "
@@ -51,7 +50,7 @@ class ChangePreflightView(APIView):
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
-        draft = _draft_of(actor, deployment_id, read(shapes.NewChangeSerializer, request))
+        draft = _draft_of(actor, deployment_id, read_body(NewChangeSerializer, request))
         found = drafts.check(actor=actor, draft=draft)
         return Response(ChangePreflightSerializer(found).data)
 

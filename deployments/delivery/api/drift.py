@@ -8,19 +8,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api import serializers as approval_serializers
-from deployments.changes.api import serializers as shapes
+from deployments.approvals.api.serializers import CommentSerializer
 from deployments.changes.api.drafts import created
+from deployments.changes.api.serializers import ChangeSerializer
 from deployments.delivery.domain.drift import Outcome
 from deployments.delivery.services import drift_decisions
 from deployments.serving.api.serializers import TAGS
 from deployments.serving.selectors import deployments
 from deployments.states import DriftPolicy
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM, REFUSALS
 
 
 class EditSerializer(Serializer):
@@ -71,7 +70,7 @@ class DriftView(APIView):
         description="Revert later drift automatically (re-apply), or hold it for review.",
     )
     def put(self, request: Request, deployment_id: int) -> Response:
-        to = DriftPolicy(read(DriftPolicySerializer, request)["policy"])
+        to = DriftPolicy(read_body(DriftPolicySerializer, request)["policy"])
         found = drift_decisions.set_policy(
             actor=actor_of(request), deployment_id=deployment_id, to=to
         )
@@ -95,12 +94,12 @@ class AdoptView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="adopt_drift",
         tags=TAGS,
-        request=approval_serializers.CommentSerializer,
-        responses={201: shapes.ChangeSerializer, **REFUSALS},
+        request=CommentSerializer,
+        responses={201: ChangeSerializer, **REFUSALS},
         description="Request the edited state as a change, to be approved.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
-        comment = read(approval_serializers.CommentSerializer, request)["comment"]
+        comment = read_body(CommentSerializer, request)["comment"]
         change = drift_decisions.adopt(actor=actor, deployment_id=deployment_id, comment=comment)
         return created(actor, change)

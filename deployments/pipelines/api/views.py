@@ -11,46 +11,55 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api import serializers
+from deployments.approvals.api.serializers import (
+    CommentSerializer,
+    DecisionSerializer,
+    StopReasonSerializer,
+)
 from deployments.models import PipelineChange
-from deployments.pipelines.api import serializers as shapes
+from deployments.pipelines.api.serializers import (
+    ChangedPipelineSerializer,
+    NewPipelineSerializer,
+    PipelineChangeFilterSerializer,
+    PipelineChangeSerializer,
+    PipelineDraftSerializer,
+    PipelineExaminedSerializer,
+    PipelineFilterSerializer,
+    PipelineSerializer,
+)
 from deployments.pipelines.selectors import pipelines as selectors
 from deployments.pipelines.services import decisions, requests, stop
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.states import Environment
 from portal.accounts.models import User
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body, read_query
+from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["pipelines"]
 _SPEC = ("nodes", "min_replicas", "max_replicas")
 
 
 class PipelinesView(IdempotentMixin, GenericAPIView[Any]):
-    serializer_class = shapes.PipelineSerializer
+    serializer_class = PipelineSerializer
 
     @extend_schema(
         operation_id="list_pipelines",
         tags=TAGS,
-        parameters=[shapes.PipelineFilterSerializer],
-        responses={200: shapes.PipelineSerializer(many=True), 422: PROBLEM},
+        parameters=[PipelineFilterSerializer],
+        responses={200: PipelineSerializer(many=True), 422: PROBLEM},
     )
     def get(self, request: Request) -> Response:
-        query = shapes.PipelineFilterSerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        rows = selectors.list_visible_to(
-            actor_of(request), team_slug=query.validated_data["team"] or None
-        )
+        query = read_query(PipelineFilterSerializer, request)
+        rows = selectors.list_visible_to(actor_of(request), team_slug=query["team"] or None)
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.PipelineSerializer(page, many=True).data)
+        return self.get_paginated_response(PipelineSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="request_pipeline",
         tags=TAGS,
-        request=shapes.NewPipelineSerializer,
-        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=NewPipelineSerializer,
+        responses={201: PipelineChangeSerializer, **REFUSALS},
         description=(
             "Request one address that calls several deployments. Every step gets the "
             "client's own request: KServe cannot feed one model's answer into the next, a Triton "
@@ -58,7 +67,7 @@ class PipelinesView(IdempotentMixin, GenericAPIView[Any]):
         ),
     )
     def post(self, request: Request) -> Response:
-        body, actor = read(shapes.NewPipelineSerializer, request), actor_of(request)
+        body, actor = read_body(NewPipelineSerializer, request), actor_of(request)
         change = requests.request_create(
             actor=actor, draft=_draft(request, body), comment=body["comment"]
         )
@@ -69,35 +78,35 @@ class PipelinePreviewView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="preview_pipeline",
         tags=TAGS,
-        request=shapes.PipelineDraftSerializer,
-        responses={200: shapes.PipelineExaminedSerializer, **REFUSALS},
+        request=PipelineDraftSerializer,
+        responses={200: PipelineExaminedSerializer, **REFUSALS},
         description="The checks of a request, and the manifests, without making one.",
     )
     def post(self, request: Request) -> Response:
-        body = read(shapes.PipelineDraftSerializer, request)
+        body = read_body(PipelineDraftSerializer, request)
         found = requests.preview(actor=actor_of(request), draft=_draft(request, body))
-        return Response(shapes.PipelineExaminedSerializer(found).data)
+        return Response(PipelineExaminedSerializer(found).data)
 
 
 class PipelineView(APIView):
     @extend_schema(
         operation_id="get_pipeline",
         tags=TAGS,
-        responses={200: shapes.PipelineSerializer, 404: PROBLEM},
+        responses={200: PipelineSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, pipeline_id: int) -> Response:
         found = selectors.get_visible_by_id(actor=actor_of(request), pipeline_id=pipeline_id)
-        return Response(shapes.PipelineSerializer(found).data)
+        return Response(PipelineSerializer(found).data)
 
     @extend_schema(
         operation_id="request_pipeline_change",
         tags=TAGS,
-        request=shapes.ChangedPipelineSerializer,
-        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=ChangedPipelineSerializer,
+        responses={201: PipelineChangeSerializer, **REFUSALS},
         description="Request different steps behind the same address.",
     )
     def put(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(shapes.ChangedPipelineSerializer, request), actor_of(request)
+        body, actor = read_body(ChangedPipelineSerializer, request), actor_of(request)
         change = requests.request_change(
             actor=actor, pipeline_id=pipeline_id, spec=_spec(request), comment=body["comment"]
         )
@@ -108,12 +117,12 @@ class RetirePipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="request_pipeline_retirement",
         tags=TAGS,
-        request=serializers.CommentSerializer,
-        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=CommentSerializer,
+        responses={201: PipelineChangeSerializer, **REFUSALS},
         description="Request removal of the address and its router; the deployments stay.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        body, actor = read_body(CommentSerializer, request), actor_of(request)
         change = requests.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
         return _created(actor, change)
 
@@ -122,53 +131,52 @@ class StopPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="stop_pipeline",
         tags=TAGS,
-        request=serializers.StopReasonSerializer,
-        responses={200: shapes.PipelineSerializer, **REFUSALS},
+        request=StopReasonSerializer,
+        responses={200: PipelineSerializer, **REFUSALS},
         description="Takes effect at once, without approval. The deployments behind it keep serving.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(serializers.StopReasonSerializer, request), actor_of(request)
+        body, actor = read_body(StopReasonSerializer, request), actor_of(request)
         stop.stop(actor=actor, pipeline_id=pipeline_id, **body)
         found = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
-        return Response(shapes.PipelineSerializer(found).data)
+        return Response(PipelineSerializer(found).data)
 
 
 class StartPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="request_pipeline_start",
         tags=TAGS,
-        request=serializers.CommentSerializer,
-        responses={201: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=CommentSerializer,
+        responses={201: PipelineChangeSerializer, **REFUSALS},
         description="Request the start of a stopped pipeline, with the same steps.",
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        body, actor = read_body(CommentSerializer, request), actor_of(request)
         change = requests.request_start(actor=actor, pipeline_id=pipeline_id, **body)
         return _created(actor, change)
 
 
 class PipelineChangesView(GenericAPIView[Any]):
-    serializer_class = shapes.PipelineChangeSerializer
+    serializer_class = PipelineChangeSerializer
 
     @extend_schema(
         operation_id="list_pipeline_changes",
         tags=TAGS,
-        parameters=[shapes.PipelineChangeFilterSerializer],
-        responses={200: shapes.PipelineChangeSerializer(many=True), 422: PROBLEM},
+        parameters=[PipelineChangeFilterSerializer],
+        responses={200: PipelineChangeSerializer(many=True), 422: PROBLEM},
     )
     def get(self, request: Request) -> Response:
-        query = shapes.PipelineChangeFilterSerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        rows = selectors.list_changes(actor_of(request), state=query.validated_data["state"])
+        query = read_query(PipelineChangeFilterSerializer, request)
+        rows = selectors.list_changes(actor_of(request), state=query["state"])
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.PipelineChangeSerializer(page, many=True).data)
+        return self.get_paginated_response(PipelineChangeSerializer(page, many=True).data)
 
 
 class PipelineChangeView(APIView):
     @extend_schema(
         operation_id="get_pipeline_change",
         tags=TAGS,
-        responses={200: shapes.PipelineChangeSerializer, 404: PROBLEM},
+        responses={200: PipelineChangeSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, pipeline_change_id: int) -> Response:
         return Response(_change(actor_of(request), pipeline_change_id))
@@ -178,12 +186,12 @@ class ApprovePipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="approve_pipeline_change",
         tags=TAGS,
-        request=serializers.DecisionSerializer,
-        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=DecisionSerializer,
+        responses={200: PipelineChangeSerializer, **REFUSALS},
         description="Approve exactly what was shown: evidence_hash is the request's as read.",
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(serializers.DecisionSerializer, request), actor_of(request)
+        body, actor = read_body(DecisionSerializer, request), actor_of(request)
         decisions.approve(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
@@ -192,11 +200,11 @@ class RejectPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="reject_pipeline_change",
         tags=TAGS,
-        request=serializers.CommentSerializer,
-        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=CommentSerializer,
+        responses={200: PipelineChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(serializers.CommentSerializer, request), actor_of(request)
+        body, actor = read_body(CommentSerializer, request), actor_of(request)
         decisions.reject(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
@@ -205,11 +213,11 @@ class WithdrawPipelineView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="withdraw_pipeline_change",
         tags=TAGS,
-        request=serializers.StopReasonSerializer,
-        responses={200: shapes.PipelineChangeSerializer, **REFUSALS},
+        request=StopReasonSerializer,
+        responses={200: PipelineChangeSerializer, **REFUSALS},
     )
     def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read(serializers.StopReasonSerializer, request), actor_of(request)
+        body, actor = read_body(StopReasonSerializer, request), actor_of(request)
         decisions.withdraw(actor=actor, change_id=pipeline_change_id, **body)
         return Response(_change(actor, pipeline_change_id))
 
@@ -236,4 +244,4 @@ def _created(actor: User, change: PipelineChange) -> Response:
 
 def _change(actor: User, change_id: int) -> Any:
     found = selectors.get_change(actor=actor, change_id=change_id)
-    return shapes.PipelineChangeSerializer(found).data
+    return PipelineChangeSerializer(found).data

@@ -11,8 +11,8 @@ from rest_framework.views import APIView
 from deployments.plans.services import auto_promotion
 from portal.accounts import teams
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 
 TAGS = ["rollouts"]
 
@@ -48,6 +48,6 @@ class RolloutLimitView(APIView):
     def put(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        body = read(RolloutLimitSerializer, request)
+        body = read_body(RolloutLimitSerializer, request)
         percent = auto_promotion.choose(actor=actor, team=team, percent=body["percent"])
         return Response(RolloutLimitSerializer({"percent": percent}).data)

@@ -12,9 +12,9 @@ from deployments.plans.api.serializers import PlanSerializer, RolloutStepSeriali
 from deployments.plans.services import templates
 from portal.accounts import teams
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 
 TAGS = ["rollouts"]
 
@@ -56,7 +56,7 @@ class TemplatesView(IdempotentMixin, APIView):
     def post(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        body = read(NewTemplateSerializer, request)
+        body = read_body(NewTemplateSerializer, request)
         made = templates.save(
             actor=actor,
             team=team,

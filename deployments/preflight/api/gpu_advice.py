@@ -17,8 +17,8 @@ from deployments.sizing.domain.memory import BITS, Attention, LanguageModel
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.api.serializers import PackedSerializer, packed_of
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 from portal.core.errors import Invalid
 
 _MAX_INTEGER = 2**31 - 1
@@ -120,7 +120,7 @@ class SizingView(APIView):
         ),
     )
     def post(self, request: Request) -> Response:
-        body = read(SizingRequestSerializer, request)
+        body = read_body(SizingRequestSerializer, request)
         load = Load(
             requests_per_second=body.get("requests_per_second"),
             instances=body["instances"],

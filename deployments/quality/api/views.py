@@ -17,10 +17,9 @@ from deployments.quality.selectors import quality
 from deployments.quality.services import golden_requests, observations
 from deployments.registry.selectors import versions
 from portal.api.base_serializer import Serializer
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["golden requests"]
 
@@ -140,7 +139,7 @@ class GoldenRequestsView(IdempotentMixin, APIView):
         responses={201: GoldenRequestSerializer, **REFUSALS},
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        body = read(NewGoldenRequestSerializer, request)
+        body = read_body(NewGoldenRequestSerializer, request)
         row = golden_requests.save(actor=actor_of(request), team_slug=team, model_name=name, **body)
         return Response(GoldenRequestSerializer(row).data, status=status.HTTP_201_CREATED)
 
@@ -178,7 +177,7 @@ class ObservationsView(IdempotentMixin, APIView):
         "counts once.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
-        body: dict[str, Any] = read(NewObservationsSerializer, request)
+        body: dict[str, Any] = read_body(NewObservationsSerializer, request)
         posted = observations.post(
             actor=actor_of(request),
             deployment_id=deployment_id,

@@ -11,7 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.registry.api import serializers as shapes
+from deployments.registry.api.serializers import (
+    AliasSerializer,
+    DescribeModelSerializer,
+    ModelSerializer,
+    MoveAliasSerializer,
+    NewModelSerializer,
+)
 from deployments.registry.selectors import model_list, versions
 from deployments.registry.selectors.model_list import ModelFilter
 from deployments.registry.services import aliases, models
@@ -19,17 +25,10 @@ from deployments.states import VersionState
 from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body, read_query
+from portal.api.responses import PROBLEM
 
 TAGS = ["models"]
-
-
-def read(shape: type[Serializer], request: Request) -> dict[str, Any]:
-    """The body in that shape; raises a ValidationError that becomes a problem with fields."""
-    serializer = shape(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    data: dict[str, Any] = serializer.validated_data
-    return data
 
 
 class ModelFilterSerializer(Serializer):
@@ -43,29 +42,27 @@ class ModelFilterSerializer(Serializer):
 
 
 class ModelsView(IdempotentMixin, GenericAPIView[Any]):
-    serializer_class = shapes.ModelSerializer
+    serializer_class = ModelSerializer
 
     @extend_schema(
         operation_id="list_models",
         tags=TAGS,
         parameters=[ModelFilterSerializer],
-        responses={200: shapes.ModelSerializer(many=True), 422: PROBLEM},
+        responses={200: ModelSerializer(many=True), 422: PROBLEM},
     )
     def get(self, request: Request) -> Response:
-        query = ModelFilterSerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        wanted = ModelFilter(team_slug=asked.pop("team"), **asked)
+        query = read_query(ModelFilterSerializer, request)
+        wanted = ModelFilter(team_slug=query.pop("team"), **query)
         rows = model_list.list_models(actor=actor_of(request), wanted=wanted)
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.ModelSerializer(page, many=True).data)
+        return self.get_paginated_response(ModelSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="create_model",
         tags=TAGS,
-        request=shapes.NewModelSerializer,
+        request=NewModelSerializer,
         responses={
-            201: shapes.ModelSerializer,
+            201: ModelSerializer,
             403: PROBLEM,
             404: PROBLEM,
             409: PROBLEM,
@@ -73,29 +70,29 @@ class ModelsView(IdempotentMixin, GenericAPIView[Any]):
         },
     )
     def post(self, request: Request) -> Response:
-        body = read(shapes.NewModelSerializer, request)
+        body = read_body(NewModelSerializer, request)
         model = models.create(actor=actor_of(request), team_slug=body.pop("team"), **body)
-        return Response(shapes.ModelSerializer(model).data, status=status.HTTP_201_CREATED)
+        return Response(ModelSerializer(model).data, status=status.HTTP_201_CREATED)
 
 
 class ModelView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_model",
         tags=TAGS,
-        responses={200: shapes.ModelSerializer, 404: PROBLEM},
+        responses={200: ModelSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
         model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
-        return Response(shapes.ModelSerializer(model).data)
+        return Response(ModelSerializer(model).data)
 
     @extend_schema(
         operation_id="describe_model",
         tags=TAGS,
-        request=shapes.DescribeModelSerializer,
-        responses={200: shapes.ModelSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+        request=DescribeModelSerializer,
+        responses={200: ModelSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
     )
     def patch(self, request: Request, team: str, name: str) -> Response:
-        body = read(shapes.DescribeModelSerializer, request)
+        body = read_body(DescribeModelSerializer, request)
         old = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
         model = models.describe(
             actor=actor_of(request),
@@ -104,39 +101,39 @@ class ModelView(ConditionalMixin, APIView):
             description=body.get("description", old.description),
             task=body.get("task", old.task),
         )
-        return Response(shapes.ModelSerializer(model).data)
+        return Response(ModelSerializer(model).data)
 
 
 class AliasesView(APIView):
     @extend_schema(
         operation_id="list_aliases",
         tags=TAGS,
-        responses={200: shapes.AliasSerializer(many=True), 404: PROBLEM},
+        responses={200: AliasSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
         model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
         rows = model.aliases.select_related("version")
-        return Response(shapes.AliasSerializer(rows, many=True).data)
+        return Response(AliasSerializer(rows, many=True).data)
 
 
 class AliasView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_alias",
         tags=TAGS,
-        responses={200: shapes.AliasSerializer, 404: PROBLEM},
+        responses={200: AliasSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str, alias: str) -> Response:
         found = versions.get_alias(
             actor=actor_of(request), team_slug=team, model_name=name, alias=alias
         )
-        return Response(shapes.AliasSerializer(found).data)
+        return Response(AliasSerializer(found).data)
 
     @extend_schema(
         operation_id="move_alias",
         tags=TAGS,
-        request=shapes.MoveAliasSerializer,
+        request=MoveAliasSerializer,
         responses={
-            200: shapes.AliasSerializer,
+            200: AliasSerializer,
             403: PROBLEM,
             404: PROBLEM,
             409: PROBLEM,
@@ -145,7 +142,7 @@ class AliasView(ConditionalMixin, APIView):
         description="Point the alias to a version, making it when it is new.",
     )
     def put(self, request: Request, team: str, name: str, alias: str) -> Response:
-        body = read(shapes.MoveAliasSerializer, request)
+        body = read_body(MoveAliasSerializer, request)
         moved = aliases.move(
             actor=actor_of(request),
             team_slug=team,
@@ -154,7 +151,7 @@ class AliasView(ConditionalMixin, APIView):
             number=body["version"],
             is_protected=body["is_protected"],
         )
-        return Response(shapes.AliasSerializer(moved).data)
+        return Response(AliasSerializer(moved).data)
 
     @extend_schema(
         operation_id="remove_alias",

@@ -11,8 +11,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.registry.api import serializers as shapes
-from deployments.registry.api.models import read
+from deployments.registry.api.serializers import (
+    DeclarationSerializer,
+    DescribeVersionSerializer,
+    ListedVersionSerializer,
+    ReasonSerializer,
+    RegisterReferenceSerializer,
+    ReleaseSerializer,
+    VersionSerializer,
+)
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import declarations, metadata, references, versions
 from deployments.registry.services.references import ReferenceDraft
@@ -20,11 +27,12 @@ from deployments.states import VersionState
 from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body, read_query
+from portal.api.responses import PROBLEM
 
 TAGS = ["versions"]
 DECISION_ANSWERS = {
-    200: shapes.VersionSerializer,
+    200: VersionSerializer,
     403: PROBLEM,
     404: PROBLEM,
     409: PROBLEM,
@@ -40,55 +48,54 @@ class VersionFilterSerializer(Serializer):
 
 
 class VersionsView(GenericAPIView[Any]):
-    serializer_class = shapes.ListedVersionSerializer
+    serializer_class = ListedVersionSerializer
 
     @extend_schema(
         operation_id="list_versions",
         tags=TAGS,
         parameters=[VersionFilterSerializer],
-        responses={200: shapes.ListedVersionSerializer(many=True), 422: PROBLEM},
+        responses={200: ListedVersionSerializer(many=True), 422: PROBLEM},
         description="Versions of all models that you may see, newest first.",
     )
     def get(self, request: Request) -> Response:
-        query = VersionFilterSerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        rows = registry_versions.list_versions(actor=actor_of(request), **query.validated_data)
+        query = read_query(VersionFilterSerializer, request)
+        rows = registry_versions.list_versions(actor=actor_of(request), **query)
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shapes.ListedVersionSerializer(page, many=True).data)
+        return self.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
 
 class VersionView(ConditionalMixin, APIView):
     @extend_schema(
         operation_id="get_version",
         tags=TAGS,
-        responses={200: shapes.VersionSerializer, 404: PROBLEM},
+        responses={200: VersionSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, version_id: int) -> Response:
         version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
     @extend_schema(
         operation_id="describe_version",
         tags=TAGS,
-        request=shapes.DescribeVersionSerializer,
-        responses={200: shapes.VersionSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
+        request=DescribeVersionSerializer,
+        responses={200: VersionSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
         description="Correct what was stated of a version. Facts about its bytes never change.",
     )
     def patch(self, request: Request, version_id: int) -> Response:
-        body = read(shapes.DescribeVersionSerializer, request)
+        body = read_body(DescribeVersionSerializer, request)
         version = metadata.describe(
             actor=actor_of(request), version_id=version_id, metadata=body["metadata"]
         )
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
 
 class ReferencesView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="register_reference",
         tags=TAGS,
-        request=shapes.RegisterReferenceSerializer,
+        request=RegisterReferenceSerializer,
         responses={
-            201: shapes.VersionSerializer,
+            201: VersionSerializer,
             403: PROBLEM,
             404: PROBLEM,
             409: PROBLEM,
@@ -98,40 +105,40 @@ class ReferencesView(IdempotentMixin, APIView):
         "ready at once; nothing of its bytes is read. The model is made with its first version.",
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        body = read(shapes.RegisterReferenceSerializer, request)
+        body = read_body(RegisterReferenceSerializer, request)
         version = references.register(
             actor=actor_of(request),
             team_slug=team,
             model_name=name,
             draft=ReferenceDraft(**body),
         )
-        return Response(shapes.VersionSerializer(version).data, status=status.HTTP_201_CREATED)
+        return Response(VersionSerializer(version).data, status=status.HTTP_201_CREATED)
 
 
 class NumberedVersionView(APIView):
     @extend_schema(
         operation_id="get_version_by_number",
         tags=TAGS,
-        responses={200: shapes.VersionSerializer, 404: PROBLEM},
+        responses={200: VersionSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str, number: int) -> Response:
         version = registry_versions.get_version_by_number(
             actor=actor_of(request), team_slug=team, name=name, number=number
         )
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
 
 class ArchiveView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="archive_version",
         tags=TAGS,
-        request=shapes.ReasonSerializer,
+        request=ReasonSerializer,
         responses=DECISION_ANSWERS,
     )
     def post(self, request: Request, version_id: int) -> Response:
-        body = read(shapes.ReasonSerializer, request)
+        body = read_body(ReasonSerializer, request)
         version = versions.archive(actor=actor_of(request), version_id=version_id, **body)
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
 
 class RestoreView(IdempotentMixin, APIView):
@@ -140,33 +147,33 @@ class RestoreView(IdempotentMixin, APIView):
     )
     def post(self, request: Request, version_id: int) -> Response:
         version = versions.restore(actor=actor_of(request), version_id=version_id)
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
 
 class ReleaseView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="release_version",
         tags=TAGS,
-        request=shapes.ReleaseSerializer,
+        request=ReleaseSerializer,
         responses=DECISION_ANSWERS,
         description="Let a quarantined version be deployed for some days. Platform admins only.",
     )
     def post(self, request: Request, version_id: int) -> Response:
-        body = read(shapes.ReleaseSerializer, request)
+        body = read_body(ReleaseSerializer, request)
         version = versions.release(actor=actor_of(request), version_id=version_id, **body)
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)
 
 
 class DeclareView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="declare_version",
         tags=TAGS,
-        request=shapes.DeclarationSerializer,
+        request=DeclarationSerializer,
         responses=DECISION_ANSWERS,
         description="Declare whether the model takes batches and how large its inputs get; the "
         "version is verified again with it. Refused once a revision uses the version.",
     )
     def post(self, request: Request, version_id: int) -> Response:
-        body = read(shapes.DeclarationSerializer, request)
+        body = read_body(DeclarationSerializer, request)
         version = declarations.declare(actor=actor_of(request), version_id=version_id, **body)
-        return Response(shapes.VersionSerializer(version).data)
+        return Response(VersionSerializer(version).data)

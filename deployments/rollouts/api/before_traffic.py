@@ -10,7 +10,8 @@ from rest_framework.views import APIView
 from deployments.quality.api.views import BeforeTrafficSerializer
 from deployments.quality.selectors import quality
 from deployments.rollouts.selectors import rollouts
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of
+from portal.api.responses import PROBLEM
 
 
 class BeforeTrafficView(APIView):

@@ -23,7 +23,8 @@ from deployments.rollouts.api.serializers import RolloutSerializer
 from deployments.rollouts.selectors.events import News, Watcher
 from portal.api import streams
 from portal.api.base_serializer import Serializer
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_query
+from portal.api.responses import PROBLEM
 
 _STREAM_SECONDS: Final = 25
 _LONGEST_SECONDS: Final = 55
@@ -106,11 +107,10 @@ class RolloutEventsView(APIView):
         description=_DESCRIPTION,
     )
     def get(self, request: Request, rollout_id: int) -> HttpResponseBase:
-        query = EventsQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        after = _last_event(request, query.validated_data.get("after", 0))
+        query = read_query(EventsQuerySerializer, request)
+        after = _last_event(request, query.get("after", 0))
         watcher = Watcher(actor=actor_of(request), rollout_id=rollout_id, after=after)
-        wait = query.validated_data.get("wait")
+        wait = query.get("wait")
         if request.accepted_media_type == streams.MEDIA_TYPE:
             return _stream(watcher, _STREAM_SECONDS if wait is None else wait)
         return _answer(watcher, wait or 0)

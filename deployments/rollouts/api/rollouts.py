@@ -7,17 +7,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api import serializers as approval_serializers
+from deployments.approvals.api.serializers import StopReasonSerializer
 from deployments.models import Rollout
-from deployments.rollouts.api import serializers as rollout_serializers
-from deployments.rollouts.api.serializers import RolloutSerializer
+from deployments.rollouts.api.serializers import EvidenceSerializer, RolloutSerializer
 from deployments.rollouts.selectors import rollouts as rollout_selectors
 from deployments.rollouts.services import actions
 from portal.accounts.models import User
-from portal.api.bodies import read
 from portal.api.idempotency import IdempotentMixin
-from portal.api.refusals import REFUSALS
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM, REFUSALS
 
 ROLLOUTS = ["rollouts"]
 
@@ -36,12 +34,12 @@ class PromoteView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="promote_rollout",
         tags=ROLLOUTS,
-        request=rollout_serializers.EvidenceSerializer,
+        request=EvidenceSerializer,
         responses={200: RolloutSerializer, **REFUSALS},
         description="To the next step. Refused when a verdict has changed since it was shown.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(rollout_serializers.EvidenceSerializer, request)
+        body = read_body(EvidenceSerializer, request)
         return _after(
             request, actions.promote(actor=actor_of(request), rollout_id=rollout_id, **body)
         )
@@ -51,12 +49,12 @@ class PromoteFullyView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="promote_rollout_fully",
         tags=ROLLOUTS,
-        request=rollout_serializers.EvidenceSerializer,
+        request=EvidenceSerializer,
         responses={200: RolloutSerializer, **REFUSALS},
         description="All requests at once. Refused while a guard fails.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(rollout_serializers.EvidenceSerializer, request)
+        body = read_body(EvidenceSerializer, request)
         return _after(
             request, actions.promote_fully(actor=actor_of(request), rollout_id=rollout_id, **body)
         )
@@ -66,11 +64,11 @@ class PauseView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="pause_rollout",
         tags=ROLLOUTS,
-        request=approval_serializers.StopReasonSerializer,
+        request=StopReasonSerializer,
         responses={200: RolloutSerializer, **REFUSALS},
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(approval_serializers.StopReasonSerializer, request)
+        body = read_body(StopReasonSerializer, request)
         return _after(
             request, actions.pause(actor=actor_of(request), rollout_id=rollout_id, **body)
         )
@@ -91,12 +89,12 @@ class AbortView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="abort_rollout",
         tags=ROLLOUTS,
-        request=approval_serializers.StopReasonSerializer,
+        request=StopReasonSerializer,
         responses={200: RolloutSerializer, **REFUSALS},
         description="Sends all requests back to stable. Allowed until the rollout has finished.",
     )
     def post(self, request: Request, rollout_id: int) -> Response:
-        body = read(approval_serializers.StopReasonSerializer, request)
+        body = read_body(StopReasonSerializer, request)
         return _after(
             request, actions.abort(actor=actor_of(request), rollout_id=rollout_id, **body)
         )

@@ -10,7 +10,8 @@ from rest_framework.views import APIView
 
 from deployments.serving.selectors import deployments, statistics
 from portal.api.base_serializer import Serializer
-from portal.api.views import PROBLEM, actor_of
+from portal.api.requests import actor_of
+from portal.api.responses import PROBLEM
 
 
 class LatencySplitSerializer(Serializer):

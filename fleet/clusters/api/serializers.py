@@ -5,7 +5,6 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from fleet.clusters.domain.ca_bundle import MOST_BYTES
-from fleet.clusters.services.clusters import ClusterDraft
 from portal.api.base_serializer import Serializer
 
 
@@ -72,9 +71,6 @@ class ClusterDraftSerializer(Serializer):
         default=False,
         help_text="Amazon Managed Prometheus: sign requests with the cluster's AWS role",
     )
-
-    def draft(self) -> ClusterDraft:
-        return ClusterDraft(**self.validated_data)
 
 
 class ConnectionCheckSerializer(Serializer):

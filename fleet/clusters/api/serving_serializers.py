@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from fleet.clusters.domain.images import MOST_ENTRIES
-from fleet.clusters.domain.serving_policy import POD_SECURITY, ServingPolicy
+from fleet.clusters.domain.serving_policy import POD_SECURITY
 from portal.api.base_serializer import Serializer
 
 
@@ -64,6 +64,3 @@ class ServingPolicySerializer(Serializer):
         allow_blank=True,
         help_text="Pod Security Standard enforced in team namespaces; empty: restricted",
     )
-
-    def wanted(self) -> ServingPolicy:
-        return ServingPolicy.from_json(self.validated_data)

@@ -8,40 +8,44 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from fleet.clusters.api import serializers
+from fleet.clusters.api.serializers import (
+    ClusterDraftSerializer,
+    ClusterSerializer,
+    ConnectionCheckSerializer,
+)
 from fleet.clusters.api.serving_serializers import ServingPolicySerializer
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import clusters as cluster_services
 from fleet.clusters.services import connection_checks, serving_policy
-from portal.api.views import PROBLEM, actor_of
+from fleet.clusters.services.clusters import ClusterDraft
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM
 
 
 class ClustersView(APIView):
-    @extend_schema(
-        operation_id="clusters", tags=["fleet"], responses=serializers.ClusterSerializer(many=True)
-    )
+    @extend_schema(operation_id="clusters", tags=["fleet"], responses=ClusterSerializer(many=True))
     def get(self, request: Request) -> Response:
-        return Response(serializers.ClusterSerializer(clusters.list_clusters(), many=True).data)
+        return Response(ClusterSerializer(clusters.list_clusters(), many=True).data)
 
     @extend_schema(
         operation_id="register_cluster",
         tags=["fleet"],
         description="Platform admins only. Registering an existing name changes its connection.",
-        request=serializers.ClusterDraftSerializer,
-        responses={201: serializers.ClusterSerializer},
+        request=ClusterDraftSerializer,
+        responses={201: ClusterSerializer},
     )
     def post(self, request: Request) -> Response:
-        body = serializers.ClusterDraftSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        pk = cluster_services.register(actor=actor_of(request), draft=body.draft())
-        found = serializers.ClusterSerializer(clusters.get_cluster(pk))
-        return Response(found.data, status=status.HTTP_201_CREATED)
+        draft = ClusterDraft(**read_body(ClusterDraftSerializer, request))
+        pk = cluster_services.register(actor=actor_of(request), draft=draft)
+        cluster = ClusterSerializer(clusters.get_cluster(pk))
+        return Response(cluster.data, status=status.HTTP_201_CREATED)
 
 
 class ClusterView(APIView):
-    @extend_schema(operation_id="cluster", tags=["fleet"], responses=serializers.ClusterSerializer)
+    @extend_schema(operation_id="cluster", tags=["fleet"], responses=ClusterSerializer)
     def get(self, request: Request, cluster_id: int) -> Response:
-        return Response(serializers.ClusterSerializer(clusters.get_cluster(cluster_id)).data)
+        return Response(ClusterSerializer(clusters.get_cluster(cluster_id)).data)
 
     @extend_schema(
         operation_id="delete_cluster",
@@ -64,8 +68,8 @@ class ServingPolicyView(APIView):
         responses=ServingPolicySerializer,
     )
     def get(self, request: Request, cluster_id: int) -> Response:
-        found = serving_policy.policy_of(actor=actor_of(request), cluster_id=cluster_id)
-        return Response(ServingPolicySerializer(found).data)
+        serving = serving_policy.policy_of(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(ServingPolicySerializer(serving).data)
 
     @extend_schema(
         operation_id="set_serving_policy",
@@ -75,10 +79,9 @@ class ServingPolicyView(APIView):
         responses=ServingPolicySerializer,
     )
     def put(self, request: Request, cluster_id: int) -> Response:
-        body = ServingPolicySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = read_body(ServingPolicySerializer, request)
         serving_policy.set_policy(
-            actor=actor_of(request), cluster_id=cluster_id, wanted=body.wanted()
+            actor=actor_of(request), cluster_id=cluster_id, serving=ServingPolicy.from_json(body)
         )
         return self.get(request, cluster_id)
 
@@ -89,8 +92,8 @@ class ClusterTestView(APIView):
         tags=["fleet"],
         description="Test the connection now. Platform admins only.",
         request=None,
-        responses=serializers.ConnectionCheckSerializer(many=True),
+        responses=ConnectionCheckSerializer(many=True),
     )
     def post(self, request: Request, cluster_id: int) -> Response:
-        found = connection_checks.run(actor=actor_of(request), cluster_id=cluster_id)
-        return Response(serializers.ConnectionCheckSerializer(found, many=True).data)
+        checks = connection_checks.run(actor=actor_of(request), cluster_id=cluster_id)
+        return Response(ConnectionCheckSerializer(checks, many=True).data)

@@ -22,10 +22,10 @@ def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
     return clusters.get_cluster(cluster_id).serving
 
 
-def set_policy(*, actor: Actor, cluster_id: int, wanted: ServingPolicy) -> None:
+def set_policy(*, actor: Actor, cluster_id: int, serving: ServingPolicy) -> None:
     """The whole policy; the same again changes nothing. Raises Invalid with what is wrong by field."""
     policy.require_platform_admin(actor)
-    wrong = serving_policy.problems(wanted)
+    wrong = serving_policy.problems(serving)
     if wrong:
         told = "; ".join(f"{name}: {words}" for name, words in wrong.items())
         raise Invalid(f"Nothing was changed. {told}", fields=wrong)
@@ -33,7 +33,7 @@ def set_policy(*, actor: Actor, cluster_id: int, wanted: ServingPolicy) -> None:
         cluster = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster_id).first()
         if cluster is None:
             raise NotFound(f"Cluster {cluster_id} does not exist.")
-        before, after = cluster.serving, wanted.to_json()
+        before, after = cluster.serving, serving.to_json()
         if before == after:
             return
         Cluster.objects.filter(pk=cluster_id).update(serving=after)

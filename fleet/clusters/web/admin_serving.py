@@ -74,7 +74,7 @@ class ServingForm(forms.Form):
         "baseline.",
     )
 
-    def wanted(self) -> ServingPolicy:
+    def policy(self) -> ServingPolicy:
         texts = {name: self.cleaned_data[name].strip() for name in _NAMES}
         lists = {name: serving_rules.split(texts[name]) for name in serving_rules.LISTS}
         return ServingPolicy(**{**texts, **lists})
@@ -105,7 +105,7 @@ def _texts_of(found: ServingPolicy) -> dict[str, str]:
 
 def _is_set(user: User, cluster_id: int, form: ServingForm) -> bool:
     try:
-        cluster_serving_policy.set_policy(actor=user, cluster_id=cluster_id, wanted=form.wanted())
+        cluster_serving_policy.set_policy(actor=user, cluster_id=cluster_id, serving=form.policy())
     except Invalid as error:
         add_to(form, error)
         return False

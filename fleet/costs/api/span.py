@@ -13,6 +13,7 @@ from fleet.costs.domain.results import GroupBy, Step
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import policy, teams
 from portal.accounts.models import User
+from portal.api.requests import read_query
 from portal.core import clock
 from portal.core.errors import Invalid
 
@@ -32,12 +33,10 @@ def read(request: Request, actor: User) -> Span:
     """Admins see everything, idle and unattributed too; others their teams. Raises NotFound for a
     team that the actor may not see, Invalid for a period that makes no sense.
     """
-    asked = SpanSerializer(data=request.query_params)
-    asked.is_valid(raise_exception=True)
-    values = asked.validated_data
+    query = read_query(SpanSerializer, request)
     now = clock.now()
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start, end = values.get("start", month), values.get("end", hour_of(now) + HOUR)
+    start, end = query.get("start", month), query.get("end", hour_of(now) + HOUR)
     if not timedelta(0) < end - start <= _LONGEST:
         raise Invalid(
             "The period must start before it ends and last at most 400 days.",
@@ -46,9 +45,9 @@ def read(request: Request, actor: User) -> Span:
     return Span(
         start=start,
         end=end,
-        team_slugs=_team_slugs(actor, values.get("team")),
-        group_by=GroupBy(values["group_by"]),
-        step=Step(values["step"]),
+        team_slugs=_team_slugs(actor, query.get("team")),
+        group_by=GroupBy(query["group_by"]),
+        step=Step(query["step"]),
     )
 
 

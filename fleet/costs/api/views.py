@@ -14,11 +14,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from fleet.costs.api import serializers, span
+from fleet.costs.api import span
+from fleet.costs.api.serializers import (
+    CostPointSerializer,
+    CostsSerializer,
+    SpanSerializer,
+    UsageSerializer,
+)
 from fleet.costs.domain import focus
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, usage
-from portal.api.views import actor_of
+from portal.api.requests import actor_of
 
 _TABLE_COLUMNS = (
     "group",
@@ -43,8 +49,8 @@ class UsageView(APIView):
     @extend_schema(
         operation_id="usage",
         tags=["costs"],
-        parameters=[serializers.SpanSerializer],
-        responses=serializers.UsageSerializer(many=True),
+        parameters=[SpanSerializer],
+        responses=UsageSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         asked = span.read(request, actor_of(request))
@@ -58,7 +64,7 @@ class UsageView(APIView):
             {"key": key, **asdict(used)}
             for key, used in sorted(found.items(), key=lambda pair: pair[0].label)
         ]
-        return Response(serializers.UsageSerializer(rows, many=True).data)
+        return Response(UsageSerializer(rows, many=True).data)
 
 
 class CostsView(APIView):
@@ -66,19 +72,19 @@ class CostsView(APIView):
         operation_id="costs",
         tags=["costs"],
         description="Costs by group. Platform admins also see idle and unattributed costs.",
-        parameters=[serializers.SpanSerializer],
-        responses=serializers.CostsSerializer,
+        parameters=[SpanSerializer],
+        responses=CostsSerializer,
     )
     def get(self, request: Request) -> Response:
-        return Response(serializers.CostsSerializer(_table(request)).data)
+        return Response(CostsSerializer(_table(request)).data)
 
 
 class CostSeriesView(APIView):
     @extend_schema(
         operation_id="cost_series",
         tags=["costs"],
-        parameters=[serializers.SpanSerializer],
-        responses=serializers.CostPointSerializer(many=True),
+        parameters=[SpanSerializer],
+        responses=CostPointSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         asked = span.read(request, actor_of(request))
@@ -89,7 +95,7 @@ class CostSeriesView(APIView):
             group_by=asked.group_by,
             step=asked.step,
         )
-        return Response(serializers.CostPointSerializer(found, many=True).data)
+        return Response(CostPointSerializer(found, many=True).data)
 
 
 class CsvRenderer(JSONRenderer):
@@ -105,7 +111,7 @@ class CostsCsvView(APIView):
     @extend_schema(
         operation_id="costs_csv",
         tags=["costs"],
-        parameters=[serializers.SpanSerializer],
+        parameters=[SpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -121,7 +127,7 @@ class LedgerCsvView(APIView):
         operation_id="ledger_csv",
         tags=["costs"],
         description="All ledger rows in FOCUS 1.2 columns. Rows that are not sealed yet are marked.",
-        parameters=[serializers.SpanSerializer],
+        parameters=[SpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from fleet.gpus.api import serializers as gpu_serializers
+from fleet.gpus.api.serializers import PriceSerializer
 from fleet.gpus.selectors import prices
 from portal.core import clock
 
@@ -17,8 +17,8 @@ class PricesView(APIView):
         operation_id="prices",
         tags=["fleet"],
         description="Current list prices with their source.",
-        responses=gpu_serializers.PriceSerializer(many=True),
+        responses=PriceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         found = prices.list_prices(on=clock.now().date())
-        return Response(gpu_serializers.PriceSerializer(found, many=True).data)
+        return Response(PriceSerializer(found, many=True).data)

@@ -9,28 +9,27 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from fleet.observation.api import serializers as observation_serializers
+from fleet.observation.api.serializers import PodFilterSerializer, PodSerializer
 from fleet.observation.selectors import pods
-from portal.api.views import actor_of
+from portal.api.requests import actor_of, read_query
 
 
 class PodsView(GenericAPIView[Any]):
-    serializer_class = observation_serializers.PodSerializer
+    serializer_class = PodSerializer
 
     @extend_schema(
         operation_id="pods",
         tags=["fleet"],
         description="Current pods of your teams, newest first.",
-        parameters=[observation_serializers.PodFilterSerializer],
-        responses=observation_serializers.PodSerializer(many=True),
+        parameters=[PodFilterSerializer],
+        responses=PodSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        asked = observation_serializers.PodFilterSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
+        query = read_query(PodFilterSerializer, request)
         found = pods.list_visible_to(
             actor_of(request),
-            cluster_id=asked.validated_data.get("cluster"),
-            team_slug=asked.validated_data.get("team"),
+            cluster_id=query.get("cluster"),
+            team_slug=query.get("team"),
         )
         page = self.paginate_queryset(found)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

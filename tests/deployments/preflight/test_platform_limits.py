@@ -33,7 +33,7 @@ _DEFAULT = ("nvcr.io/nvidia/tritonserver", "vllm/vllm-openai", "kserve/*")
 
 def _set(world: World, **wanted: Any) -> None:
     serving_policy.set_policy(
-        actor=world.admin, cluster_id=world.cluster_id, wanted=ServingPolicy(**wanted)
+        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**wanted)
     )
 
 
@@ -180,7 +180,7 @@ def test_a_lead_of_a_team_sets_no_list(world: World) -> None:
         serving_policy.set_policy(
             actor=world.lead,
             cluster_id=world.cluster_id,
-            wanted=ServingPolicy(allowed_images=("evil.example/*",)),
+            serving=ServingPolicy(allowed_images=("evil.example/*",)),
         )
 
     assert Cluster.objects.get().serving == {}

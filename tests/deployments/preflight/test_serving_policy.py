@@ -38,7 +38,7 @@ ROLE = "arn:aws:iam::111122223333:role/models-{team}"
 
 def set_policy(world: World, **wanted: str) -> None:
     serving_policy.set_policy(
-        actor=world.admin, cluster_id=world.cluster_id, wanted=ServingPolicy(**wanted)
+        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**wanted)
     )
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_policy_is_refused_at_its_field_and_nothing_changes(
 def test_only_a_platform_admin_sets_it(world: World) -> None:
     with pytest.raises(Forbidden):
         serving_policy.set_policy(
-            actor=world.lead, cluster_id=world.cluster_id, wanted=ServingPolicy(triton_image=OWN)
+            actor=world.lead, cluster_id=world.cluster_id, serving=ServingPolicy(triton_image=OWN)
         )
 
     assert Cluster.objects.get().serving == {}

@@ -72,7 +72,7 @@ def iam(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iam:
 
 def _access(world: World) -> Check:
     serving_policy.set_policy(
-        actor=world.admin, cluster_id=world.cluster_id, wanted=ServingPolicy(role_arn=_ROLES)
+        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(role_arn=_ROLES)
     )
     found = preflight.check(actor=world.member, draft=world.draft())
     return next(check for check in found.checks if check.name == "Access")
@@ -168,7 +168,7 @@ def test_each_team_gets_the_role_of_its_name(world: World, iam: Iam) -> None:
 def test_one_role_for_all_teams_cannot_be_set(world: World, role: str) -> None:
     with pytest.raises(Invalid) as raised:
         serving_policy.set_policy(
-            actor=world.admin, cluster_id=world.cluster_id, wanted=ServingPolicy(role_arn=role)
+            actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(role_arn=role)
         )
 
     assert "one role for each team" in raised.value.fields["role_arn"]
