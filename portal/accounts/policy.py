@@ -25,7 +25,7 @@ class Action(StrEnum):
     MOVE_ALIAS = "move aliases"
     MOVE_PROTECTED_ALIAS = "move protected aliases"
     APPROVE = "approve change requests"
-    BREAK_GLASS = "use or review an emergency override"
+    EMERGENCY_OVERRIDE = "use or review an emergency override"
     PROMOTE = "promote a rollout"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
@@ -43,7 +43,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MOVE_ALIAS: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
     Action.MOVE_PROTECTED_ALIAS: frozenset({Role.LEAD, _ADMIN}),
     Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
-    Action.BREAK_GLASS: frozenset({Role.LEAD, _ADMIN}),
+    Action.EMERGENCY_OVERRIDE: frozenset({Role.LEAD, _ADMIN}),
     Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
@@ -52,7 +52,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
 }
 # Four eyes: whoever asked for it does not decide on it.
-_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.BREAK_GLASS, Action.PROMOTE})
+_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE})
 # What a lead's delegate may do in the lead's place: decide on requests, and nothing else.
 _DELEGABLE = frozenset({Action.APPROVE})
 

@@ -1,4 +1,4 @@
-"""One at a time, by name, across processes."""
+"""Locks by name, across processes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.db import connection, transaction
 
 
 @contextmanager
-def one_at_a_time(name: str) -> Iterator[None]:
-    """A transaction that waits for others of this name. SQLite has one writer anyhow, so there it
-    only makes the transaction.
+def advisory_lock(name: str) -> Iterator[None]:
+    """Open a transaction that waits for others with this name. SQLite allows one writer, so no lock
+    is needed there.
     """
     with transaction.atomic():
         if connection.vendor == "postgresql":

@@ -40,7 +40,7 @@ def home(request: HttpRequest, user: User) -> HttpResponse:
 
 def _context_of(user: User, team: Team) -> dict[str, Any]:
     now = clock.now()
-    held = current.held_by_team(team_slug=team.slug)
+    held = current.allocated_to_team(team_slug=team.slug)
     spend = home_tiles.spend_of(team, held, now)
     deployments = page_home.deployments_to_watch(actor=user, team_slug=team.slug)
     newest = deployments[:_DEPLOYMENTS]

@@ -23,7 +23,7 @@ from deployments.pipelines.selectors import pipelines
 from deployments.rollouts.selectors import rollouts
 from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
-from portal.ui import words
+from portal.ui import formats
 
 _LATELY = timedelta(days=7)
 _MOST = 8
@@ -77,7 +77,7 @@ def _promotable(rollout: Rollout) -> Need:
 
 def _waiting(change: ChangeRequest) -> Need:
     item = items.item_of(change)
-    cost = f" · {words.money(item.month_min)}/month" if item.month_min is not None else ""
+    cost = f" · {formats.money(item.month_min)}/month" if item.month_min is not None else ""
     return Need(
         state="submitted",
         ask="Approve?",
@@ -143,11 +143,11 @@ def _bad_version(version: ModelVersion) -> Need:
 
 
 def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
-    forecast = "not known" if spend.forecast is None else words.money(spend.forecast)
+    forecast = "not known" if spend.forecast is None else formats.money(spend.forecast)
     return Need(
         state="degraded",
         ask="Budget",
-        title=f"{team.slug} is forecast to exceed its budget by {words.money(over)}",
+        title=f"{team.slug} is forecast to exceed its budget by {formats.money(over)}",
         detail=f"Forecast for {spend.month}: {forecast}",
         url=reverse("costs"),
         verb="View",

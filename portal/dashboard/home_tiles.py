@@ -13,7 +13,7 @@ from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.selectors import costs
 from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.selectors import current
-from fleet.telemetry.selectors.current import Held, MinuteOfTeam
+from fleet.telemetry.selectors.current import AllocatedGpus, TeamMinute
 from portal.accounts.models import Team
 
 _MINUTES = 30
@@ -73,13 +73,13 @@ def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
     )
 
 
-def gpus_of(team: Team, held: Held) -> GpuTile:
+def gpus_of(team: Team, held: AllocatedGpus) -> GpuTile:
     percent = float(100 * held.gpus / team.quota_gpus) if team.quota_gpus else None
     tone = "warn" if percent is not None and percent > 90 else ""
     return GpuTile(held.gpus.normalize(), team.quota_gpus, percent, tone)
 
 
-def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
+def spend_of(team: Team, held: AllocatedGpus, now: datetime) -> SpendTile:
     spend = costs.month_to_date(team_slug=team.slug)
     spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
     budget = team.monthly_budget_amount or None
@@ -101,6 +101,6 @@ def spend_of(team: Team, held: Held, now: datetime) -> SpendTile:
     )
 
 
-def _mean_ms(minutes: Sequence[MinuteOfTeam]) -> float | None:
+def _mean_ms(minutes: Sequence[TeamMinute]) -> float | None:
     success = sum(minute.success for minute in minutes)
     return sum(minute.duration_us for minute in minutes) / success / 1000 if success else None

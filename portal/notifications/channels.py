@@ -98,7 +98,7 @@ def try_out(*, actor: User, channel_id: int, path: str) -> None:
             team=team,
             event=events.CHANNEL_TEST.code,
             subject=f"Slipway can reach “{channel.name}”",
-            words=f"Test message requested by {actor.display_name}. No action needed.",
+            message=f"Test message requested by {actor.display_name}. No action needed.",
             path=path,
             at=clock.now(),
             digest="",

@@ -15,7 +15,7 @@ class Event:
     phrase: str
 
 
-APPROVAL_WANTED: Final = Event("approval.wanted", "Change request waiting for approval")
+APPROVAL_REQUESTED: Final = Event("approval.requested", "Change request waiting for approval")
 APPROVAL_DECIDED: Final = Event("approval.decided", "Change request approved, rejected or expired")
 CHANGE_FINISHED: Final = Event("change.finished", "Change completed or failed")
 ROLLOUT_STARTED: Final = Event("rollout.started", "Rollout started")
@@ -31,7 +31,7 @@ DEPLOYMENT_FAILING: Final = Event("deployment.failing", "Deployment failing or d
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
 CATALOGUE: Final = (
-    APPROVAL_WANTED,
+    APPROVAL_REQUESTED,
     APPROVAL_DECIDED,
     CHANGE_FINISHED,
     ROLLOUT_STARTED,

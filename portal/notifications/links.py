@@ -27,7 +27,7 @@ _NEEDS: Final = {ROLLOUT: Action.PROMOTE, CHANGE: Action.APPROVE}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DecisionRequest:
     """What a message asks people to decide, with the evidence that it shows."""
 
     kind: str
@@ -46,11 +46,11 @@ class Question:
         }
 
 
-def question_of(data: Mapping[str, Any]) -> Question | None:
+def decision_of(data: Mapping[str, Any]) -> DecisionRequest | None:
     asked = data.get("decide")
     if not asked:
         return None
-    return Question(
+    return DecisionRequest(
         kind=asked["kind"],
         object_id=asked["id"],
         requester_id=asked["requester_id"],
@@ -59,7 +59,7 @@ def question_of(data: Mapping[str, Any]) -> Question | None:
     )
 
 
-def make(*, delivery: Delivery, user: User, question: Question) -> DecisionLink | None:
+def make(*, delivery: Delivery, user: User, question: DecisionRequest) -> DecisionLink | None:
     """None for a person who may not decide on it."""
     team = delivery.notice.team
     need = _NEEDS[question.kind]

@@ -47,7 +47,7 @@ class Channel(models.Model):
     # Of the last message that ended, well or badly.
     last_at = models.DateTimeField(null=True)
     is_last_sent = models.BooleanField(null=True)
-    last_words = models.CharField(max_length=300, blank=True, default="")
+    last_outcome = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
         ordering = ["name", "id"]
@@ -68,7 +68,7 @@ class Notice(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     event = models.CharField(max_length=40)
     subject = models.CharField(max_length=200)
-    words = models.TextField()
+    message = models.TextField()
     # Address of the page, without host.
     path = models.CharField(max_length=300)
     data = models.JSONField(default=dict)
@@ -95,7 +95,7 @@ class Delivery(Leased):
     attempts = models.PositiveSmallIntegerField(default=0)
     deadline_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
-    words = models.CharField(max_length=300, blank=True, default="")
+    outcome = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
         ordering = ["-id"]

@@ -74,7 +74,7 @@ def _try(delivery: Delivery, lease: Lease) -> None:
 
 def message_of(delivery: Delivery) -> Message:
     notice = delivery.notice
-    lines = [notice.words, f"{notice.team.slug}: {_absolute(notice.path)}"]
+    lines = [notice.message, f"{notice.team.slug}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()
     if link is not None:
         lines.append(
@@ -104,21 +104,21 @@ def _words_of(error: Exception) -> str:
     )
 
 
-def _again(delivery: Delivery, lease: Lease, words: str) -> None:
+def _again(delivery: Delivery, lease: Lease, outcome: str) -> None:
     if clock.now() >= delivery.deadline_at:
-        _finish(delivery, lease, DeliveryState.FAILED, f"gave up: {words}")
+        _finish(delivery, lease, DeliveryState.FAILED, f"gave up: {outcome}")
         return
-    Delivery.objects.filter(pk=delivery.pk).update(words=words)
+    Delivery.objects.filter(pk=delivery.pk).update(outcome=outcome)
     logger.info("notice=%s delivery=%s will be retried", delivery.notice_id, delivery.pk)
     leases.back_off(
         Delivery, lease, base_seconds=_FIRST_WAIT_SECONDS, cap_seconds=_LONGEST_WAIT_SECONDS
     )
 
 
-def _finish(delivery: Delivery, lease: Lease, state: DeliveryState, words: str) -> None:
+def _finish(delivery: Delivery, lease: Lease, state: DeliveryState, outcome: str) -> None:
     at = clock.now()
     written = Delivery.objects.filter(pk=delivery.pk, lease_token=lease.token).update(
-        state=state, words=words, finished_at=at
+        state=state, outcome=outcome, finished_at=at
     )
     leases.release(Delivery, lease, next_check_at=None)
     if written == 0:
@@ -126,5 +126,5 @@ def _finish(delivery: Delivery, lease: Lease, state: DeliveryState, words: str) 
     logger.info("notice=%s delivery=%s %s", delivery.notice_id, delivery.pk, state.value)
     if state != DeliveryState.DROPPED:
         Channel.objects.filter(pk=delivery.channel_id).update(
-            last_at=at, is_last_sent=state == DeliveryState.SENT, last_words=words
+            last_at=at, is_last_sent=state == DeliveryState.SENT, last_outcome=outcome
         )

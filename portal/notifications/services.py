@@ -23,8 +23,8 @@ _GIVE_UP: Final = timedelta(hours=6)
 _LONGEST_SUBJECT: Final = 200
 
 
-def tell(
-    *, team: Team, event: str, subject: str, words: str, path: str, data: Mapping[str, Any]
+def notify(
+    *, team: Team, event: str, subject: str, message: str, path: str, data: Mapping[str, Any]
 ) -> None:
     """Write a notice for the team's channels and its members' own, in the caller's transaction.
 
@@ -36,7 +36,7 @@ def tell(
         raise RuntimeError(f"told of {event} outside a transaction")
     events.find(event)
     subject = subject[:_LONGEST_SUBJECT]
-    digest = _digest(event, subject, words, path, data)
+    digest = _digest(event, subject, message, path, data)
     at = clock.now()
     if Notice.objects.filter(team=team, digest=digest, at__gt=at - _SAME).exists():
         return
@@ -44,7 +44,7 @@ def tell(
         team=team,
         event=event,
         subject=subject,
-        words=words,
+        message=message,
         path=path,
         data=dict(data),
         at=at,
@@ -55,7 +55,7 @@ def tell(
 
 def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
     """Inside a transaction: one delivery for each, and a link for people who may decide."""
-    question = links.question_of(notice.data)
+    question = links.decision_of(notice.data)
     for channel in channels:
         delivery = Delivery.objects.create(
             notice=notice,

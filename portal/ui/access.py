@@ -52,7 +52,7 @@ def people_only(
 
 def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBase:
     """A fragment is never replaced by a sign-in form: the page says that its session has ended."""
-    if htmx.is_asked_by_htmx(request):
+    if htmx.is_htmx_request(request):
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
     if request.method in ("GET", "HEAD"):
         return redirect_to_login(request.get_full_path())

@@ -21,7 +21,7 @@ class HtmxHttpRequest(HttpRequest):
     htmx: HtmxDetails
 
 
-def is_asked_by_htmx(request: HttpRequest) -> bool:
+def is_htmx_request(request: HttpRequest) -> bool:
     """Whether a script asked, for a fragment or for a page out of the history."""
     return request.headers.get("HX-Request") == "true"
 

@@ -50,7 +50,7 @@ def store(request: HttpRequest, kept: dict[str, str]) -> None:
 
 def take(request: HttpRequest) -> QueryDict | None:
     """Once, and only for the address that the form posts to; any other page forgets it."""
-    if request.method != "GET" or htmx.is_asked_by_htmx(request):
+    if request.method != "GET" or htmx.is_htmx_request(request):
         return None
     kept: dict[str, str] | None = request.session.pop(_SESSION_KEY, None)
     if kept is None or kept["path"] != request.get_full_path():

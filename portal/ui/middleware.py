@@ -40,7 +40,7 @@ class FragmentCacheMiddleware:
         if request.path.startswith(_WITHOUT_FRAGMENTS):
             return response
         patch_vary_headers(response, ["HX-Request"])
-        if htmx.is_asked_by_htmx(request):
+        if htmx.is_htmx_request(request):
             response["Cache-Control"] = "no-store"
         return response
 

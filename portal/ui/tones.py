@@ -37,7 +37,7 @@ def of(state: str) -> str:
     return _TONE_OF.get(state.lower(), WAIT)
 
 
-def words(state: str) -> str:
+def describe_state(state: str) -> str:
     """A stored state as a person reads it: "roll_back" becomes "Roll back"."""
     text = state.replace("_", " ").replace("-", " ").strip()
     return text[:1].upper() + text[1:]

@@ -91,7 +91,7 @@
     button.hidden = spare.length < 2;
   });
 
-  // Relative times stay true while the page is open. The words are those of portal/ui/words.py.
+  // Relative times stay true while the page is open. The format is that of portal/ui/formats.py.
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const since = (at) => {
     const gap = (Date.now() - at) / 1000;

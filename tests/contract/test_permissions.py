@@ -15,7 +15,7 @@ from deployments.delivery.domain import owned_kinds
 from fleet.clusters.domain.rbac import PERMISSIONS
 from fleet.clusters.services import capabilities
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.domain.pod_proxy import PodCall
+from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.transport import Transport
@@ -132,7 +132,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         quietly(objects.get, cluster_id=cluster_id, **where)
     quietly(objects.pod_log, cluster_id=cluster_id, namespace=namespace, pod="p", tail_lines=1)
     quietly(client.proxy_get, namespace, "p", 8002, "/metrics")
-    quietly(client.pass_on, PodCall(namespace, "p", 8000, "/v2/models/m/infer", b"{}"))
+    quietly(client.proxy_request, PodRequest(namespace, "p", 8000, "/v2/models/m/infer", b"{}"))
     quietly(capabilities.probe, cluster_id=cluster_id)
 
 

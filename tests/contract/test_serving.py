@@ -35,7 +35,7 @@ from deployments.serving.services import try_it
 from deployments.serving.services.try_it import Target
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from deployments.states import Environment, RolloutPhase, VersionState
-from fleet.kube.domain.pod_proxy import PodCall
+from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.services import clients
 from portal.accounts.models import Role
 from portal.core import clock
@@ -371,8 +371,8 @@ def _administration_is_shut_in_the_pod(deployment: Deployment) -> None:
     pods = observe.observe([deployment])[deployment.pk].pods[1]
     for method, path in _ADMINISTRATION:
         body = json.dumps(_REGION).encode() if method == "POST" else None
-        call = PodCall(deployment.namespace, pods[0]["metadata"]["name"], 8080, f"/{path}", body)
-        answer = clients.client_for(deployment.cluster_id).pass_on(call)
+        call = PodRequest(deployment.namespace, pods[0]["metadata"]["name"], 8080, f"/{path}", body)
+        answer = clients.client_for(deployment.cluster_id).proxy_request(call)
         assert answer.status == 403, (path, answer.status)
 
 

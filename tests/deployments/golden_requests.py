@@ -11,7 +11,7 @@ from deployments.changes.services import decisions
 from deployments.models import Deployment, GoldenRequest, GoldenRun, ModelVersion, Rollout
 from deployments.quality.services import golden_requests, golden_runs
 from fleet.kube.domain.errors import Unreachable
-from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from tests.deployments.canaries import STEPS
 from tests.deployments.world import World
 
@@ -48,21 +48,21 @@ class Pods:
     crash_before: int | None = None
     status: int = 200
 
-    def __call__(self, call: PodCall) -> PodAnswer:
+    def __call__(self, call: PodRequest) -> PodResponse:
         number = int(call.pod.removeprefix("detector-r").split("-")[0])
         if number not in self.answers:
             raise Unreachable(f"pod {call.pod} cannot be reached")
         if call.body is None:
-            return PodAnswer(200, json.dumps(self.metadata).encode())
+            return PodResponse(200, json.dumps(self.metadata).encode())
         if len(self.asked) == self.crash_before:
             self.crash_before = None
             raise KeyboardInterrupt
         x = json.loads(call.body)["inputs"][0]["data"][0]
         self.asked.append((number, x))
         if self.status != 200 and number == 2:
-            return PodAnswer(self.status, b'{"error": "the GPU is on fire"}')
+            return PodResponse(self.status, b'{"error": "the GPU is on fire"}')
         answer = {"outputs": [tensor("y", self.answers[number](x))]}
-        return PodAnswer(200, json.dumps(answer).encode())
+        return PodResponse(200, json.dumps(answer).encode())
 
 
 def double(x: float) -> float:

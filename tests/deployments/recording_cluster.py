@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
-from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import ResourceType, find
 from fleet.kube.gateways.client import Listing
-from fleet.kube.gateways.connection_probe import Reached
+from fleet.kube.gateways.connection_probe import ProbeStep
 
 
 class RecordingCluster:
@@ -25,7 +25,7 @@ class RecordingCluster:
         self._versions = 0
         self.logs: dict[str, str] = {}
         # What pods answer; without it nothing reaches them.
-        self.pods: Callable[[PodCall], PodAnswer] | None = None
+        self.pods: Callable[[PodRequest], PodResponse] | None = None
 
     # What the portal calls.
 
@@ -62,7 +62,7 @@ class RecordingCluster:
         except KeyError as error:
             raise ObjectNotFound(f"{kind.plural} {name} not found") from error
 
-    def pass_on(self, call: PodCall) -> PodAnswer:
+    def proxy_request(self, call: PodRequest) -> PodResponse:
         self._answer()
         if self.pods is None:
             raise Unreachable(f"pod {call.pod} cannot be reached")
@@ -111,8 +111,8 @@ class RecordingCluster:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
         return found
 
-    def reach(self) -> list[Reached]:
-        return [Reached("Connection", ok=True, detail="answers")]
+    def probe_connection(self) -> list[ProbeStep]:
+        return [ProbeStep("Connection", ok=True, detail="answers")]
 
     def may(self, attributes: Mapping[str, str]) -> bool:
         self._answer()

@@ -8,7 +8,7 @@ from typing import Any
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType, find
 from fleet.kube.gateways.client import Listing, WatchEvent
-from fleet.kube.gateways.connection_probe import Reached
+from fleet.kube.gateways.connection_probe import ProbeStep
 
 
 class FakeKube:
@@ -26,7 +26,7 @@ class FakeKube:
         }
         self.served: dict[str, list[str]] = {}
         self.allows: Callable[[Mapping[str, str]], bool] = lambda _attributes: True
-        self.way = [Reached("Port answers", ok=True, detail="port 443 accepts connections")]
+        self.way = [ProbeStep("Port answers", ok=True, detail="port 443 accepts connections")]
         # Kinds that may not be read, as the plural.
         self.forbidden: set[str] = set()
         self.on_list: Callable[[], None] = lambda: None
@@ -130,7 +130,7 @@ class FakeKube:
         self._check()
         return self.allows(attributes)
 
-    def reach(self) -> list[Reached]:
+    def probe_connection(self) -> list[ProbeStep]:
         return self.way
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:

@@ -48,7 +48,7 @@ class Server:
 
 
 def asked(endpoint: Endpoint) -> Answer | PrometheusError:
-    [found] = gateway.ask(endpoint, ["vector(1)"])
+    [found] = gateway.query(endpoint, ["vector(1)"])
     return found
 
 

@@ -103,7 +103,7 @@ def may_break_glass(actor: User, change: ChangeRequest) -> bool:
     is_open = change.state == ChangeState.SUBMITTED
     requester_id = change.requester_id
     return is_open and policy.is_allowed(
-        actor, Action.BREAK_GLASS, change, requester_id=requester_id
+        actor, Action.EMERGENCY_OVERRIDE, change, requester_id=requester_id
     )
 
 

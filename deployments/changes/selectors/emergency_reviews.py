@@ -62,7 +62,7 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
     if review.closed_at is not None:
         return False, "This review is closed."
     try:
-        policy.require(actor, Action.BREAK_GLASS, review)
+        policy.require(actor, Action.EMERGENCY_OVERRIDE, review)
     except (Forbidden, NotFound) as refusal:
         return False, refusal.message
     if actor.pk == review.opened_by_id:

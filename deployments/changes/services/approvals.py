@@ -225,8 +225,8 @@ def may_still(one: GivenApproval, change: Decidable) -> bool:
     than a viewer, and that of people whom a rule names while they are in the team.
     """
     lasting = {
-        Capacity.LEAD: Action.BREAK_GLASS,
-        Capacity.ADMIN: Action.BREAK_GLASS,
+        Capacity.LEAD: Action.EMERGENCY_OVERRIDE,
+        Capacity.ADMIN: Action.EMERGENCY_OVERRIDE,
         Capacity.DELEGATE: Action.REQUEST_CHANGE,
     }
     return policy.is_allowed(one.user, lasting.get(Capacity(one.as_role), Action.VIEW), change)

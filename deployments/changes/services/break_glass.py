@@ -31,7 +31,7 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> 
     one of the team is overdue there is no next one.
     """
     change = change_selectors.get_visible(actor=actor, change_id=change_id)
-    policy.require(actor, Action.BREAK_GLASS, change, requester_id=change.requester_id)
+    policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
     decisions.require_submitted(change)
     overdue = review_selectors.overdue_words(change.team)
     if overdue:
@@ -64,7 +64,7 @@ def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyRevie
     """By a lead or admin who neither approved it nor asked for it."""
     review = review_selectors.get_visible(actor=actor, review_id=review_id)
     may, why_not = review_selectors.may_close(actor, review)
-    policy.require(actor, Action.BREAK_GLASS, review)
+    policy.require(actor, Action.EMERGENCY_OVERRIDE, review)
     if not may and review.closed_at is None:
         raise Forbidden(why_not, code="four_eyes")
     text = approvals.clean(finding, field="finding")

@@ -33,7 +33,7 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSett
     filled = [promql.fill(guard.query, place) for guard in plan.queries]
     if not filled:
         return
-    answers = prometheus.ask(cluster_id=deployment.cluster_id, queries=filled)
+    answers = prometheus.query(cluster_id=deployment.cluster_id, queries=filled)
     for guard, found in zip(plan.queries, answers, strict=True):
         _require_fit(guard, found)
 

@@ -11,7 +11,7 @@ from portal.notifications import events, links, services
 
 
 def approval_wanted(change: ChangeRequest) -> None:
-    question = links.Question(
+    question = links.DecisionRequest(
         kind=links.CHANGE,
         object_id=change.pk,
         requester_id=change.requester_id,
@@ -19,22 +19,22 @@ def approval_wanted(change: ChangeRequest) -> None:
     )
     standing = approvals.standing_of(change)
     words = f"{change.requester.display_name} sent a request. {_sentence(standing.words)}"
-    services.tell(
+    services.notify(
         team=change.team,
-        event=events.APPROVAL_WANTED.code,
+        event=events.APPROVAL_REQUESTED.code,
         subject=title_of(change),
-        words=f"{words} {change.comment}".strip(),
+        message=f"{words} {change.comment}".strip(),
         path=reverse("change", args=(change.pk,)),
         data={"decide": question.to_json(), "missing": standing.missing},
     )
 
 
 def decided(change: ChangeRequest, *, words: str) -> None:
-    services.tell(
+    services.notify(
         team=change.team,
         event=events.APPROVAL_DECIDED.code,
         subject=f"{title_of(change)}: {change.state}",
-        words=words,
+        message=words,
         path=reverse("change", args=(change.pk,)),
         data={"state": change.state},
     )

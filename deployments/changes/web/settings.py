@@ -23,7 +23,7 @@ from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.parts import FIXED, USUAL_TARGETS
 from fleet.clusters.domain.capabilities import Capabilities
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.selectors.clusters import ClusterInfo
 
 _ENGINE_DETAILS = {
@@ -166,8 +166,8 @@ def what_it_has(cluster: ClusterInfo | None) -> str:
     """What the cluster brings along, in a line; what it lacks is told where it would be used."""
     offered = _offered(cluster)
     there = [
-        f"{words.title} {offered.feature(name).version}".strip()
-        for name, words in WORDS.items()
+        f"{description.title} {offered.feature(name).version}".strip()
+        for name, description in FEATURE_DESCRIPTIONS.items()
         if offered.feature(name).is_there
     ]
     return ", ".join(there)

@@ -20,7 +20,7 @@ from deployments.delivery.services import record
 from deployments.delivery.services.batch import Batch
 from deployments.models import Deployment
 from deployments.preflight.services.dry_run import describe_error
-from fleet.kube.domain.errors import ClusterError, NotTried, Throttled
+from fleet.kube.domain.errors import ClusterError, NotAttempted, Throttled
 from portal.core import clock, leases
 from portal.core.leases import Lease
 
@@ -130,7 +130,7 @@ def _reconcile(ids: Collection[int]) -> ClusterError | None:
 
 
 def _give_up(lease: Lease, error: ClusterError) -> None:
-    if isinstance(error, NotTried):
+    if isinstance(error, NotAttempted):
         soon = clock.now() + timedelta(seconds=_SOON_SECONDS)
         leases.release(Deployment, lease, next_check_at=soon)
         return

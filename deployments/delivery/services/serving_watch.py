@@ -116,11 +116,11 @@ def _tell(deployment: Deployment, *, before: str, problem: str) -> None:
         after={"problem": problem},
         reason=words,
     )
-    notifications.tell(
+    notifications.notify(
         team=deployment.team,
         event=events.DEPLOYMENT_FAILING.code,
         subject=f"{deployment}: its serving files {'were changed' if problem else 'match again'}",
-        words=words,
+        message=words,
         path=reverse("deployment", args=(deployment.team.slug, deployment.name)),
         data={"problem": problem},
     )

@@ -40,11 +40,11 @@ def give_up(deployment: Deployment, reason: str) -> None:
         return
     words = f"gave up and released its GPUs: {reason}"
     stopping.begin(actor=SYSTEM, deployment=deployment, reason=words)
-    notifications.tell(
+    notifications.notify(
         team=deployment.team,
         event=events.DEPLOYMENT_FAILING.code,
         subject=f"{deployment} failed to start",
-        words=f"Slipway {words}",
+        message=f"Slipway {words}",
         path=reverse("deployment", args=(deployment.team.slug, deployment.name)),
         data={"state": "stopped"},
     )

@@ -13,7 +13,7 @@ from deployments.rollouts.selectors import rollouts as rollout_rows
 from deployments.serving.selectors import deployments, statistics
 from deployments.serving.selectors.statistics import Figures
 from fleet.telemetry.selectors import current
-from fleet.telemetry.selectors.current import Held, WorkloadKey
+from fleet.telemetry.selectors.current import AllocatedGpus, WorkloadKey
 
 _HOURS_PER_DAY = 24
 
@@ -38,11 +38,11 @@ class Row:
 def rows_of(found: Sequence[Deployment]) -> list[Row]:
     """`found` comes from selectors.deployments, annotated with changed_at (see pages_list)."""
     figures = statistics.figures_of(found)
-    held = current.held_by([key for one in found for key in statistics.workload_keys(one)])
+    held = current.allocated_to([key for one in found for key in statistics.workload_keys(one)])
     return [_row(deployment, figures[deployment.pk], held) for deployment in found]
 
 
-def _row(deployment: Deployment, figures: Figures, held: dict[WorkloadKey, Held]) -> Row:
+def _row(deployment: Deployment, figures: Figures, held: dict[WorkloadKey, AllocatedGpus]) -> Row:
     holds = [held[key] for key in statistics.workload_keys(deployment) if key in held]
     state, text = _state_of(deployment)
     is_routed = deployment.stable_revision is not None and not deployment.is_stopped
@@ -62,7 +62,7 @@ def _row(deployment: Deployment, figures: Figures, held: dict[WorkloadKey, Held]
     )
 
 
-def _per_day(holds: Sequence[Held]) -> Decimal | None:
+def _per_day(holds: Sequence[AllocatedGpus]) -> Decimal | None:
     total = Decimal(0)
     for hold in holds:
         if hold.usd_per_hour_amount is None:

@@ -75,7 +75,7 @@ def record(
 def tell_wanted(change: PipelineChange) -> None:
     words = approvals.standing_of(change).words
     asked = f"{change.requester.display_name} sent a request. {words[:1].upper()}{words[1:]}."
-    _tell(change, events.APPROVAL_WANTED.code, str(change), f"{asked} {change.comment}".strip())
+    _tell(change, events.APPROVAL_REQUESTED.code, str(change), f"{asked} {change.comment}".strip())
 
 
 def tell_decided(change: PipelineChange, words: str) -> None:
@@ -88,11 +88,11 @@ def tell_finished(change: PipelineChange, words: str) -> None:
 
 def _tell(change: PipelineChange, event: str, subject: str, words: str) -> None:
     path = reverse("pipeline", args=(change.team.slug, change.pipeline.name))
-    services.tell(
+    services.notify(
         team=change.team,
         event=event,
         subject=f"Pipeline: {subject}",
-        words=words,
+        message=words,
         path=path,
         data={"state": change.state},
     )

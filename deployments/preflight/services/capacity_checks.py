@@ -80,13 +80,13 @@ def replica_size(spec: ServingSpec) -> ReplicaSize:
 
 
 def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str) -> Check:
-    start = node_pools.could_start(
+    start = node_pools.check_start(
         pools,
         instance_type=spec.instance_type,
         capacity=spec.placement.capacity,
         gpus=spec.gpus * spec.min_replicas * spec.nodes,
     )
-    detail = f"{reason} {start.words}"
+    detail = f"{reason} {start.message}"
     if start.ok:
         return Check(CAPACITY, ok=True, detail=detail, is_blocking=False)
     fix = (

@@ -65,7 +65,7 @@ def _check_metric(spec: ServingSpec, cluster: ClusterInfo, metric: str) -> Check
 
 def _check_in_prometheus(cluster: ClusterInfo, metric: str, *, is_own: bool) -> Check:
     """Query Prometheus once for the metric."""
-    [result] = prometheus.ask(cluster_id=cluster.id, queries=[f"count({metric})"])
+    [result] = prometheus.query(cluster_id=cluster.id, queries=[f"count({metric})"])
     if isinstance(result, PrometheusError):
         detail = f"Could not check whether {metric} is scraped: {result.message}."
         return Check(NAME, ok=None, detail=detail, is_blocking=False)

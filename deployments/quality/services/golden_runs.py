@@ -24,7 +24,7 @@ from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
 from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
-from fleet.kube.domain.pod_proxy import PodAnswer
+from fleet.kube.domain.pod_proxy import PodResponse
 from portal.core import clock, leases
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
@@ -207,7 +207,7 @@ def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output
         return (), f"stable did not respond: {silence}"
 
 
-def _read(answer: PodAnswer) -> tuple[Sequence[Output], str]:
+def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
     """The outputs, or what the model says instead."""
     if answer.is_cut:
         return (), "the response is larger than 2 MB"

@@ -30,7 +30,7 @@ def _memory_gib(key: WorkloadKey) -> float | None:
 
 def _price(key: WorkloadKey) -> float | None:
     """Of one GPU for an hour: a figure to compare with, not an amount that anyone is charged."""
-    held = current.held_by([key]).get(key)
+    held = current.allocated_to([key]).get(key)
     if held is None or held.usd_per_hour_amount is None or not held.gpus:
         return None
     return float(held.usd_per_hour_amount / held.gpus)

@@ -39,7 +39,7 @@ def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
     """A step may be promoted: people who may decide get a link that is bound to this evidence."""
     if auto_promotion.steps_of(rollout)[rollout.step_index].auto_promote:
         return
-    question = links.Question(
+    question = links.DecisionRequest(
         kind=links.ROLLOUT,
         object_id=rollout.pk,
         requester_id=rollout.requested_by_id,
@@ -59,11 +59,11 @@ def alarm(rollout: Rollout, *, words: str) -> None:
 def _tell(rollout: Rollout, event: Event, words: str, data: Mapping[str, Any]) -> None:
     deployment = rollout.deployment
     candidate = rollout.candidate_revision.version.label
-    services.tell(
+    services.notify(
         team=deployment.team,
         event=event.code,
         subject=f"{candidate} on {deployment}: {event.phrase}",
-        words=words,
+        message=words,
         path=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         data={"rollout_id": rollout.pk, **data},
     )

@@ -93,7 +93,7 @@ def _read(rollout: Rollout, state: State, started_at: datetime) -> State:
     )
     of_histograms = prometheus_state.histogram_queries(state, sides) if plan.percentiles else []
     filled = [promql.fill(guard.query, sides.candidate) for guard in plan.queries]
-    found = prometheus.ask(
+    found = prometheus.query(
         cluster_id=rollout.deployment.cluster_id, queries=[*of_histograms, *filled]
     )
     at = clock.now()

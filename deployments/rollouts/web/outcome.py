@@ -43,7 +43,7 @@ class Outcome:
 
 def cost_of(found: Rollout, view: RolloutView) -> BothCost:
     stable, candidate = _key(found, found.stable_revision), _key(found, found.candidate_revision)
-    held = current.held_by([stable, candidate])
+    held = current.allocated_to([stable, candidate])
     hourly = held[candidate].usd_per_hour_amount if candidate in held else None
     until = None
     if hourly is not None and view.earliest_finish_at is not None:

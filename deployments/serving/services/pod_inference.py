@@ -9,7 +9,7 @@ from deployments.manifests.domain import metadata
 from deployments.models import Revision
 from deployments.serving.services import synthetic_requests
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.services import objects, pod_proxy
 
 HTTP_PORT: Final = 8080
@@ -23,7 +23,7 @@ class NotAnswered(Exception):
     """It is not known what the revision answers; the message says why, for people."""
 
 
-def infer(revision: Revision, request: dict[str, Any]) -> PodAnswer:
+def infer(revision: Revision, request: dict[str, Any]) -> PodResponse:
     """Raises NotAnswered. A status of 400 or above is the model's own refusal."""
     model = revision.version.model.name
     return send(revision, f"v2/models/{model}/infer", json.dumps(request).encode())
@@ -43,13 +43,13 @@ def reported_model(revision: Revision) -> dict[str, Any]:
 
 def send(
     revision: Revision, path: str, body: bytes | None = None, *, port: int = HTTP_PORT
-) -> PodAnswer:
+) -> PodResponse:
     deployment = revision.deployment
     try:
         pod = _ready_pod(revision)
         answer = pod_proxy.send(
             cluster_id=deployment.cluster_id,
-            call=PodCall(deployment.namespace, pod, port, path, body, _SECONDS),
+            call=PodRequest(deployment.namespace, pod, port, path, body, _SECONDS),
         )
     except ClusterError as error:
         raise NotAnswered(error.message) from error

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, OPTION_NEEDS, WORDS
+from fleet.clusters.domain.capability_descriptions import (
+    ENGINE_NEEDS,
+    FEATURE_DESCRIPTIONS,
+    OPTION_NEEDS,
+)
 from fleet.clusters.domain.node_pools import NodePool
 
-FEATURES: tuple[str, ...] = tuple(WORDS)
-NOT_ASKED = "The capabilities of the cluster have not been checked yet."
+FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
+NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Capabilities:
     legacy_notes: tuple[str, ...] = ()
 
     def feature(self, name: str) -> Feature:
-        return self.features.get(name, Feature(None, why=NOT_ASKED))
+        return self.features.get(name, Feature(None, why=NOT_CHECKED))
 
     def offers_engine(self, engine: str) -> Offer:
         if not self.features and self.legacy_engines is not None:
@@ -91,7 +95,7 @@ class Capabilities:
 
     def _offers_gpu(self, resource: str) -> Offer:
         if self.gpu_offers is None:
-            return Offer(None, self.gpus_why or NOT_ASKED)
+            return Offer(None, self.gpus_why or NOT_CHECKED)
         if any(offer.resource == resource for offer in self.gpu_offers):
             return Offer(ok=True)
         if self.feature("karpenter").is_there is not False:
@@ -120,7 +124,7 @@ class Capabilities:
             if not self.feature(name).is_there
         ]
         if self.gpu_offers is None:
-            found.append(self.gpus_why or NOT_ASKED)
+            found.append(self.gpus_why or NOT_CHECKED)
         elif not self.gpu_offers:
             found.append("No running node offers GPUs.")
         found += dict.fromkeys(self.excluded_engines.values())
@@ -146,7 +150,11 @@ class Capabilities:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
         """Also of {} (never asked) and of rows written before there were features."""
-        known = {name: one for name, one in (raw.get("features") or {}).items() if name in WORDS}
+        known = {
+            name: one
+            for name, one in (raw.get("features") or {}).items()
+            if name in FEATURE_DESCRIPTIONS
+        }
         offers, engines = raw.get("gpu_offers"), raw.get("engines")
         pools = raw.get("node_pools")
         return cls(
@@ -162,11 +170,11 @@ class Capabilities:
 
 
 def sentence(name: str, feature: Feature) -> str:
-    words = WORDS[name]
+    words = FEATURE_DESCRIPTIONS[name]
     if feature.is_there:
         return ""
     if feature.is_there is None:
         return f"Could not check {words.title}. {feature.why}".strip()
     if not feature.why:
-        return f"{words.title} is not installed. It is needed for {words.gives}."
-    return f"{feature.why.rstrip('.')}. {words.title} is needed for {words.gives}."
+        return f"{words.title} is not installed. It is needed for {words.purpose}."
+    return f"{feature.why.rstrip('.')}. {words.title} is needed for {words.purpose}."

@@ -7,85 +7,85 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureWords:
+class FeatureDescription:
     """`gives` follows "needed for"; `install` is what an admin does about it."""
 
     title: str
-    gives: str
+    purpose: str
     install: str
     # What to do where it is not known; empty: grant the permission to look.
-    mend: str = ""
+    fix_unknown: str = ""
 
 
-WORDS: Mapping[str, FeatureWords] = {
-    "kubernetes": FeatureWords(
+FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
+    "kubernetes": FeatureDescription(
         "Kubernetes", "all deployments", "Use a version that its vendor still supports."
     ),
-    "kserve": FeatureWords(
+    "kserve": FeatureDescription(
         "KServe",
         "the KServe engines; the plain Triton engines work without it",
         "Install KServe 0.16 or newer, or use a triton engine.",
     ),
-    "kserve-knative": FeatureWords(
+    "kserve-knative": FeatureDescription(
         "KServe in Knative mode",
         "scaling on concurrent requests, and scaling to zero without losing requests",
         "Install Knative Serving in addition to KServe.",
     ),
-    "llm-inference-service": FeatureWords(
+    "llm-inference-service": FeatureDescription(
         "LLMInferenceService",
         "serving language models with LLMInferenceService",
         "Install KServe 0.17 or newer with its LLM custom resources.",
     ),
-    "inference-graph": FeatureWords(
+    "inference-graph": FeatureDescription(
         "InferenceGraph",
         "pipelines of several deployments",
         "Install KServe 0.16 or newer with its InferenceGraph custom resource.",
     ),
-    "gateway-api": FeatureWords(
+    "gateway-api": FeatureDescription(
         "Gateway API",
         "stable URLs and canary rollouts",
         "Install the Gateway API and create the Gateway that the cluster is registered with.",
     ),
-    "request-mirror": FeatureWords(
+    "request-mirror": FeatureDescription(
         "Request mirroring",
         "shadow rollouts",
         "Use a gateway that supports the Gateway API feature HTTPRouteRequestPercentageMirror.",
     ),
-    "keda": FeatureWords(
+    "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",
         "Install KEDA.",
     ),
-    "karpenter": FeatureWords(
+    "karpenter": FeatureDescription(
         "Karpenter",
         "node autoscaling",
         "Install Karpenter, or keep GPU nodes in a node group.",
     ),
-    "prometheus": FeatureWords(
+    "prometheus": FeatureDescription(
         "Prometheus operator",
         "scraping model metrics with a ServiceMonitor",
         "Install the Prometheus operator with its custom resources.",
     ),
-    "promql": FeatureWords(
+    "promql": FeatureDescription(
         "Prometheus",
         "PromQL guards and latency percentiles in rollouts",
         "Register the address of the cluster's Prometheus.",
         "Check its address, its token and the network path to it. Then test again.",
     ),
-    "istio": FeatureWords(
+    "istio": FeatureDescription(
         "Istio", "strict mTLS between pods", "Install Istio, or leave strict mTLS off."
     ),
-    "local-model-cache": FeatureWords(
+    "local-model-cache": FeatureDescription(
         "LocalModelCache",
         "caching models on nodes with KServe",
         "Install KServe with its LocalModel controller.",
     ),
-    "leader-worker-set": FeatureWords(
+    "leader-worker-set": FeatureDescription(
         "LeaderWorkerSet",
         "serving one model across several nodes",
         "Install the LeaderWorkerSet controller.",
     ),
-    "hpa-metrics": FeatureWords(
+    "hpa-metrics": FeatureDescription(
         "Metrics server", "scaling on CPU or memory", "Install metrics-server."
     ),
 }
@@ -111,4 +111,4 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "strict-mtls": (("istio",),),
     "pipeline": (("inference-graph", "gateway-api"),),
     "service-monitor": (("prometheus",),),
-} | {name: ((name,),) for name in WORDS}
+} | {name: ((name,),) for name in FEATURE_DESCRIPTIONS}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.clusters.domain.capabilities import Capabilities, Feature, sentence
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.kube.domain.errors import ClusterError, NotAllowed, Refused, Throttled
 
 
@@ -84,7 +84,7 @@ def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str
 
 
 def gateway(found: Feature) -> Check:
-    words = WORDS["gateway-api"]
+    words = FEATURE_DESCRIPTIONS["gateway-api"]
     if found.is_there:
         return Check(GATEWAY, ok=True, detail=found.why)
     fix = GRANT if found.is_there is None else words.install
@@ -92,18 +92,18 @@ def gateway(found: Feature) -> Check:
 
 
 def prometheus(found: Feature) -> Check:
-    words = WORDS["promql"]
+    words = FEATURE_DESCRIPTIONS["promql"]
     if found.is_there:
         return Check(
             words.title, ok=True, detail=f"answers queries, version {found.version or 'not known'}"
         )
-    return Check(words.title, ok=None, detail=sentence("promql", found), fix=words.mend)
+    return Check(words.title, ok=None, detail=sentence("promql", found), fix=words.fix_unknown)
 
 
 def of_features(found: Capabilities) -> list[Check]:
     """One line per feature. Not installed is no failure: the form then leaves out what needs it."""
     lines = []
-    for name, words in WORDS.items():
+    for name, words in FEATURE_DESCRIPTIONS.items():
         feature = found.feature(name)
         if feature.is_there:
             detail = " ".join(part for part in (feature.version, feature.why) if part)
@@ -111,7 +111,7 @@ def of_features(found: Capabilities) -> list[Check]:
         else:
             detail = sentence(name, feature)
             is_unknown = feature.is_there is None
-            fix = (words.mend or GRANT) if is_unknown else words.install
+            fix = (words.fix_unknown or GRANT) if is_unknown else words.install
             lines.append(Check(words.title, ok=None, detail=detail, fix=fix))
     return lines
 

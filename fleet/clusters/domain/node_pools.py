@@ -52,36 +52,36 @@ class NodePool:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Whether a node could be started, in words; `pool` is the one that would."""
+class NodeStart:
+    """Whether a node can be started, and why; `pool` is the one that would start it."""
 
     ok: bool
-    words: str
+    message: str
     pool: str = field(default="")
 
 
-def could_start(
+def check_start(
     pools: Sequence[NodePool], *, instance_type: str, capacity: str, gpus: int
-) -> Start:
+) -> NodeStart:
     """`capacity` is on-demand, spot or any; `gpus` are those of the nodes that would be needed."""
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
         kind = "" if capacity == "any" else f" {capacity}"
-        return Start(ok=False, words=f"No node pool starts{kind} {instance_type} ({names}).")
+        return NodeStart(ok=False, message=f"No node pool starts{kind} {instance_type} ({names}).")
     ready = [pool for pool in allowing if pool.is_ready]
     if not ready:
-        return Start(ok=False, words=f"Node pool {allowing[0].name} is not ready.")
+        return NodeStart(ok=False, message=f"Node pool {allowing[0].name} is not ready.")
     roomy = [pool for pool in ready if pool.gpus_left is None or pool.gpus_left >= gpus]
     if not roomy:
         full = ready[0]
-        words = (
+        message = (
             f"Node pool {full.name} is limited to {full.gpu_limit} GPUs and has {full.gpus}; "
             f"{gpus} more are needed."
         )
-        return Start(ok=False, words=words)
-    words = f"Node pool {roomy[0].name} will start a {instance_type}, which takes a few minutes."
-    return Start(ok=True, words=words, pool=roomy[0].name)
+        return NodeStart(ok=False, message=message)
+    message = f"Node pool {roomy[0].name} will start a {instance_type}, which takes a few minutes."
+    return NodeStart(ok=True, message=message, pool=roomy[0].name)
 
 
 def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:

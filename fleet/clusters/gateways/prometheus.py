@@ -31,7 +31,7 @@ _THREADS: Final = 8
 _SERVICE: Final = "aps"
 
 
-def ask(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusError]:
+def query(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusError]:
     """An answer or what is the matter, for each query in its place; the time is the server's now.
 
     Redirects are not followed, and proxies of the environment are not used: the address is the
@@ -42,7 +42,7 @@ def ask(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusE
     except PrometheusError as error:
         return [error for _ in queries]
     with client, ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda query: _ask(client, endpoint, query), queries))
+        return list(pool.map(lambda promql: _query(client, endpoint, promql), queries))
 
 
 def version(endpoint: Endpoint) -> str:
@@ -86,8 +86,8 @@ def _signed(endpoint: Endpoint) -> SignedRequests | None:
         raise PrometheusDenied(str(error)) from error
 
 
-def _ask(client: httpx.Client, endpoint: Endpoint, query: str) -> Answer | PrometheusError:
-    form = {"query": query, "timeout": f"{TIMEOUT_SECONDS:g}s"}
+def _query(client: httpx.Client, endpoint: Endpoint, promql: str) -> Answer | PrometheusError:
+    form = {"query": promql, "timeout": f"{TIMEOUT_SECONDS:g}s"}
     try:
         status, body = _send(client, "POST", _address(endpoint, "query"), form)
         return prometheus.read(status, body)

@@ -60,11 +60,11 @@ def probe(*, cluster_id: int) -> Capabilities:
     """Raises ClusterError when the cluster does not answer or does not let the portal in."""
     cluster = Cluster.objects.get(pk=cluster_id)
     client = clients.client_for(cluster_id)
-    found = look(
+    found = inspect(
         client,
         gateway=(cluster.gateway_namespace, cluster.gateway_name),
         at=clock.now(),
-        promql=prometheus.look(cluster),
+        promql=prometheus.probe(cluster),
     )
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=found.to_json(), is_reachable=True, last_error=""
@@ -80,7 +80,7 @@ def is_due(cluster: Cluster, at: datetime) -> bool:
     return at - datetime.fromisoformat(found.probed_at) >= _PROBE_EVERY
 
 
-def look(
+def inspect(
     client: KubeClient, *, gateway: tuple[str, str], at: datetime, promql: Feature
 ) -> Capabilities:
     version = client.version()

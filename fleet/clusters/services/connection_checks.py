@@ -40,7 +40,7 @@ def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
     try:
         client = clients.client_for(cluster_id)
         passed.append(connection_checks.credentials())
-        for step in client.reach():
+        for step in client.probe_connection():
             passed.append(connection_checks.way(step.step, step.detail, ok=step.ok))
             if step.ok is False:
                 capabilities.note_failure(cluster_id, ClusterError(step.detail))

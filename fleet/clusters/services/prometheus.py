@@ -12,21 +12,21 @@ from fleet.models import Cluster
 NOT_REGISTERED = "No Prometheus is registered for cluster"
 
 
-def ask(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | PrometheusError]:
+def query(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | PrometheusError]:
     """One answer, or what is the matter, for each query. A network call: outside any transaction."""
     cluster = Cluster.objects.get(pk=cluster_id)
     endpoint = _endpoint(cluster)
     if not endpoint.url:
         return [PrometheusError(f"{NOT_REGISTERED} {cluster.name}") for _ in queries]
-    return prometheus.ask(endpoint, queries)
+    return prometheus.query(endpoint, queries)
 
 
-def look(cluster: Cluster) -> Feature:
+def probe(cluster: Cluster) -> Feature:
     """Whether it answers a query. One that does not is not known rather than missing."""
     endpoint = _endpoint(cluster)
     if not endpoint.url:
         return Feature(is_there=False, why=f"{NOT_REGISTERED} {cluster.name}")
-    [found] = prometheus.ask(endpoint, ["vector(1)"])
+    [found] = prometheus.query(endpoint, ["vector(1)"])
     if isinstance(found, PrometheusError):
         return Feature(None, why=f"{found.message}.")
     return Feature(is_there=True, version=prometheus.version(endpoint))

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
-from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, WORDS
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, FEATURE_DESCRIPTIONS
 from fleet.clusters.domain.connection_checks import GRANT, Check
 from fleet.clusters.selectors import clusters as cluster_list
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -53,7 +53,7 @@ class ClusterRow:
 
     @property
     def features(self) -> list[FeatureRow]:
-        return [_feature_row(name, self.found.feature(name)) for name in WORDS]
+        return [_feature_row(name, self.found.feature(name)) for name in FEATURE_DESCRIPTIONS]
 
     @property
     def engines(self) -> list[EngineRow]:
@@ -166,11 +166,11 @@ def _row(info: ClusterInfo) -> ClusterRow:
 
 
 def _feature_row(name: str, feature: Feature) -> FeatureRow:
-    words = WORDS[name]
-    fix = {True: "", False: words.install, None: words.mend or GRANT}[feature.is_there]
+    words = FEATURE_DESCRIPTIONS[name]
+    fix = {True: "", False: words.install, None: words.fix_unknown or GRANT}[feature.is_there]
     return FeatureRow(
         title=words.title,
         feature=feature,
-        needed_for=words.gives,
+        needed_for=words.purpose,
         what_to_do=fix,
     )

@@ -28,7 +28,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Allocation:
     """One pod's share of the node's GPUs over one interval."""
 
     holder: Holder
@@ -64,7 +64,7 @@ def node_cost(life: NodeLife, start: datetime, end: datetime) -> Decimal:
 
 def split_hour(
     life: NodeLife,
-    held: Iterable[Held],
+    held: Iterable[Allocation],
     hour: datetime,
     *,
     split: Split,
@@ -92,7 +92,7 @@ def split_hour(
 
 
 def _weights(
-    life: NodeLife, held: Iterable[Held], start: datetime, end: datetime
+    life: NodeLife, held: Iterable[Allocation], start: datetime, end: datetime
 ) -> dict[Holder, int]:
     """Share x milliseconds for each holder, in ppm milliseconds."""
     weights: dict[Holder, int] = {}

@@ -224,7 +224,7 @@ def _row(
     key: GroupKey,
     total: _Sum,
     before: dict[GroupKey, _Sum],
-    used: dict[GroupKey, usage.Used],
+    used: dict[GroupKey, usage.GroupUsage],
 ) -> CostRow:
     use = None if key.is_idle else used.get(key)
     inferences = use.inferences if use else None
@@ -272,7 +272,7 @@ def _fields(group_by: GroupBy) -> tuple[str, ...]:
 
 def _labels(group_by: GroupBy) -> dict[str, Any]:
     """Columns taken out of the labels that a row keeps."""
-    return {name: KT(f"workload_labels__{name}") for name in usage.labels_told_apart(group_by)}
+    return {name: KT(f"workload_labels__{name}") for name in usage.grouping_labels(group_by)}
 
 
 def _key_of_row(row: dict[str, Any], group_by: GroupBy) -> GroupKey:

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from fleet.costs.domain import ledger
-from fleet.costs.domain.ledger import Held, Holder, NodeLife, Part
+from fleet.costs.domain.ledger import Allocation, Holder, NodeLife, Part
 from fleet.costs.domain.results import LedgerEntry
 from fleet.gpus.domain.intervals import HOUR, Interval, hours_between
 from fleet.gpus.selectors import prices
@@ -23,7 +23,7 @@ from portal.core.money import split_exactly
 class NodeFacts:
     cluster: Cluster
     node: Node
-    held: tuple[Held, ...]
+    held: tuple[Allocation, ...]
     labels: Mapping[Holder, dict[str, str]]
     book: PriceBook
 
@@ -69,8 +69,8 @@ def facts(
 
 def _held(
     nodes: list[Node], start: datetime, end: datetime
-) -> tuple[dict[int, list[Held]], dict[int, dict[Holder, dict[str, str]]]]:
-    held: dict[int, list[Held]] = defaultdict(list)
+) -> tuple[dict[int, list[Allocation]], dict[int, dict[Holder, dict[str, str]]]]:
+    held: dict[int, list[Allocation]] = defaultdict(list)
     labels: dict[int, dict[Holder, dict[str, str]]] = defaultdict(dict)
     touches = Q(ended_at=None) | Q(ended_at__gt=start)
     clusters = {node.cluster_id for node in nodes}
@@ -79,7 +79,7 @@ def _held(
         name = lease.workload.name if lease.workload else lease.pod_name[:63]
         holder = Holder(lease.team_slug, lease.namespace, name)
         interval = Interval(lease.started_at, lease.ended_at)
-        held[lease.node_id].append(Held(holder, lease.share_ppm, interval))
+        held[lease.node_id].append(Allocation(holder, lease.share_ppm, interval))
         labels[lease.node_id][holder] = dict(lease.workload.labels) if lease.workload else {}
     return held, labels
 

@@ -16,7 +16,7 @@ from fleet.telemetry.domain.counters import source_label
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class GroupUsage:
     """Over the time that was observed; `utilisation` None when none was."""
 
     inferences: int
@@ -33,7 +33,7 @@ def by_group(
     end: datetime,
     group_by: GroupBy,
     team_slugs: Collection[str] | None = None,
-) -> dict[GroupKey, Used]:
+) -> dict[GroupKey, GroupUsage]:
     rows = WorkloadHour.objects.filter(start__gte=start, start__lt=end)
     if team_slugs is not None:
         rows = rows.filter(workload__team__slug__in=team_slugs)
@@ -78,7 +78,7 @@ def key_for(
         return GroupKey(cluster_name=cluster_name, is_idle=is_idle)
     if is_idle:
         return GroupKey(is_idle=True)
-    told = labels_told_apart(group_by)
+    told = grouping_labels(group_by)
     return GroupKey(
         team_slug=team_slug,
         model=str(labels.get("model") or "") if "model" in told else "",
@@ -87,7 +87,7 @@ def key_for(
     )
 
 
-def labels_told_apart(group_by: GroupBy) -> tuple[str, ...]:
+def grouping_labels(group_by: GroupBy) -> tuple[str, ...]:
     """The workload labels that a grouping goes by, besides the team."""
     return {
         GroupBy.MODEL: ("model",),
@@ -96,11 +96,11 @@ def labels_told_apart(group_by: GroupBy) -> tuple[str, ...]:
     }.get(group_by, ())
 
 
-def _used(rows: list[dict[str, Any]]) -> Used:
+def _used(rows: list[dict[str, Any]]) -> GroupUsage:
     observed = sum(row["observed"] for row in rows)
     busy = sum(row["busy"] for row in rows)
     sources = sorted({row["source"] for row in rows if row["source"]})
-    return Used(
+    return GroupUsage(
         inferences=sum(row["inferences"] for row in rows),
         requests=sum(row["requests"] for row in rows),
         failures=sum(row["failures"] for row in rows),

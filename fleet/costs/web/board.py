@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import UNATTRIBUTED, CostPoint, CostRow, CostTable, GroupKey, Step
 from fleet.costs.web.query import CostQuery
-from fleet.telemetry.selectors.current import Held
+from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
 _SERIES = 6
@@ -76,7 +76,7 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     budget_amount: Decimal,
-    held: Held,
+    held: AllocatedGpus,
     now: datetime,
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
@@ -118,7 +118,7 @@ def _names_of(key: GroupKey) -> dict[str, str]:
     }
 
 
-def _forecast(table: CostTable, held: Held, now: datetime) -> Decimal | None:
+def _forecast(table: CostTable, held: AllocatedGpus, now: datetime) -> Decimal | None:
     return month_end_amount(
         spent_amount=table.total_amount.quantize(_CENT),
         usd_per_hour_amount=held.usd_per_hour_amount,

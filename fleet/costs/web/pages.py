@@ -16,7 +16,7 @@ from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
 from fleet.costs.web.query import CostQuery
 from fleet.telemetry.selectors import current
-from fleet.telemetry.selectors.current import Held
+from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.accounts.models import User
 from portal.core import clock
 from portal.ui import teams
@@ -98,10 +98,10 @@ def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
     return costs.table(team_slugs=slugs, start=query.start, end=query.end, group_by=query.group_by)
 
 
-def _held(slugs: Sequence[str] | None) -> Held:
+def _held(slugs: Sequence[str] | None) -> AllocatedGpus:
     if slugs is None:
-        return current.whole_fleet()
-    return current.held_by_teams(team_slugs=slugs)
+        return current.all_gpus()
+    return current.allocated_to_teams(team_slugs=slugs)
 
 
 def _budget(request: HttpRequest, query: CostQuery) -> Decimal:

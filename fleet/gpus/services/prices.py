@@ -36,7 +36,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadResult:
     """`unpriced` are the types whose price the catalogue does not know."""
 
     prices: int
@@ -44,7 +44,7 @@ class Loaded:
     unpriced: tuple[str, ...]
 
 
-def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> Loaded:
+def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> LoadResult:
     """Add the file's prices. Loading the same file again changes nothing.
 
     Raises Invalid, naming the line, for what cannot be read; then nothing is loaded.
@@ -57,7 +57,7 @@ def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> Loaded:
     return load_rows(actor=actor, rows=rows)
 
 
-def load_rows(*, actor: Actor, rows: Iterable[Mapping[str, str]]) -> Loaded:
+def load_rows(*, actor: Actor, rows: Iterable[Mapping[str, str]]) -> LoadResult:
     """Columns as in fleet/gpus/data/gpu_instances.csv. An empty price means not known: left out."""
     policy.require_platform_admin(actor)
     priced: list[InstancePrice] = []
@@ -81,7 +81,7 @@ def load_rows(*, actor: Actor, rows: Iterable[Mapping[str, str]]) -> Loaded:
                 label=f"{new} prices",
                 after={"sources": sorted({price.source for price in priced})},
             )
-    return Loaded(len(priced), new, tuple(unpriced))
+    return LoadResult(len(priced), new, tuple(unpriced))
 
 
 def _parse(line: int, row: Mapping[str, str]) -> InstancePrice:

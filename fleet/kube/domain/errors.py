@@ -46,7 +46,7 @@ class Unreachable(ClusterError):
     """No answer, or a 5xx one. It can heal."""
 
 
-class NotTried(ClusterError):
+class NotAttempted(ClusterError):
     """Not sent at all, because the cluster had just given up on others."""
 
 

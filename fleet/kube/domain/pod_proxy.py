@@ -10,7 +10,7 @@ MOST_ANSWER_BYTES: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class PodCall:
+class PodRequest:
     """POST with a body, GET without."""
 
     namespace: str
@@ -32,7 +32,7 @@ class PodCall:
 
 
 @dataclass(frozen=True, slots=True)
-class PodAnswer:
+class PodResponse:
     """Any status: the pod's own refusal is an answer too. `is_cut`: the body was longer."""
 
     status: int

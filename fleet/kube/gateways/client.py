@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, WatchExpired
-from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import Manifest, ResourceType, find
-from fleet.kube.gateways.connection_probe import Reached
+from fleet.kube.gateways.connection_probe import ProbeStep
 from fleet.kube.gateways.transport import Transport, error_of
 
 FIELD_MANAGER = "slipway"
@@ -77,7 +77,7 @@ class KubeClient(Protocol):
         self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
     ) -> str: ...
 
-    def pass_on(self, call: PodCall) -> PodAnswer: ...
+    def proxy_request(self, call: PodRequest) -> PodResponse: ...
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str: ...
 
@@ -89,7 +89,7 @@ class KubeClient(Protocol):
 
     def may(self, attributes: Mapping[str, str]) -> bool: ...
 
-    def reach(self) -> list[Reached]: ...
+    def probe_connection(self) -> list[ProbeStep]: ...
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType: ...
 
@@ -196,9 +196,9 @@ class HttpKubeClient:
         )
         return content.decode("utf-8", "replace")
 
-    def pass_on(self, call: PodCall) -> PodAnswer:
+    def proxy_request(self, call: PodRequest) -> PodResponse:
         """Through the API server. POST needs the right to `create` on `pods/proxy`, GET to `get`."""
-        return self._transport.pass_on(call)
+        return self._transport.proxy_request(call)
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
@@ -231,8 +231,8 @@ class HttpKubeClient:
         answer = self._transport.json("POST", path, body=body)
         return bool((answer.get("status") or {}).get("allowed"))
 
-    def reach(self) -> list[Reached]:
-        return self._transport.reach()
+    def probe_connection(self) -> list[ProbeStep]:
+        return self._transport.probe_connection()
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         """From the static table; other kinds are discovered once and remembered."""

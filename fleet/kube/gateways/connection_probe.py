@@ -16,7 +16,7 @@ TLS = "TLS"
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ProbeStep:
     """`ok` None: the step does not apply here, and `detail` says why."""
 
     step: str
@@ -24,27 +24,27 @@ class Reached:
     detail: str
 
 
-def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> list[Reached]:
+def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> list[ProbeStep]:
     """Stops at the first step that fails."""
     if proxy:
         return [
-            Reached(ADDRESS, None, "Resolved by the proxy in the kubeconfig, not by the portal.")
+            ProbeStep(ADDRESS, None, "Resolved by the proxy in the kubeconfig, not by the portal.")
         ]
     parts = urlsplit(host)
     name, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 443)
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Reached(ADDRESS, ok=False, detail=f"could not resolve {name}: {error}")]
+        return [ProbeStep(ADDRESS, ok=False, detail=f"could not resolve {name}: {error}")]
     addresses = sorted({str(one[4][0]) for one in found})
-    reached = [Reached(ADDRESS, ok=True, detail=f"{name} resolves to {', '.join(addresses)}")]
+    reached = [ProbeStep(ADDRESS, ok=True, detail=f"{name} resolves to {', '.join(addresses)}")]
     try:
         opened = socket.create_connection((name, port), timeout=_SECONDS)
     except OSError as error:
         words = f"{name} does not accept connections on port {port}: {error}"
-        return [*reached, Reached(TCP, ok=False, detail=words)]
+        return [*reached, ProbeStep(TCP, ok=False, detail=words)]
     with opened:
-        reached.append(Reached(TCP, ok=True, detail=f"port {port} accepts connections"))
+        reached.append(ProbeStep(TCP, ok=True, detail=f"port {port} accepts connections"))
         if parts.scheme == "https":
             reached.append(_shake_hands(opened, name, ca_file, is_verified=is_verified))
     return reached
@@ -52,7 +52,7 @@ def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> l
 
 def _shake_hands(
     opened: socket.socket, name: str, ca_file: str | None, *, is_verified: bool
-) -> Reached:
+) -> ProbeStep:
     try:
         context = ssl.create_default_context(cafile=ca_file)
         if not is_verified:
@@ -62,9 +62,9 @@ def _shake_hands(
             version = secured.version()
     except ssl.SSLCertVerificationError as error:
         words = f"the certificate of {name} is not trusted: {error.verify_message}"
-        return Reached(TLS, ok=False, detail=words)
+        return ProbeStep(TLS, ok=False, detail=words)
     except OSError as error:
-        return Reached(TLS, ok=False, detail=f"TLS handshake with {name} failed: {error}")
+        return ProbeStep(TLS, ok=False, detail=f"TLS handshake with {name} failed: {error}")
     if is_verified:
-        return Reached(TLS, ok=True, detail=f"{version}, certificate trusted")
-    return Reached(TLS, ok=None, detail=f"{version}, certificate not verified")
+        return ProbeStep(TLS, ok=True, detail=f"{version}, certificate trusted")
+    return ProbeStep(TLS, ok=None, detail=f"{version}, certificate not verified")

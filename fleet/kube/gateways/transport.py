@@ -14,8 +14,8 @@ from urllib3.exceptions import ClosedPoolError, ProtocolError, ReadTimeoutError
 
 from fleet.kube.domain import errors
 from fleet.kube.domain.connection import Connection
-from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodAnswer, PodCall
-from fleet.kube.gateways.connection_probe import Reached, reach
+from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodRequest, PodResponse
+from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
 from fleet.kube.gateways.credentials import access_of
 
 Query = Sequence[tuple[str, str]]
@@ -64,7 +64,7 @@ class Transport:
             raise error_of(response.status, response.data, response.headers.get("Retry-After"))
         return response.data
 
-    def pass_on(self, call: PodCall) -> PodAnswer:
+    def proxy_request(self, call: PodRequest) -> PodResponse:
         """The pod answers, with any status. A refusal of the API server itself comes as a Status
         object and is raised as our error.
         """
@@ -84,7 +84,7 @@ class Transport:
         if response.status >= 300 and _is_status(content):
             raise error_of(response.status, content, response.headers.get("Retry-After"))
         is_cut = len(content) > MOST_ANSWER_BYTES
-        return PodAnswer(response.status, content[:MOST_ANSWER_BYTES], is_cut)
+        return PodResponse(response.status, content[:MOST_ANSWER_BYTES], is_cut)
 
     def _exchange(
         self,
@@ -153,10 +153,10 @@ class Transport:
             response.close()
             response.release_conn()
 
-    def reach(self) -> list[Reached]:
+    def probe_connection(self) -> list[ProbeStep]:
         """The way to the server, step by step, on a connection of its own."""
         settings = self._configuration
-        return reach(
+        return probe_connection(
             settings.host,
             ca_file=settings.ssl_ca_cert,
             is_verified=settings.verify_ssl,

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.kube.domain.errors import (
     ClusterError,
-    NotTried,
+    NotAttempted,
     ObjectNotFound,
     Refused,
     Throttled,
@@ -62,7 +62,7 @@ def apply_groups(
 ) -> list[list[Json] | ClusterError]:
     """Server-side apply of several groups side by side, the objects of each one after another until
     one is refused. What is refused in one group does not touch the others; when the cluster itself
-    gives up, the rest is NotTried.
+    gives up, the rest is NotAttempted.
     """
     push = _Push(clients.client_for(cluster_id), groups, dry_run=dry_run)
     early = [push.early_of(index) for index in range(len(groups))]
@@ -108,7 +108,7 @@ class _Push:
             if index in self._errors:
                 return
             if self._silences >= _MOST_SILENCES:
-                self._errors[index] = NotTried(
+                self._errors[index] = NotAttempted(
                     "The cluster did not respond to earlier requests just now."
                 )
                 return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fleet.kube.domain.pod_proxy import PodAnswer, PodCall
+from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.services import clients
 
 
-def send(*, cluster_id: int, call: PodCall) -> PodAnswer:
-    return clients.client_for(cluster_id).pass_on(call)
+def send(*, cluster_id: int, call: PodRequest) -> PodResponse:
+    return clients.client_for(cluster_id).proxy_request(call)

@@ -131,7 +131,7 @@ class TritonContainer:
         child.kill()
         self._child = None
         self.ports = {}
-        self.state.end(code, message or (last_words(self.log) if code else ""))
+        self.state.end(code, message or (last_outcome(self.log) if code else ""))
         if monotonic() - self._started_at > _STABLE_AFTER_SECONDS:
             delay = 0
         else:
@@ -234,7 +234,7 @@ def answers(port: int, path: str) -> bool:
     return False
 
 
-def last_words(log: Path) -> str:
+def last_outcome(log: Path) -> str:
     """The error lines of a log, or its end, short enough for a termination message."""
     if not log.is_file():
         return ""

@@ -36,7 +36,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AllocatedGpus:
     """`usd_per_hour_amount` None as soon as one node's price is not known."""
 
     gpus: Decimal
@@ -44,7 +44,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class MinuteOfTeam:
+class TeamMinute:
     at: datetime
     success: int
     failure: int
@@ -73,7 +73,7 @@ def traffic_of(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
     return {key: found[key] for key in keys if key in found}
 
 
-def held_by(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Held]:
+def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGpus]:
     leases = GpuLease.objects.filter(
         workload__cluster_id__in={key.cluster_id for key in keys},
         workload__namespace__in={key.namespace for key in keys},
@@ -81,7 +81,7 @@ def held_by(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Held]:
         ended_at=None,
     ).select_related("workload", "node__cluster")
     book = prices.book({lease.node.instance_type for lease in leases})
-    held: dict[WorkloadKey, Held] = {}
+    held: dict[WorkloadKey, AllocatedGpus] = {}
     for lease in leases:
         if lease.workload is None:
             continue
@@ -91,34 +91,34 @@ def held_by(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Held]:
     return held
 
 
-def held_by_team(*, team_slug: str) -> Held:
-    return held_by_teams(team_slugs=[team_slug])
+def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
+    return allocated_to_teams(team_slugs=[team_slug])
 
 
-def held_by_teams(*, team_slugs: Collection[str]) -> Held:
+def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
     """All that the teams' pods hold now, registered workload or not."""
     rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     leases = list(rows.select_related("node__cluster"))
     book = prices.book({lease.node.instance_type for lease in leases})
-    total = Held(Decimal(0), Decimal(0))
+    total = AllocatedGpus(Decimal(0), Decimal(0))
     for lease in leases:
         total = _plus(total, lease, book)
     return total
 
 
-def whole_fleet() -> Held:
+def all_gpus() -> AllocatedGpus:
     """Every GPU of every node there is now, held or idle: what the ledger's rows add up to."""
     nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
     book = prices.book({node.instance_type for node in nodes})
     found = [_price_of_node(node, book) for node in nodes]
     known = [amount for amount in found if amount is not None]
-    return Held(
+    return AllocatedGpus(
         gpus=Decimal(sum(node.gpu_count for node in nodes)),
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(found) else None,
     )
 
 
-def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[MinuteOfTeam]:
+def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
     """Oldest first. A minute in which nothing was observed is missing."""
     rows = (
         WorkloadMinute.objects.filter(
@@ -134,18 +134,18 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[MinuteOfTeam]:
         )
         .order_by("start")
     )
-    return [MinuteOfTeam(*row) for row in rows]
+    return [TeamMinute(*row) for row in rows]
 
 
-def _plus(before: Held | None, lease: GpuLease, book: PriceBook) -> Held:
+def _plus(before: AllocatedGpus | None, lease: GpuLease, book: PriceBook) -> AllocatedGpus:
     gpus = Decimal(lease.share_ppm) / GPU_PPM
     amount = _price_of(lease, book)
     if before is None:
-        return Held(gpus, amount)
+        return AllocatedGpus(gpus, amount)
     known = None
     if before.usd_per_hour_amount is not None and amount is not None:
         known = before.usd_per_hour_amount + amount
-    return Held(before.gpus + gpus, known)
+    return AllocatedGpus(before.gpus + gpus, known)
 
 
 def _price_of(lease: GpuLease, book: PriceBook) -> Decimal | None:

@@ -15,11 +15,11 @@ from django.utils.safestring import SafeString
 from lucide.templatetags.lucide import lucide as lucide_svg
 
 from portal.core import clock
-from portal.ui import chart_bundle, tones, words
+from portal.ui import chart_bundle, formats, tones
 from portal.ui.charts import Chart
 
 register = template.Library()
-_UNKNOWN = format_html('<span class="unknown">{}</span>', words.NOT_KNOWN)
+_UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
 @register.simple_tag
@@ -30,7 +30,7 @@ def icon(name: str, size: int = 16) -> SafeString:
 
 @register.inclusion_tag("ui/tags/pill.html")
 def status_pill(state: str, text: str = "") -> dict[str, Any]:
-    return {"tone": tones.of(str(state)), "text": text or tones.words(str(state))}
+    return {"tone": tones.of(str(state)), "text": text or tones.describe_state(str(state))}
 
 
 @register.inclusion_tag("ui/tags/traffic_bar.html")
@@ -106,7 +106,7 @@ def meter(
 ) -> dict[str, Any]:
     """A bar of `percent` (0..100); `mark` is where it should be by now. None shows no fill."""
     value = None if percent is None else min(max(float(percent), 0.0), 100.0)
-    text = words.NOT_KNOWN if percent is None else f"{float(percent):.0f}%"
+    text = formats.NOT_KNOWN if percent is None else f"{float(percent):.0f}%"
     return {
         "value": None if value is None else round(value, 2),
         "mark": None if mark is None else round(min(max(float(mark), 0.0), 99.0), 2),
@@ -155,7 +155,7 @@ def since(at: datetime | None) -> SafeString:
         '<time datetime="{}" title="{} UTC" data-since>{}</time>',
         at.isoformat(timespec="seconds"),
         f"{at:%Y-%m-%d %H:%M:%S}",
-        words.since(at, clock.now()),
+        formats.since(at, clock.now()),
     )
 
 
@@ -164,24 +164,24 @@ def money(amount: Decimal | str | int | None) -> str | SafeString:
     if amount is None or amount == "":
         return _UNKNOWN
     try:
-        return words.money(Decimal(amount))
+        return formats.money(Decimal(amount))
     except InvalidOperation:
         return _UNKNOWN
 
 
 @register.filter
 def filesize(count: int | None) -> str | SafeString:
-    return _UNKNOWN if count is None else words.filesize(int(count))
+    return _UNKNOWN if count is None else formats.filesize(int(count))
 
 
 @register.filter
 def mib(count: float | None) -> str | SafeString:
-    return _UNKNOWN if count is None else words.mib(count)
+    return _UNKNOWN if count is None else formats.mib(count)
 
 
 @register.filter
 def percent(ratio: float | Decimal | None) -> str | SafeString:
-    return _UNKNOWN if ratio is None else words.percent(ratio)
+    return _UNKNOWN if ratio is None else formats.percent(ratio)
 
 
 @register.filter

@@ -34,7 +34,7 @@ def test_a_slow_candidate_is_gone_in_the_very_look_that_shows_it(world: World) -
     )
     # The candidate's 20 requests of an interval come in two readings.
     assert looks == 28
-    assert Notice.objects.get(event="rollout.aborted").words == event.message
+    assert Notice.objects.get(event="rollout.aborted").message == event.message
 
 
 def test_a_good_candidate_waits_with_its_numbers_for_a_person(world: World) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 
 from deployments.models import ChangeRequest, ModelVersion
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.models import Cluster, Node, Pod, Workload
 from portal.accounts.models import User
 from tests.deployments.signed_in import HTMX
@@ -28,7 +28,7 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
 
 
 def can(*names: str) -> None:
-    features = {name: Feature(name in ("kubernetes", *names)) for name in WORDS}
+    features = {name: Feature(name in ("kubernetes", *names)) for name in FEATURE_DESCRIPTIONS}
     Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
 
 
@@ -67,7 +67,7 @@ def test_what_the_cluster_lacks_is_off_and_says_why(world: World, client: Client
 def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
     world: World, client: Client
 ) -> None:
-    can(*WORDS)
+    can(*FEATURE_DESCRIPTIONS)
 
     page = shown(client, world, "scaling", scaling="keda")
 
@@ -109,7 +109,7 @@ def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
 def test_the_side_follows_with_the_groups_that_depend_on_each_other(
     world: World, client: Client
 ) -> None:
-    can(*WORDS)
+    can(*FEATURE_DESCRIPTIONS)
     typed = {
         "version": str(world.version1.pk),
         "cluster": str(world.cluster_id),
@@ -141,7 +141,7 @@ def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
 
 
 def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> None:
-    can(*WORDS)
+    can(*FEATURE_DESCRIPTIONS)
     Node.objects.update(allocatable={"nvidia.com/gpu": "4"}, gpu_count=4)
 
     page = shown(
@@ -164,7 +164,7 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
 def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
     world: World, client: Client
 ) -> None:
-    can(*WORDS)
+    can(*FEATURE_DESCRIPTIONS)
     typed = {
         "scaling": "keda",
         "metric": "gateway-latency",

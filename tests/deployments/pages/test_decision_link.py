@@ -17,7 +17,7 @@ from deployments.rollouts.services import actions
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.notifications import links, services
-from portal.notifications.links import Question
+from portal.notifications.links import DecisionRequest
 from portal.notifications.models import Channel, DecisionLink
 from tests.deployments.signed_in import STEPS, start_canary
 from tests.deployments.world import World
@@ -34,16 +34,16 @@ def rollout(world: World) -> Rollout:
     return started
 
 
-def _link_to(world: World, user: User, question: Question, path: str) -> str:
+def _link_to(world: World, user: User, question: DecisionRequest, path: str) -> str:
     Channel.objects.create(
         user=user, name="me", kind="slack", hint="", created_by=user, created_at=world.clock.at
     )
     with transaction.atomic():
-        services.tell(
+        services.notify(
             team=world.team,
             event="rollout.waits",
             subject="detector may be promoted",
-            words="All guards pass.",
+            message="All guards pass.",
             path=path,
             data={"decide": question.to_json()},
         )
@@ -61,7 +61,7 @@ def _open(client: Client, address: str) -> str:
 
 @pytest.fixture
 def address(world: World, rollout: Rollout) -> str:
-    question = Question(
+    question = DecisionRequest(
         kind="rollout",
         object_id=rollout.pk,
         requester_id=world.member.pk,
@@ -253,7 +253,7 @@ def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
     change = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
-    question = Question(
+    question = DecisionRequest(
         kind="change",
         object_id=change.pk,
         requester_id=world.member.pk,
@@ -282,16 +282,16 @@ def test_who_asked_gets_no_link(world: World, rollout: Rollout) -> None:
         created_by=world.lead,
         created_at=world.clock.at,
     )
-    question = Question(
+    question = DecisionRequest(
         kind="rollout", object_id=rollout.pk, requester_id=world.lead.pk, evidence_hash="0" * 64
     )
 
     with transaction.atomic():
-        services.tell(
+        services.notify(
             team=world.team,
             event="rollout.waits",
             subject="s",
-            words="w",
+            message="w",
             path="/",
             data={"decide": question.to_json()},
         )

@@ -85,7 +85,7 @@ def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
     ]
     told = Notice.objects.filter(subject__startswith="Pipeline").order_by("id")
     assert [one.event for one in told] == [
-        "approval.wanted",
+        "approval.requested",
         "approval.decided",
         "change.finished",
     ]

@@ -64,7 +64,7 @@ POINTS: tuple[tuple[ModuleType, str], ...] = (
     (timeline, "note_rollout"),
     (rollout_notifications, "moved"),
     (rollout_notifications, "waits"),
-    (notifications, "tell"),
+    (notifications, "notify"),
     (leases, "release"),
 )
 _MOST_LOOKS = 800

@@ -251,13 +251,13 @@ def test_reading_of_a_worker_that_lost_its_lease_is_thrown_away(
 ) -> None:
     prometheus.show(errors(7))
     begin(world, prometheus.url, ERRORS)
-    ask = gateway.ask
+    query = gateway.query
 
     def lose(*args: Any) -> Any:
         PrometheusReading.objects.update(lease_token="another")
-        return ask(*args)
+        return query(*args)
 
-    monkeypatch.setattr(gateway, "ask", lose)
+    monkeypatch.setattr(gateway, "query", lose)
     prometheus_readings.sweep()
 
     assert PrometheusReading.objects.get().state == {}
@@ -268,14 +268,14 @@ def test_prometheus_is_asked_outside_any_transaction_and_not_after_the_end(
     world: World, prometheus: RealPrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    ask = gateway.ask
+    query = gateway.query
 
     def outside(endpoint: Any, queries: Any) -> Any:
         refuse_inside_transaction("Prometheus")
         asked.extend(queries)
-        return ask(endpoint, queries)
+        return query(endpoint, queries)
 
-    monkeypatch.setattr(gateway, "ask", outside)
+    monkeypatch.setattr(gateway, "query", outside)
     prometheus.show(errors(1))
     _, rollout = begin(world, prometheus.url, ERRORS)
     prometheus_readings.sweep()

@@ -52,7 +52,7 @@ def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: Worl
     assert rollout.phase == "running"
     assert rollout.observed["silence"].startswith("no requests reach either revision since ")
     notice = Notice.objects.get(event="rollout.alarm")
-    assert notice.words == rollout.observed["silence"]
+    assert notice.message == rollout.observed["silence"]
     shown = outcome.alarm_of(view(world, rollout))
     assert shown.endswith("Slipway neither promotes nor aborts on them.")
 

@@ -113,7 +113,7 @@ def test_prometheus_is_asked_where_it_is_registered(
         asked.extend(queries)
         return [answer]
 
-    monkeypatch.setattr(scaling_checks.prometheus, "ask", ask)
+    monkeypatch.setattr(scaling_checks.prometheus, "query", ask)
 
     check = scaling_check(world, scaling=Scaling(kind="keda", metric="gateway-latency"))
 

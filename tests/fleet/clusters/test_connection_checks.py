@@ -8,7 +8,7 @@ import pytest
 
 from fleet.clusters.services import connection_checks
 from fleet.kube.domain.errors import NotAllowed, Refused, Unreachable
-from fleet.kube.gateways.connection_probe import Reached
+from fleet.kube.gateways.connection_probe import ProbeStep
 from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import Forbidden
@@ -40,8 +40,8 @@ def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
     kube: FakeKube, cluster: Cluster
 ) -> None:
     kube.way = [
-        Reached("Address resolves", ok=True, detail="api.example is 10.0.0.1"),
-        Reached("Port answers", ok=False, detail="api.example port 443 refuses"),
+        ProbeStep("Address resolves", ok=True, detail="api.example is 10.0.0.1"),
+        ProbeStep("Port answers", ok=False, detail="api.example port 443 refuses"),
     ]
 
     found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)

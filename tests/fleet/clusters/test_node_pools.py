@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.clusters.domain.node_pools import NodePool, Start, allows, could_start, pools_of
+from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_start, pools_of
 
 
 def pool(*requirements: tuple[str, str, list[str]], **rest: Any) -> dict[str, Any]:
@@ -28,8 +28,8 @@ FAMILY = ("karpenter.k8s.aws/instance-family", "In", ["g5", "g6"])
 SPOT = ("karpenter.sh/capacity-type", "In", ["spot"])
 
 
-def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) -> Start:
-    return could_start(pools_of(items), instance_type="g5.xlarge", capacity=capacity, gpus=gpus)
+def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) -> NodeStart:
+    return check_start(pools_of(items), instance_type="g5.xlarge", capacity=capacity, gpus=gpus)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,10 @@ def test_without_a_word_on_capacity_only_on_demand_nodes_start(
 def test_a_full_pool_is_told_with_its_limit_and_another_one_is_taken() -> None:
     full = pool(FAMILY, limit="8", gpus="7")
 
-    assert start(full).words == ("Node pool gpu is limited to 8 GPUs and has 7; 2 more are needed.")
-    assert start(full, pool(FAMILY, name="other")) == Start(
+    assert start(full).message == (
+        "Node pool gpu is limited to 8 GPUs and has 7; 2 more are needed."
+    )
+    assert start(full, pool(FAMILY, name="other")) == NodeStart(
         ok=True,
         words="Node pool other will start a g5.xlarge, which takes a few minutes.",
         pool="other",
@@ -78,8 +80,8 @@ def test_a_full_pool_is_told_with_its_limit_and_another_one_is_taken() -> None:
 
 
 def test_pools_that_are_not_ready_or_not_there_start_nothing() -> None:
-    assert start(pool(FAMILY, ready="False")).words == "Node pool gpu is not ready."
-    assert start().words == "No node pool starts on-demand g5.xlarge (there is none)."
+    assert start(pool(FAMILY, ready="False")).message == "Node pool gpu is not ready."
+    assert start().message == "No node pool starts on-demand g5.xlarge (there is none)."
 
 
 def test_a_pool_survives_json() -> None:

@@ -55,7 +55,7 @@ def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterat
 
 
 def asked(url: str, query: str = "up", token_path: str = "") -> Answer | PrometheusError:
-    [found] = gateway.ask(Endpoint(url, token_path), [query])
+    [found] = gateway.query(Endpoint(url, token_path), [query])
     return found
 
 
@@ -65,7 +65,7 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
     prometheus.show({'answers{model="a"}': 3, 'answers{model="b"}': 4})
     queries = ["1 + 2", "sum(answers)", "absent_metric", "0/0", "sum(answers", "answers[1m]"]
 
-    found = gateway.ask(Endpoint(prometheus.url + "/"), queries)
+    found = gateway.query(Endpoint(prometheus.url + "/"), queries)
 
     assert found[0] == Answer("scalar", (Sample(3.0),))
     assert found[1] == Answer("vector", (Sample(7.0),))

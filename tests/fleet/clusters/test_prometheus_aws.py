@@ -72,7 +72,7 @@ def test_requests_are_signed_with_the_clusters_role_and_the_role_is_kept_a_while
     endpoint = Endpoint(f"{server.url}/workspaces/ws-1", signing=Signing("eu-west-1", ROLE))
 
     with time_machine.travel(datetime(2026, 11, 21, tzinfo=UTC), tick=False) as clock:
-        found = gateway.ask(endpoint, ['sum(rate(x{a="ü b"}[1m]))', "vector(1)"])
+        found = gateway.query(endpoint, ['sum(rate(x{a="ü b"}[1m]))', "vector(1)"])
         clock.shift(timedelta(minutes=29))
         asked(endpoint)
         assert sessions == [("eu-west-1", ROLE)]
@@ -138,7 +138,7 @@ def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, st
     )
     cluster_id = clusters.register(actor=SYSTEM, draft=wanted)
 
-    found = prometheus.ask(cluster_id=cluster_id, queries=["vector(1)"])
+    found = prometheus.query(cluster_id=cluster_id, queries=["vector(1)"])
 
     assert found == [Answer("scalar", (Sample(1.0),))]
     assert sessions == [("eu-west-1", ROLE)]

@@ -70,15 +70,15 @@ def test_a_cluster_is_asked_with_its_own_bundle(
 ) -> None:
     plain = draft(prometheus_url=secured.url)
     cluster_id = clusters.register(actor=SYSTEM, draft=plain)
-    assert prometheus.look(Cluster.objects.get()).is_there is None
+    assert prometheus.probe(Cluster.objects.get()).is_there is None
 
     trusted = draft(
         prometheus_url=secured.url, prometheus_ca_pem=ca_of(authority).replace("\n", "\r\n")
     )
     clusters.register(actor=SYSTEM, draft=trusted)
 
-    assert prometheus.look(Cluster.objects.get()).is_there is True
-    assert prometheus.ask(cluster_id=cluster_id, queries=["vector(1)"]) == [
+    assert prometheus.probe(Cluster.objects.get()).is_there is True
+    assert prometheus.query(cluster_id=cluster_id, queries=["vector(1)"]) == [
         Answer("scalar", (Sample(1.0),))
     ]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.costs.domain import ledger
-from fleet.costs.domain.ledger import Held, Holder, NodeLife, Part
+from fleet.costs.domain.ledger import Allocation, Holder, NodeLife, Part
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval, hours_between
 from portal.core.money import split_exactly
 
@@ -26,14 +26,16 @@ holders = st.builds(
     Holder, st.sampled_from(["", "vision", "nlp"]), st.just("ns"), st.sampled_from(["a", "b", "c"])
 )
 held_lists = st.lists(
-    st.builds(Held, holders, st.sampled_from([125_000, 333_333, 1_000_000, 4_000_000]), intervals),
+    st.builds(
+        Allocation, holders, st.sampled_from([125_000, 333_333, 1_000_000, 4_000_000]), intervals
+    ),
     max_size=8,
 )
 prices = st.decimals("0.000001", "200", places=6)
 lives = st.builds(NodeLife, st.integers(1, 8), intervals, prices)
 
 
-def parts(life: NodeLife, held: list[Held], until: datetime | None = None) -> list[Part]:
+def parts(life: NodeLife, held: list[Allocation], until: datetime | None = None) -> list[Part]:
     return ledger.split_hour(life, held, HOUR_START, split=split_exactly, until=until)
 
 
@@ -42,7 +44,7 @@ def life(gpus: int, price: str, end: datetime | None = None) -> NodeLife:
 
 
 def test_half_held_gpu_costs_half_and_the_rest_is_idle() -> None:
-    held = [Held(A, 1_000_000, Interval(HOUR_START, HOUR_START + HOUR / 2))]
+    held = [Allocation(A, 1_000_000, Interval(HOUR_START, HOUR_START + HOUR / 2))]
 
     assert parts(life(1, "1.006"), held) == [
         Part(A, HOUR_MS // 2, Decimal("0.503000")),
@@ -52,7 +54,7 @@ def test_half_held_gpu_costs_half_and_the_rest_is_idle() -> None:
 
 def test_node_that_went_after_a_quarter_of_the_hour_costs_a_quarter() -> None:
     gone = HOUR_START + HOUR / 4
-    held = [Held(A, 1_000_000, Interval(HOUR_START - HOUR))]
+    held = [Allocation(A, 1_000_000, Interval(HOUR_START - HOUR))]
 
     assert parts(life(1, "4", gone), held) == [Part(A, HOUR_MS // 4, Decimal("1.000000"))]
 
@@ -63,8 +65,8 @@ def test_node_that_did_not_exist_in_the_hour_has_no_rows() -> None:
 
 def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() -> None:
     held = [
-        Held(A, 1_000_000, Interval(HOUR_START)),
-        Held(B, 1_000_000, Interval(HOUR_START)),
+        Allocation(A, 1_000_000, Interval(HOUR_START)),
+        Allocation(B, 1_000_000, Interval(HOUR_START)),
     ]
 
     found = parts(life(1, "1"), held)
@@ -76,7 +78,7 @@ def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() 
 
 
 @given(lives, held_lists)
-def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Held]) -> None:
+def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Allocation]) -> None:
     found = parts(life, held)
 
     cost = ledger.node_cost(life, HOUR_START, HOUR_START + HOUR)
@@ -85,7 +87,9 @@ def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Held]) ->
 
 
 @given(lives, held_lists, st.randoms(use_true_random=False))
-def test_order_does_not_matter(life: NodeLife, held: list[Held], shuffle: random.Random) -> None:
+def test_order_does_not_matter(
+    life: NodeLife, held: list[Allocation], shuffle: random.Random
+) -> None:
     shuffled = list(held)
     shuffle.shuffle(shuffled)
 
@@ -108,7 +112,7 @@ def test_an_interval_cut_into_hours_keeps_its_length(
 
 @given(lives, held_lists, held_lists)
 def test_adjustments_lead_from_any_sealed_rows_to_the_new_ones(
-    life: NodeLife, before: list[Held], after: list[Held]
+    life: NodeLife, before: list[Allocation], after: list[Allocation]
 ) -> None:
     sealed = {
         part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts(life, before)

@@ -21,7 +21,7 @@ TABLE = {
     Action.MOVE_ALIAS: "member lead admin",
     Action.MOVE_PROTECTED_ALIAS: "lead admin",
     Action.APPROVE: "lead admin",
-    Action.BREAK_GLASS: "lead admin",
+    Action.EMERGENCY_OVERRIDE: "lead admin",
     Action.PROMOTE: "lead admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",
@@ -74,7 +74,7 @@ def test_an_inactive_lead_is_a_stranger() -> None:
         policy.require(membership.user, Action.VIEW, membership.team)
 
 
-@pytest.mark.parametrize("action", [Action.APPROVE, Action.BREAK_GLASS, Action.PROMOTE])
+@pytest.mark.parametrize("action", [Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE])
 @pytest.mark.parametrize("role", ["lead", "admin"])
 def test_nobody_decides_on_their_own_request(action: Action, role: str) -> None:
     team = make_team()

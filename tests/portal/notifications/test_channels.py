@@ -165,7 +165,7 @@ def test_an_address_sealed_with_another_key_is_told_as_such(
     channels.try_out(actor=lead, channel_id=channel.pk, path="/")
     sending.sweep()
 
-    assert "cannot be decrypted" in Delivery.objects.get().words
+    assert "cannot be decrypted" in Delivery.objects.get().outcome
     settings.SECRET_KEY_FALLBACKS = [old]
     assert vault.unseal(channel.sealed_address) == SLACK
 

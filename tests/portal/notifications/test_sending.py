@@ -14,7 +14,7 @@ from django.db import transaction
 from portal.accounts.models import Membership, Team, User
 from portal.core import leases
 from portal.notifications import channels, links, sending, services
-from portal.notifications.links import Question
+from portal.notifications.links import DecisionRequest
 from portal.notifications.models import Channel, DecisionLink, Delivery, Notice
 from tests.portal.notifications.listeners import Hook, Mailbox
 
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.django_db
 
 def _tell(team: Team, event: str = "rollout.waits", **data: object) -> None:
     with transaction.atomic():
-        services.tell(
+        services.notify(
             team=team,
             event=event,
             subject="detector may go to 25 %",
-            words="All guards pass after 512 requests.",
+            message="All guards pass after 512 requests.",
             path="/deployments/vision/detector/rollout",
             data=data,
         )
@@ -67,7 +67,7 @@ def test_a_webhook_gets_title_words_and_the_link_to_the_page(
     assert (body["event"], body["team"]) == ("rollout.waits", "vision")
     assert body["url"] == "https://slipway.example.org/deployments/vision/detector/rollout"
     channel.refresh_from_db()
-    assert (channel.is_last_sent, channel.last_words) == (True, "sent")
+    assert (channel.is_last_sent, channel.last_outcome) == (True, "sent")
 
 
 def test_a_mail_reaches_the_address(lead: User, team: Team, hook: Hook, mailbox: Mailbox) -> None:
@@ -90,7 +90,7 @@ def test_an_answer_that_may_heal_is_tried_again_later_and_only_once_more(
     with time_machine.travel(AT, tick=False):
         _tell(team)
         sending.sweep()
-        assert (_only().state, _only().words) == ("waiting", "failed with status 503")
+        assert (_only().state, _only().outcome) == ("waiting", "failed with status 503")
         assert sending.sweep() == 0
     with time_machine.travel(AT + timedelta(seconds=5), tick=False):
         sending.sweep()
@@ -109,7 +109,7 @@ def test_an_address_that_is_gone_is_not_tried_again(lead: User, team: Team, hook
 
     assert (_only().state, _only().next_check_at) == ("failed", None)
     channel.refresh_from_db()
-    assert (channel.is_last_sent, channel.last_words) == (False, "rejected with status 410")
+    assert (channel.is_last_sent, channel.last_outcome) == (False, "rejected with status 410")
 
 
 def test_what_never_heals_is_given_up_at_the_deadline(lead: User, team: Team, hook: Hook) -> None:
@@ -122,7 +122,7 @@ def test_what_never_heals_is_given_up_at_the_deadline(lead: User, team: Team, ho
     with time_machine.travel(AT + timedelta(hours=6), tick=False):
         sending.sweep()
 
-    assert (_only().state, _only().words) == ("failed", "gave up: failed with status 500")
+    assert (_only().state, _only().outcome) == ("failed", "gave up: failed with status 500")
 
 
 def test_a_redirect_is_not_followed(lead: User, team: Team, hook: Hook) -> None:
@@ -186,7 +186,7 @@ def test_a_person_who_has_left_the_team_is_told_nothing_any_more(
     sending.sweep()
 
     assert (hook.bodies, _only().state) == ([], "dropped")
-    assert _only().words == "ana is no longer in vision"
+    assert _only().outcome == "ana is no longer in vision"
 
 
 def test_only_who_may_decide_gets_a_link_and_a_second_try_carries_the_same(
@@ -196,7 +196,9 @@ def test_only_who_may_decide_gets_a_link_and_a_second_try_carries_the_same(
     _hook_of(lead, team, hook)
     _hook_of(member, None, hook)
     mine = _hook_of(lead, None, hook)
-    question = Question(kind="rollout", object_id=9, requester_id=member.pk, evidence_hash="ab")
+    question = DecisionRequest(
+        kind="rollout", object_id=9, requester_id=member.pk, evidence_hash="ab"
+    )
     hook.statuses = [503, 503, 503]
 
     with time_machine.travel(AT, tick=False):
@@ -235,7 +237,9 @@ def test_no_address_is_asked_while_a_transaction_is_open(
         sending.gateway, "send", guarded(sending.gateway.send, calls, "gateway.send")
     )
     with pytest.raises(RuntimeError):
-        services.tell(team=team, event="rollout.waits", subject="s", words="", path="/", data={})
+        services.notify(
+            team=team, event="rollout.waits", subject="s", message="", path="/", data={}
+        )
     _tell(team)
 
     sending.sweep()
@@ -259,5 +263,5 @@ def test_an_address_is_in_no_row_and_in_no_log(lead: User, team: Team, hook: Hoo
     assert "delivery=" in said.getvalue()
     assert "s3cret" not in said.getvalue()
     channel.refresh_from_db()
-    assert "s3cret" not in f"{channel.sealed_address} {channel.hint} {channel.last_words}"
+    assert "s3cret" not in f"{channel.sealed_address} {channel.hint} {channel.last_outcome}"
     assert channel.hint == "127.0.0.1"

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from portal.ui import words
+from portal.ui import formats
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
     ],
 )
 def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> None:
-    assert words.since(NOW - gap, NOW) == text
+    assert formats.since(NOW - gap, NOW) == text
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> Non
     ],
 )
 def test_money_has_the_digits_that_matter(amount: str, text: str) -> None:
-    assert words.money(Decimal(amount)) == text
+    assert formats.money(Decimal(amount)) == text
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_money_has_the_digits_that_matter(amount: str, text: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (182 * 2**20, "182 MiB"), (2**31, "2 GiB")],
 )
 def test_sizes_are_binary(count: int, text: str) -> None:
-    assert words.filesize(count) == text
+    assert formats.filesize(count) == text
 
 
 def test_mebibytes_grow_into_gibibytes() -> None:
-    assert words.mib(3174) == "3.1 GiB"
-    assert words.mib(512) == "512 MiB"
+    assert formats.mib(3174) == "3.1 GiB"
+    assert formats.mib(512) == "512 MiB"
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_mebibytes_grow_into_gibibytes() -> None:
     [(0, "0%"), (0.0006, "0.06%"), (0.0512, "5.1%"), (0.64, "64%"), (1.2, "120%")],
 )
 def test_small_shares_keep_digits(ratio: float, text: str) -> None:
-    assert words.percent(ratio) == text
+    assert formats.percent(ratio) == text
