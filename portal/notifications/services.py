@@ -29,7 +29,7 @@ def notify(
     """Write a notice for the team's channels and its members' own, in the caller's transaction.
 
     `event` is a code of portal.notifications.events, `path` the page that the message leads to.
-    With `data={"decide": links.Question(…).to_json()}` people who may decide get a single-use link.
+    With `data={"decide": links.DecisionRequest(…).to_json()}` people who may decide get a single-use link.
     Raises RuntimeError outside a transaction, ValueError for an unknown event.
     """
     if not transaction.get_connection().in_atomic_block:

@@ -24,7 +24,9 @@ class ProbeStep:
     detail: str
 
 
-def reach(host: str, *, ca_file: str | None, is_verified: bool, proxy: str) -> list[ProbeStep]:
+def probe_connection(
+    host: str, *, ca_file: str | None, is_verified: bool, proxy: str
+) -> list[ProbeStep]:
     """Stops at the first step that fails."""
     if proxy:
         return [

@@ -74,7 +74,7 @@ def test_a_full_pool_is_told_with_its_limit_and_another_one_is_taken() -> None:
     )
     assert start(full, pool(FAMILY, name="other")) == NodeStart(
         ok=True,
-        words="Node pool other will start a g5.xlarge, which takes a few minutes.",
+        message="Node pool other will start a g5.xlarge, which takes a few minutes.",
         pool="other",
     )
 
