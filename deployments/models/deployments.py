@@ -42,17 +42,17 @@ class Deployment(Leased):
     # What differs from the revision's spec, as deployments/spec/domain/replicas.py keeps it; without
     # effect on any other revision.
     scale = models.JSONField(default=dict)
-    # Wanted: everything removed. `is_retired` follows when the cluster shows nothing of it any more.
+    # Desired: everything removed. `is_retired` follows once the cluster holds nothing of it.
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
     desired_generation = models.PositiveIntegerField(default=1)
-    # What to do when someone edits its objects on the cluster; the route is always put right.
+    # Whether drift is reverted at once or pending until someone decides; the route is always reverted.
     drift_policy = models.CharField(
         max_length=8,
         choices=[(p.value, p.value) for p in DriftPolicy],
         default=DriftPolicy.RE_APPLY.value,
     )
-    # Someone decided that what differs now shall be put right.
+    # Someone decided to revert the pending drift.
     is_heal_wanted = models.BooleanField(default=False)
 
     # Observed.
@@ -65,17 +65,17 @@ class Deployment(Leased):
     state_reason = models.TextField(blank=True, default="")
     observed_weight = models.PositiveSmallIntegerField(null=True)
     observed_mirror = models.PositiveSmallIntegerField(null=True)
-    # What the cluster last said of each revision: {"r1": {"ready": bool, "reason", "message", …}}
+    # Revision to deployments.serving.domain.observed_revision.ObservedRevision as JSON: {"r1": {…}}
     observed = models.JSONField(default=dict)
     observed_at = models.DateTimeField(null=True)
     first_ready_at = models.DateTimeField(null=True)
     progress_deadline_at = models.DateTimeField(null=True)
-    # What others changed of it on the cluster and what was done: deployments.delivery.domain.drift.Drift.
+    # deployments.delivery.domain.drift.Drift as JSON; {} without drift.
     drift = models.JSONField(default=dict)
-    # What serving would read beside what was approved; the words are empty while they are the same.
+    # How the files in the bucket differ from what was approved; empty while they match.
     bytes_checked_at = models.DateTimeField(null=True)
     bytes_problem = models.TextField(blank=True, default="")
-    # When all its objects were last compared with what is wanted, and for which generation.
+    # When all its objects were last compared with the desired manifests, and for which generation.
     objects_checked_at = models.DateTimeField(null=True)
     objects_checked_generation = models.PositiveIntegerField(default=0)
 

@@ -30,12 +30,12 @@ class GitDelivery(models.Model):
 
 
 class GitExport(models.Model):
-    """What was last brought into Git for a deployment. A copy: losing it costs one fetch."""
+    """What was last committed for a deployment. A cache: losing it costs one fetch."""
 
     deployment = models.OneToOneField(
         Deployment, on_delete=models.CASCADE, related_name="git_export"
     )
-    # What it did ("push r3", "route", …), and the digest of what was wanted then and where.
+    # Its step ("push r3", "route", …), and the digest of the manifests and the target branch.
     step = models.CharField(max_length=40, default="")
     digest = models.CharField(max_length=64, default="")
     commit = models.CharField(max_length=40)

@@ -44,7 +44,7 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
     spend = home_tiles.spend_of(team, held, now)
     deployments = page_home.deployments_to_watch(actor=user, team_slug=team.slug)
     newest = deployments[:_DEPLOYMENTS]
-    figures = statistics.figures_together(deployments)
+    figures = statistics.total_figures(deployments)
     events = page_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
     return {
         "team": team,

@@ -29,7 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/teams/<str:slug>/delivery", admin_git.set_delivery, name="admin-team-delivery"),
     path(
         "admin/teams/<str:slug>/delivery/test",
-        admin_git.try_delivery,
+        admin_git.test_delivery,
         name="admin-team-delivery-test",
     ),
     path("admin/clusters", admin_clusters.cluster_page, name="admin-clusters"),

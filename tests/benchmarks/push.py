@@ -101,13 +101,13 @@ def _kubectl(where: Scene) -> float:
 
 def _files(deployments: Sequence[Deployment]) -> Files:
     """What the product writes for each of them."""
-    from deployments.manifests.selectors import rendering
+    from deployments.manifests.selectors.rendered import RenderedDeployment
 
     files = []
     for deployment in deployments:
-        revision = deployment.stable_revision
-        assert revision is not None
-        files.append([*rendering.manifests_of(revision), rendering.route_of(deployment)])
+        rendered = RenderedDeployment(deployment)
+        (revision,) = rendered.revisions
+        files.append([*rendered.of(revision).manifests, rendered.route])
     return files
 
 

@@ -105,7 +105,7 @@ def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
 ) -> None:
     manifest = _service(context, "edited")
     (made,) = objects.apply(cluster_id=cluster_id, manifests=[manifest])
-    assert edits.find(manifest, made) == []
+    assert edits.find_edits(manifest, made) == []
     theirs = {**manifest, "spec": {"selector": {"slipway.dev/workload": "theirs"}}}
     clients.client_for(cluster_id).merge_patch(
         resource_types.ResourceType("v1", "Service", "services"),
@@ -125,7 +125,7 @@ def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
     assert live["spec"]["selector"] == {"slipway.dev/workload": "theirs"}
     (healed,) = objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
 
-    assert edits.find(manifest, healed) == []
+    assert edits.find_edits(manifest, healed) == []
     assert healed["spec"]["selector"] == manifest["spec"]["selector"]
 
 

@@ -15,7 +15,8 @@ import pytest
 from deployments.changes.services import decisions
 from deployments.lifecycle.services import apply_changes
 from deployments.manifests.domain import resource_limits
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import rendered
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import ChangeRequest, Deployment
 from deployments.states import ChangeState
 from fleet.kube.gateways.client import HttpKubeClient
@@ -175,9 +176,10 @@ def assert_only_approved(proxy: Proxy) -> None:
     for change in begun:
         assert change.revision is not None
         deployment = change.deployment
-        allowed += [*rendering.manifests_of(change.revision), rendering.route_of(deployment)]
-        context, quota = rendering.context_of(deployment), deployment.team.quota_gpus
-        allowed += resource_limits.of_namespace(context, quota_gpus=quota)
+        whole = RenderedDeployment(deployment)
+        allowed += [*rendered.render_revision(change.revision).manifests, whole.route]
+        quota = deployment.team.quota_gpus
+        allowed += resource_limits.of_namespace(whole.context, quota_gpus=quota)
     assert [one for one in proxy.writes if one.method != "PATCH"] == []
     assert [one.path for one in proxy.writes if one.body not in allowed] == []
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from deployments.approvals.domain.rules import Requirement
 from deployments.approvals.selectors import approvals
-from deployments.manifests.domain.metadata import digest_of, to_yaml
-from deployments.manifests.selectors import rendering
-from deployments.manifests.selectors.draft_digest import identity_of
-from deployments.manifests.selectors.rendering import manifests_of_change, spec_of
+from deployments.manifests.domain.metadata import digest_of
+from deployments.manifests.selectors import rendered
+from deployments.manifests.selectors.rendered import RenderedRevision, identity_of
+from deployments.manifests.selectors.rendering import spec_of
 from deployments.models import ChangeRequest, Revision
 from deployments.quality.selectors import quality
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -52,7 +52,7 @@ def _golden(change: ChangeRequest) -> tuple[int, ...]:
 
 
 def _digest(change: ChangeRequest, required: Sequence[Requirement], golden: Sequence[int]) -> str:
-    deployment, revision = change.deployment, change.revision
+    deployment, revision = change.deployment, render(change)
     return digest_of(
         {
             "kind": change.kind,
@@ -62,7 +62,7 @@ def _digest(change: ChangeRequest, required: Sequence[Requirement], golden: Sequ
             "is_stopped": deployment.is_stopped,
             "scale": [deployment.scale, change.scale],
             "rules": [_terms_of(rule) for rule in required],
-            "manifests": rendering.manifests_of_change(change),
+            "manifests": [] if revision is None else revision.manifests,
             "versions": [] if revision is None else _versions_of(revision),
             "beside": _compared(deployment.stable_revision),
             "steps": change.steps,
@@ -77,13 +77,15 @@ def _terms_of(rule: Requirement) -> dict[str, Any]:
     return {name: value for name, value in rule.to_json().items() if name != "why"}
 
 
-def _versions_of(revision: Revision) -> list[dict[str, Any]]:
-    """Of everything that the revision loads: which bytes, and what was stated of them."""
-    version = revision.version
-    all_of_it = [version, *rendering.packed_of(version, rendering.spec_of(revision))]
+def _versions_of(revision: RenderedRevision) -> list[dict[str, Any]]:
+    """Identity, metadata and recorded files of every version that the revision loads."""
     return [
-        {"identity": identity_of(one), "metadata": one.metadata, "laid_out": one.laid_out}
-        for one in all_of_it
+        {
+            "identity": identity_of(version),
+            "metadata": version.metadata,
+            "laid_out": version.laid_out,
+        }
+        for version in (revision.version, *revision.additional)
     ]
 
 
@@ -101,4 +103,12 @@ def spec_of_change(change: ChangeRequest) -> ServingSpec | None:
 
 def yaml_of_change(change: ChangeRequest) -> str:
     """What approving would write; empty for a retirement, which only removes."""
-    return "" if change.revision is None else to_yaml(manifests_of_change(change))
+    revision = render(change)
+    return "" if revision is None else revision.to_yaml()
+
+
+def render(change: ChangeRequest) -> RenderedRevision | None:
+    """What approving would write, with the requested replicas; None for a retirement."""
+    if change.revision is None:
+        return None
+    return rendered.render_revision(change.revision, scale=change.scale or None)

@@ -186,7 +186,7 @@ def _require_still_possible(change: ChangeRequest) -> None:
     if change.revision is None or spec is None:
         return
     served = change.revision.version
-    for one in (served, *rendering.packed_of(served, spec)):
+    for one in (served, *rendering.additional_versions(served, spec)):
         version = revision_checks.check_version(one)
         if version.is_refusal:
             raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")

@@ -97,7 +97,7 @@ def canary(
         ChangeKind.CANARY,
         approvals.clean(comment),
         version=version,
-        spec=defaults.completed(
+        spec=defaults.complete_spec(
             wanted, version, rendering.policy_of(deployment), deployment.cluster.capabilities
         ),
         requested=wanted,

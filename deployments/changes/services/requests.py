@@ -42,7 +42,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     checked = preflight.check(actor=actor, draft=draft)
     preflight.require_ok(checked)
     cluster = clusters.get_cluster(draft.cluster_id)
-    spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
+    spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     asked = Asked(
         ChangeKind.DEPLOY, approvals.clean(comment), version=version, spec=spec, preflight=checked
     )

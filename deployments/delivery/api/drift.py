@@ -1,4 +1,4 @@
-"""What was edited on the cluster, and what people choose to do about it."""
+"""Drift of a deployment, and what people decide about it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class EditSerializer(Serializer):
     kind = serializers.CharField()
     name = serializers.CharField()
     path = serializers.CharField(help_text="Empty when the object was deleted.")
-    wanted = serializers.CharField()
+    wanted = serializers.CharField(source="desired")
     live = serializers.CharField(help_text="Empty when the field was removed.")
     by = serializers.CharField(
         help_text="The field manager; empty when the cluster does not report one."
     )
     at = serializers.CharField()
-    words = serializers.CharField()
+    words = serializers.CharField(source="description")
 
 
 class DriftPolicySerializer(Serializer):
@@ -44,11 +44,11 @@ class DriftSerializer(DriftPolicySerializer):
         choices=[outcome.value for outcome in Outcome], source="drift.outcome", allow_blank=True
     )
     found_at = serializers.DateTimeField(source="drift.found_at", allow_null=True)
-    heals = serializers.IntegerField(source="drift.heals")
+    heals = serializers.IntegerField(source="drift.reverts")
     edits = EditSerializer(source="drift.edits", many=True)
     is_heal_wanted = serializers.BooleanField()
     is_adoptable = serializers.BooleanField()
-    not_adoptable = EditSerializer(source="left", many=True)
+    not_adoptable = EditSerializer(many=True)
 
 
 class DriftView(APIView):
@@ -59,8 +59,9 @@ class DriftView(APIView):
         description="The last drift of the deployment on its cluster, and what was done about it.",
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
+        actor = actor_of(request)
+        deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+        return Response(DriftSerializer(drift_decisions.view_of(deployment)).data)
 
     @extend_schema(
         operation_id="set_drift_policy",
@@ -71,10 +72,10 @@ class DriftView(APIView):
     )
     def put(self, request: Request, deployment_id: int) -> Response:
         to = DriftPolicy(read_body(DriftPolicySerializer, request)["policy"])
-        found = drift_decisions.set_policy(
+        deployment = drift_decisions.set_policy(
             actor=actor_of(request), deployment_id=deployment_id, to=to
         )
-        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
+        return Response(DriftSerializer(drift_decisions.view_of(deployment)).data)
 
 
 class ReApplyView(IdempotentMixin, APIView):
@@ -86,8 +87,8 @@ class ReApplyView(IdempotentMixin, APIView):
         description="Revert drift that is held for review to the approved manifests.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
-        found = drift_decisions.re_apply(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DriftSerializer(drift_decisions.view_of(found)).data)
+        deployment = drift_decisions.re_apply(actor=actor_of(request), deployment_id=deployment_id)
+        return Response(DriftSerializer(drift_decisions.view_of(deployment)).data)
 
 
 class AdoptView(IdempotentMixin, APIView):

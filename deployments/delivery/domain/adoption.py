@@ -1,4 +1,4 @@
-"""From edits on the cluster to the serving spec that would say the same, as far as one can."""
+"""Translate edits made on the cluster into a change of the serving spec, as far as it has fields."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _ENV = re.compile(r"\.env\[(\w+)\](\.value)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
-    """`left` are edits that the spec has no word for."""
+class Adoption:
+    """`unsupported` are the edits that the spec has no field for."""
 
     spec: ServingSpec
-    left: tuple[Edit, ...]
+    unsupported: tuple[Edit, ...]
 
 
-def adopt(spec: ServingSpec, edits: Sequence[Edit]) -> Adopted:
-    """Raises Rejected when the edited values make no legal spec."""
-    left = []
+def adopt(spec: ServingSpec, edits: Sequence[Edit]) -> Adoption:
+    """Raises Rejected when the edited values are not a valid spec."""
+    unsupported = []
     for edit in edits:
-        changed = _with(spec, edit)
+        changed = _with_edit(spec, edit)
         if changed is None:
-            left.append(edit)
+            unsupported.append(edit)
         else:
             spec = changed
-    return Adopted(spec, tuple(left))
+    return Adoption(spec, tuple(unsupported))
 
 
-def _with(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
+def _with_edit(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
     if edit.kind not in ("InferenceService", "Deployment") or not edit.path:
         return None
     return _with_replicas(spec, edit) or _with_amount(spec, edit) or _with_env(spec, edit)
@@ -46,7 +46,7 @@ def _with_replicas(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
         return None
     count = int(edit.live)
     if edit.path in ("spec.replicas", "spec.predictor.minReplicas"):
-        # Of a fixed number it is the number itself: nothing was there to scale beyond it.
+        # A fixed number has no maximum above it that an autoscaler could use.
         is_fixed = spec.scaling.kind == FIXED
         least, most = count, count if is_fixed else max(count, spec.max_replicas)
     elif edit.path == "spec.predictor.maxReplicas":
@@ -57,11 +57,11 @@ def _with_replicas(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
 
 
 def _with_amount(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
-    """Requests and limits are the same here, so either of them says it."""
-    found = _AMOUNT.search(edit.path)
-    if found is None or not edit.live:
+    """Requests equal limits here, so an edit of either is enough."""
+    match = _AMOUNT.search(edit.path)
+    if match is None or not edit.live:
         return None
-    resource = found[1] or found[2]
+    resource = match[1] or match[2]
     if resource == "cpu":
         return replace(spec, cpu=edit.live)
     if resource == "memory":
@@ -72,11 +72,11 @@ def _with_amount(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
 
 
 def _with_env(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
-    found = _ENV.search(edit.path)
-    if found is None:
+    match = _ENV.search(edit.path)
+    if match is None:
         return None
-    others = tuple((name, value) for name, value in spec.env if name != found[1])
-    is_removed = not edit.live and found[2] is None
+    others = tuple((name, value) for name, value in spec.env if name != match[1])
+    is_removed = not edit.live and match[2] is None
     if len(others) == len(spec.env):
         return None
-    return replace(spec, env=others if is_removed else (*others, (found[1], edit.live)))
+    return replace(spec, env=others if is_removed else (*others, (match[1], edit.live)))

@@ -1,7 +1,7 @@
-"""Why a workload does not come up, in plain words, from what the cluster and its logs say.
+"""Explain why a workload does not start, from the cluster's messages and its logs.
 
-Each case names what is wrong and what mends it, and quotes the telling line. Terminal means that
-waiting alone will not help; what merely waits (for a node, for a pull that may work again) is not.
+Each case names the problem and its fix, and quotes the line that shows it. Terminal means that
+waiting alone will not help; waiting for a node, or for a pull that may succeed later, is not.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from dataclasses import dataclass
 from typing import Final
 
 NOT_AS_APPROVED: Final = "not what was approved"
-_LONGEST_QUOTE: Final = 300
+_MAX_QUOTE_LENGTH: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     reason: str
-    words: str
+    message: str
     is_terminal: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """`pattern` is looked for in each line; the first case that matches any line is told."""
+    """`pattern` is searched in each line; the first case that matches any line is used."""
 
     reason: str
     pattern: re.Pattern[str]
-    words: str
+    message: str
     is_terminal: bool = True
 
 
-def _case(reason: str, pattern: str, words: str, *, is_terminal: bool = True) -> _Case:
-    return _Case(reason, re.compile(pattern, re.IGNORECASE), words, is_terminal)
+def _case(reason: str, pattern: str, message: str, *, is_terminal: bool = True) -> _Case:
+    return _Case(reason, re.compile(pattern, re.IGNORECASE), message, is_terminal)
 
 
-# The more telling first: a log that ends with "failed to load" often has the cause above it.
+# The more specific first: a log that ends with "failed to load" often has the cause above it.
 _CASES: Final[Sequence[_Case]] = (
     _case(
         NOT_AS_APPROVED,
         r": FAILED$|: FAILED open or read$|: not in the record$|no properly formatted checksum lines",
-        "what the pod downloaded is not what was approved, so nothing was started from it: a platform "
-        "admin must put the bucket right",
+        "the downloaded files differ from the approved ones, so nothing was started from them: a "
+        "platform admin must restore the bucket",
     ),
     _case(
         "CUDA mismatch",
@@ -143,82 +143,80 @@ _CASES: Final[Sequence[_Case]] = (
         "the server does not know an option: the image is older or newer than the manifests expect",
     ),
 )
-# How KServe, Kubernetes and cloud say that the machine went, not the model.
+# How KServe, Kubernetes and the cloud report that the node failed, not the model.
 _RECLAIM: Final = re.compile(
     r"spot|interruption|TerminationByKubelet|NodeShutdown|Terminated|node is shutting down|"
     r"node\.kubernetes\.io/not-ready|TaintManager|DeletionByTaintManager|PreemptionByScheduler",
     re.IGNORECASE,
 )
-_SHORT: Final = re.compile(r"(\d+) Insufficient ([\w./-]*\w)")
+_INSUFFICIENT: Final = re.compile(r"(\d+) Insufficient ([\w./-]*\w)")
 _RESOURCES: Final = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "disk"}
-# The scheduler names the first filter that a node fails: a node short of something passed these.
+# The scheduler reports the first filter that a node fails; a node that lacks resources passed these.
 _MISMATCH: Final = re.compile(r"didn't match Pod's node affinity|didn't match node selector")
 _CAPACITY_TYPE: Final = re.compile(r"capacity-?type", re.IGNORECASE)
 _NO_POOL: Final = re.compile(r"incompatible (with nodepool|requirements)")
 
 
 def of_text(text: str) -> Diagnosis | None:
-    """None when nothing known is in it."""
+    """None when no case matches."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for case in _CASES:
         line = next((line for line in lines if case.pattern.search(line)), None)
         if line is not None:
-            return Diagnosis(case.reason, f"{case.words}: {_quote(line)}", case.is_terminal)
+            return Diagnosis(case.reason, f"{case.message}: {_quote(line)}", case.is_terminal)
     return None
 
 
 def of_scheduling(message: str) -> Diagnosis:
-    """A pod without a node waits: a node may come, by scaling up or when others end. The reason
-    names what the nodes that suit it otherwise are short of.
+    """Never terminal: a node may be added, or freed when other pods end. The reason names the resource
+    that otherwise suitable nodes lack.
     """
-    short = _short_of(message)
-    if short:
-        reason = f"no {' or '.join(short)}"
-        words = f"waiting for free {' and '.join(short)}: {_quote(message)}"
-        return Diagnosis(reason, words, is_terminal=False)
-    if _CAPACITY_TYPE.search(message):
-        words = f"no node has the capacity type requested (spot or on-demand): {_quote(message)}"
-        return Diagnosis("no node of this capacity type", words, is_terminal=False)
-    if _MISMATCH.search(message) or _NO_POOL.search(message):
-        words = (
+    lacking, quote = _lacking_resources(message), _quote(message)
+    if lacking:
+        reason = f"no {' or '.join(lacking)}"
+        description = f"waiting for free {' and '.join(lacking)}: {quote}"
+    elif _CAPACITY_TYPE.search(message):
+        reason = "no node of this capacity type"
+        description = f"no node has the capacity type requested (spot or on-demand): {quote}"
+    elif _MISMATCH.search(message) or _NO_POOL.search(message):
+        reason = "no node of this type"
+        description = (
             "no node has the instance type and capacity type (spot or on-demand) requested: "
-            f"{_quote(message)}"
+            f"{quote}"
         )
-        return Diagnosis("no node of this type", words, is_terminal=False)
-    return Diagnosis(
-        "waiting for a node", f"waiting for a node: {_quote(message)}", is_terminal=False
-    )
+    else:
+        reason, description = "waiting for a node", f"waiting for a node: {quote}"
+    return Diagnosis(reason, description, is_terminal=False)
 
 
-def _short_of(message: str) -> list[str]:
-    """What most nodes lack first; of a GPU resource that is not whole GPUs, its name too."""
-    found: dict[str, int] = {}
-    for count, resource in _SHORT.findall(message):
+def _lacking_resources(message: str) -> list[str]:
+    """GPUs first, then the resource that most nodes lack; a GPU share with its resource name."""
+    nodes: dict[str, int] = {}
+    for count, resource in _INSUFFICIENT.findall(message):
         name = _RESOURCES.get(resource, resource)
         if resource.startswith("nvidia.com/"):
             name = "GPU" if resource == "nvidia.com/gpu" else f"GPU ({resource})"
-        found[name] = found.get(name, 0) + int(count)
-    return sorted(found, key=lambda name: (not name.startswith("GPU"), -found[name], name))
+        nodes[name] = nodes.get(name, 0) + int(count)
+    return sorted(nodes, key=lambda name: (not name.startswith("GPU"), -nodes[name], name))
 
 
 def of_lost_pod(reason: str, message: str) -> Diagnosis:
-    """A pod that failed as a whole: its node was taken, or it used too much."""
-    told = _quote(message or reason or "the pod failed")
+    """A pod that failed as a whole: its node was removed, or it exceeded a limit."""
+    quote = _quote(message or reason or "the pod failed")
     if _RECLAIM.search(f"{reason} {message}"):
-        words = (
-            f"its node was taken away (spot reclaim, shutdown or drain); a new pod starts: {told}"
+        description = (
+            f"its node was taken away (spot reclaim, shutdown or drain); a new pod starts: {quote}"
         )
-        return Diagnosis("node taken", words, is_terminal=False)
-    found = of_text(message)
-    return found or Diagnosis("pod failed", told, is_terminal=True)
+        return Diagnosis("node taken", description, is_terminal=False)
+    return of_text(message) or Diagnosis("pod failed", quote, is_terminal=True)
 
 
-def telling_of(log: str) -> str:
-    """The line of a log that a case knows, else the last one; empty for an empty log."""
+def explaining_line(log: str) -> str:
+    """The first line of the log that matches a case, else the last line; empty for an empty log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    known = (line for case in _CASES for line in lines if case.pattern.search(line))
-    return next(known, lines[-1] if lines else "")
+    matching = (line for case in _CASES for line in lines if case.pattern.search(line))
+    return next(matching, lines[-1] if lines else "")
 
 
 def _quote(line: str) -> str:
-    return line if len(line) <= _LONGEST_QUOTE else f"{line[: _LONGEST_QUOTE - 1]}…"
+    return line if len(line) <= _MAX_QUOTE_LENGTH else f"{line[: _MAX_QUOTE_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""What was found edited on the cluster, and what follows from it."""
+"""Drift of a deployment: edits made on its cluster, and whether they are reverted or await a review."""
 
 from __future__ import annotations
 
@@ -11,73 +11,77 @@ from typing import Any, Final
 from deployments.delivery.domain.edits import Edit
 from deployments.states import DriftPolicy
 
-# Put right so often within the time, someone else's tool writes it again and again.
-MOST_HEALS: Final = 3
-FIGHT: Final = timedelta(minutes=10)
-_MOST_TOLD: Final = 20
+# After this many reverts within the window another tool keeps writing the field.
+MAX_REVERTS: Final = 3
+REVERT_WINDOW: Final = timedelta(minutes=10)
+_MAX_STORED_EDITS: Final = 20
+_MAX_DESCRIBED_EDITS: Final = 3
 
 
 class Outcome(StrEnum):
+    """The values are those of the REST API."""
+
     NONE = ""
-    HEALED = "healed"
-    # Waits for a choice: re-apply or adopt.
-    HELD = "held"
+    REVERTED = "healed"
+    # Awaits a decision: re-apply or adopt.
+    PENDING = "held"
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """`heals` counts how often it was put right since `since`."""
+    """The model of the column `Deployment.drift`. `reverts` counts the reverts since `since`."""
 
     outcome: Outcome = Outcome.NONE
     edits: tuple[Edit, ...] = ()
     found_at: datetime | None = None
     since: datetime | None = None
-    heals: int = 0
+    reverts: int = 0
 
     @property
     def is_reverted_repeatedly(self) -> bool:
-        return self.heals >= MOST_HEALS
+        return self.reverts >= MAX_REVERTS
 
     @property
-    def words(self) -> str:
-        told = "; ".join(edit.words for edit in self.edits[:3])
-        rest = f" and {len(self.edits) - 3} more" if len(self.edits) > 3 else ""
-        return told + rest
+    def description(self) -> str:
+        described = "; ".join(edit.description for edit in self.edits[:_MAX_DESCRIBED_EDITS])
+        more = len(self.edits) - _MAX_DESCRIBED_EDITS
+        return f"{described} and {more} more" if more > 0 else described
 
     @property
     def reason(self) -> str:
-        """For the state of the deployment while it is held; empty otherwise."""
-        if self.outcome != Outcome.HELD:
+        """The deployment's state reason while the drift is pending; empty otherwise."""
+        if self.outcome != Outcome.PENDING:
             return ""
         if self.is_reverted_repeatedly:
-            return f"edited repeatedly on the cluster, reverted {self.heals} times: {self.words}"
-        return f"edited on the cluster, held for review: {self.words}"
+            times = f"reverted {self.reverts} times"
+            return f"edited repeatedly on the cluster, {times}: {self.description}"
+        return f"edited on the cluster, held for review: {self.description}"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Drift:
+        if not data:
+            return cls()
+        return cls(
+            outcome=Outcome(data["outcome"]),
+            edits=tuple(Edit(**edit) for edit in data["edits"]),
+            found_at=_parse_time(data["found_at"]),
+            since=_parse_time(data["since"]),
+            reverts=data["reverts"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         if self.outcome == Outcome.NONE:
             return {}
         return {
             "outcome": self.outcome.value,
-            "edits": [edit.to_json() for edit in self.edits[:_MOST_TOLD]],
+            "edits": [edit.to_json() for edit in self.edits[:_MAX_STORED_EDITS]],
             "found_at": self.found_at.isoformat() if self.found_at else None,
             "since": self.since.isoformat() if self.since else None,
-            "heals": self.heals,
+            "reverts": self.reverts,
         }
 
 
-def from_json(data: Mapping[str, Any]) -> Drift:
-    if not data:
-        return Drift()
-    return Drift(
-        outcome=Outcome(data["outcome"]),
-        edits=tuple(Edit(**edit) for edit in data["edits"]),
-        found_at=_moment(data["found_at"]),
-        since=_moment(data["since"]),
-        heals=data["heals"],
-    )
-
-
-def judge(
+def assess_drift(
     before: Drift,
     edits: Sequence[Edit],
     *,
@@ -85,23 +89,23 @@ def judge(
     is_heal_wanted: bool,
     at: datetime,
 ) -> Drift:
-    """What to do about what differs now. What was deleted is always made again: there is nothing to
-    adopt, and the deployment would not serve.
+    """Decide about the edits of this pass. Deleted objects are always created again: there is nothing
+    to adopt, and the deployment would not serve.
     """
     if not edits:
-        is_over = before.outcome == Outcome.HELD
+        is_over = before.outcome == Outcome.PENDING
         return Drift() if is_over else before
-    is_only_deleted = all(not edit.path for edit in edits)
-    is_recent = before.since is not None and at - before.since < FIGHT
-    heals, since = (before.heals, before.since) if is_recent else (0, at)
-    must_ask = policy == DriftPolicy.HOLD or heals >= MOST_HEALS
-    if must_ask and not is_heal_wanted and not is_only_deleted:
-        if before.outcome == Outcome.HELD and before.edits == tuple(edits[:_MOST_TOLD]):
+    has_only_deletions = all(not edit.path for edit in edits)
+    is_recent = before.since is not None and at - before.since < REVERT_WINDOW
+    reverts, since = (before.reverts, before.since) if is_recent else (0, at)
+    needs_review = policy == DriftPolicy.HOLD or reverts >= MAX_REVERTS
+    if needs_review and not is_heal_wanted and not has_only_deletions:
+        if before.outcome == Outcome.PENDING and before.edits == tuple(edits[:_MAX_STORED_EDITS]):
             return before
-        return Drift(Outcome.HELD, tuple(edits), at, since, heals)
-    heals = 0 if is_heal_wanted else heals
-    return Drift(Outcome.HEALED, tuple(edits), at, since, heals + 1)
+        return Drift(Outcome.PENDING, tuple(edits), at, since, reverts)
+    reverts = 0 if is_heal_wanted else reverts
+    return Drift(Outcome.REVERTED, tuple(edits), at, since, reverts + 1)
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None

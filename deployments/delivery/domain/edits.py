@@ -1,8 +1,8 @@
-"""What others changed in an object that the portal wrote: live against wanted, with who and when.
+"""Compare a live object with the manifest that the portal applied, and name who changed what.
 
-A value counts as edited when it differs from what would be applied and the portal no longer owns
-it. What a webhook or the server rewrote within the portal's own request still belongs to the
-portal: applying again would change nothing, for ever.
+A field counts as edited when its value differs from the manifest and the portal no longer owns it.
+A value that a webhook or the server rewrote within the portal's own request is still owned by the
+portal: applying it again would change nothing, for ever.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest
 
-MANAGER: Final = "slipway"
-_LONGEST_VALUE = 200
+FIELD_MANAGER: Final = "slipway"
+_MAX_VALUE_LENGTH = 200
 _ABSENT: Final = object()
 _UNITS: Final = {
     "m": Decimal("0.001"),
@@ -37,12 +37,14 @@ Step = str | tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`live` empty: removed. `by` is the field manager, empty when the cluster does not tell."""
+    """One field that differs. `live` is empty when the field was removed, `path` when the object was
+    deleted. `by` is the field manager, empty when the cluster does not report one.
+    """
 
     kind: str
     name: str
     path: str
-    wanted: str
+    desired: str
     live: str
     by: str = ""
     at: str = ""
@@ -51,42 +53,42 @@ class Edit:
         return asdict(self)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         if not self.path:
             return f"{self.kind} {self.name} was deleted"
         who = f"{self.by} changed" if self.by else "someone changed"
-        what = f"from {self.wanted} to {self.live}" if self.live else f"(removed {self.wanted})"
-        return f"{who} {self.path} of {self.kind} {self.name} {what}"
+        change = f"from {self.desired} to {self.live}" if self.live else f"(removed {self.desired})"
+        return f"{who} {self.path} of {self.kind} {self.name} {change}"
 
 
-def find(wanted: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
+def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
     """Empty when the object is as it was applied."""
-    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    kind, name = desired["kind"], desired["metadata"]["name"]
     if live is None:
         return [Edit(kind, name, "", "", "")]
     owners = _owners(live)
-    found = []
-    for path, should, is_now in _differences(wanted, live, ()):
+    edits = []
+    for path, value, live_value in _differences(desired, live, ()):
         if path[0] in ("apiVersion", "kind", "status") or path[-1] == DIGEST_ANNOTATION:
             continue
         owner = _owner_of(owners, path)
-        if owner is None or owner["manager"] != MANAGER:
-            found.append(
+        if owner is None or owner["manager"] != FIELD_MANAGER:
+            edits.append(
                 Edit(
                     kind,
                     name,
-                    text_of(path),
-                    _short(should),
-                    "" if is_now is _ABSENT else _short(is_now),
+                    format_path(path),
+                    _shorten(value),
+                    "" if live_value is _ABSENT else _shorten(live_value),
                     by=owner["manager"] if owner else "",
                     at=owner.get("time", "") if owner else "",
                 )
             )
-    return found
+    return edits
 
 
-def text_of(path: Sequence[Step]) -> str:
-    """spec.containers[server].resources.limits[nvidia.com/gpu]"""
+def format_path(path: Sequence[Step]) -> str:
+    """For example spec.containers[server].resources.limits[nvidia.com/gpu]."""
     text = ""
     for step in path:
         if isinstance(step, tuple):
@@ -99,35 +101,36 @@ def text_of(path: Sequence[Step]) -> str:
 
 
 def _differences(
-    wanted: Any, live: Any, path: tuple[Step, ...]
+    desired: Any, live: Any, path: tuple[Step, ...]
 ) -> Iterator[tuple[tuple[Step, ...], Any, Any]]:
-    """Only where `wanted` says something; what the cluster filled in by itself is left out."""
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        for key, value in wanted.items():
+    """Compare only the fields that `desired` sets; defaults that the cluster filled in are ignored."""
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        for key, value in desired.items():
             yield from _differences(value, live.get(key, _ABSENT), (*path, key))
-    elif _is_list(wanted) and _is_list(live):
-        yield from _list_differences(wanted, live, path)
-    elif not _is_equal(wanted, live):
-        yield path, wanted, live
+    elif _is_list(desired) and _is_list(live):
+        yield from _list_differences(desired, live, path)
+    elif not _is_equal(desired, live):
+        yield path, desired, live
 
 
 def _list_differences(
-    wanted: Sequence[Any], live: Sequence[Any], path: tuple[Step, ...]
+    desired: Sequence[Any], live: Sequence[Any], path: tuple[Step, ...]
 ) -> Iterator[tuple[tuple[Step, ...], Any, Any]]:
-    """Named things are matched by name: what others added beside them stays theirs."""
-    named = next(
-        (key for key in ("name", "containerPort") if all(_has(item, key) for item in wanted)), None
+    """Match named items by name, so that items which others added are ignored."""
+    key_field = next(
+        (key for key in ("name", "containerPort") if all(_has(item, key) for item in desired)), None
     )
-    if named and wanted and path[-1] not in ("backendRefs", "parentRefs"):
-        twins = {item[named]: item for item in live if _has(item, named)}
-        for item in wanted:
-            step = (named, item[named])
-            yield from _differences(item, twins.get(item[named], _ABSENT), (*path, step))
-    elif len(wanted) != len(live):
-        yield path, wanted, live
+    if key_field and desired and path[-1] not in ("backendRefs", "parentRefs"):
+        live_by_key = {item[key_field]: item for item in live if _has(item, key_field)}
+        for item in desired:
+            step = (key_field, item[key_field])
+            match = live_by_key.get(item[key_field], _ABSENT)
+            yield from _differences(item, match, (*path, step))
+    elif len(desired) != len(live):
+        yield path, desired, live
     else:
-        for index, (one, other) in enumerate(zip(wanted, live, strict=True)):
-            yield from _differences(one, other, (*path, ("", index)))
+        for index, (item, live_item) in enumerate(zip(desired, live, strict=True)):
+            yield from _differences(item, live_item, (*path, ("", index)))
 
 
 def _has(item: Any, key: str) -> bool:
@@ -138,56 +141,56 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _is_equal(wanted: Any, live: Any) -> bool:
-    """An empty value may be left out by the server, and a quantity written in another way."""
+def _is_equal(desired: Any, live: Any) -> bool:
+    """The server may leave out an empty value, and write a quantity in another unit."""
     if live is _ABSENT:
-        return wanted in ("", None) or (not isinstance(wanted, bool | int) and not wanted)
-    if wanted == live or str(wanted) == str(live):
+        return desired in ("", None) or (not isinstance(desired, bool | int) and not desired)
+    if desired == live or str(desired) == str(live):
         return True
-    one, other = _amount(wanted), _amount(live)
-    return one is not None and one == other
+    amount = _parse_quantity(desired)
+    return amount is not None and amount == _parse_quantity(live)
 
 
-def _amount(value: Any) -> Decimal | None:
-    found = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int) else None
-    if found is None or isinstance(value, bool):
+def _parse_quantity(value: Any) -> Decimal | None:
+    match = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int) else None
+    if match is None or isinstance(value, bool):
         return None
-    return Decimal(found[1]) * _UNITS.get(found[2] or "", Decimal(1))
+    return Decimal(match[1]) * _UNITS.get(match[2] or "", Decimal(1))
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
 def _owners(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The portal's own entry first: what it owns together with others is still its own."""
-    found = live["metadata"].get("managedFields") or []
-    return sorted(found, key=lambda one: one.get("manager") != MANAGER)
+    """The portal's own entry first: a field that it shares with others still counts as its own."""
+    entries = live["metadata"].get("managedFields") or []
+    return sorted(entries, key=lambda entry: entry.get("manager") != FIELD_MANAGER)
 
 
 def _owner_of(
     owners: Sequence[Mapping[str, Any]], path: Sequence[Step]
 ) -> Mapping[str, Any] | None:
-    return next((one for one in owners if _owns(one.get("fieldsV1") or {}, path)), None)
+    return next((entry for entry in owners if _owns(entry.get("fieldsV1") or {}, path)), None)
 
 
 def _owns(fields: Mapping[str, Any], path: Sequence[Step]) -> bool:
-    """A list that is replaced as a whole is owned by its own field; its items have no entries."""
-    here = fields
+    """An atomic list is owned through its own field; its items have no entries."""
+    current = fields
     for step in path:
-        if not here:
+        if not current:
             return True
-        inside = here.get(f"f:{step}") if isinstance(step, str) else _item(here, step)
-        if inside is None:
+        child = current.get(f"f:{step}") if isinstance(step, str) else _list_item(current, step)
+        if child is None:
             return False
-        here = inside
+        current = child
     return True
 
 
-def _item(fields: Mapping[str, Any], step: tuple[str, Any]) -> Mapping[str, Any] | None:
-    for key, inside in fields.items():
+def _list_item(fields: Mapping[str, Any], step: tuple[str, Any]) -> Mapping[str, Any] | None:
+    for key, child in fields.items():
         if key.startswith("k:") and json.loads(key[2:]).get(step[0]) == step[1]:
-            found: Mapping[str, Any] = inside
-            return found
+            item: Mapping[str, Any] = child
+            return item
     return None

@@ -4,8 +4,8 @@
                                   /_shared/<kind>-<name>.yaml
                                   /<deployment>/<kind>-<name>.yaml
 
-Every change is a pure function from the files that are there to those that should be, so that it
-can be tried again on whatever somebody else pushed meanwhile. Secrets are never among them.
+Every change is a pure function from the current files to the desired ones, so that it can be applied
+again on top of a concurrent push. Secrets are never written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deployments.manifests.domain.metadata import Manifest, to_yaml
 Files = Mapping[str, str]
 Change = Callable[[Files], Files]
 
-# No deployment can be called so.
+# Not a valid name of a deployment.
 SHARED = "_shared"
 _KUSTOMIZATION = "kustomization.yaml"
 _HEADER = "# Written by Slipway. Manual edits are overwritten by the next change request.\n"
@@ -33,15 +33,15 @@ def folder_of(path: str, *, cluster: str, namespace: str) -> str:
 
 
 def push(deployment: str, manifests: Sequence[Manifest]) -> Change:
-    """Write these; a file of the same revision that is not among them goes."""
+    """Write these manifests; remove other files of the same revision."""
     new = _files(deployment, manifests)
-    numbers = {number for one in manifests if (number := _revision(one))}
+    numbers = {number for manifest in manifests if (number := _revision_of(manifest))}
 
     def change(files: Files) -> Files:
         kept = {
             path: text
             for path, text in files.items()
-            if not (_is_in(path, deployment) and _revision_in(text) in numbers)
+            if not (_is_in(path, deployment) and _revision_in_text(text) in numbers)
         }
         return _complete(kept | new)
 
@@ -54,7 +54,7 @@ def remove_revision(deployment: str, number: int) -> Change:
             {
                 path: text
                 for path, text in files.items()
-                if not (_is_in(path, deployment) and _revision_in(text) == str(number))
+                if not (_is_in(path, deployment) and _revision_in_text(text) == str(number))
             }
         )
 
@@ -62,16 +62,16 @@ def remove_revision(deployment: str, number: int) -> Change:
 
 
 def remove_route(deployment: str) -> Change:
-    gone = f"{deployment}/{http_route.KIND.lower()}-{deployment}.yaml"
+    route_path = f"{deployment}/{http_route.KIND.lower()}-{deployment}.yaml"
 
     def change(files: Files) -> Files:
-        return _complete({path: text for path, text in files.items() if path != gone})
+        return _complete({path: text for path, text in files.items() if path != route_path})
 
     return change
 
 
 def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
-    """These and nothing else in the deployment's folder; without any, the folder goes."""
+    """The deployment's folder holds just these manifests; without any, the folder is removed."""
     new = _files(deployment, manifests)
 
     def change(files: Files) -> Files:
@@ -83,9 +83,9 @@ def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
 
 def _files(deployment: str, manifests: Sequence[Manifest]) -> dict[str, str]:
     return {
-        _path(deployment, one): _HEADER + to_yaml([one])
-        for one in manifests
-        if one["kind"] != "Secret"
+        _path(deployment, manifest): _HEADER + to_yaml([manifest])
+        for manifest in manifests
+        if manifest["kind"] != "Secret"
     }
 
 
@@ -96,7 +96,7 @@ def _path(deployment: str, manifest: Manifest) -> str:
 
 
 def _complete(files: Files) -> Files:
-    """With the kustomizations that name what each folder holds; none for a folder that is empty."""
+    """Add the kustomization of each folder that is not empty."""
     plain = {path: text for path, text in files.items() if not path.endswith(_KUSTOMIZATION)}
     folders: dict[str, list[str]] = {}
     for path in sorted(plain):
@@ -128,14 +128,14 @@ def _labels(manifest: Mapping[str, Any]) -> Mapping[str, str]:
     return (manifest.get("metadata") or {}).get("labels") or {}
 
 
-def _revision(manifest: Mapping[str, Any]) -> str:
+def _revision_of(manifest: Mapping[str, Any]) -> str:
     return _labels(manifest).get(metadata.REVISION_LABEL, "")
 
 
-def _revision_in(text: str) -> str:
-    """Empty for what is no manifest: somebody else's file stays."""
+def _revision_in_text(text: str) -> str:
+    """Empty for a file that is not a manifest: files that others added stay."""
     try:
-        found = yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except yaml.YAMLError:
         return ""
-    return _revision(found) if isinstance(found, dict) else ""
+    return _revision_of(document) if isinstance(document, dict) else ""

@@ -1,4 +1,4 @@
-"""The state of a deployment as observed, with its reason in one line."""
+"""The observed state of a deployment and its reason in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployments.states import DEPLOYMENT, DeploymentState
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`route_problem` None means that the gateway has not said whether it follows the route."""
+    """`route_problem`: None while the gateway has not reported on the route, empty when it accepted."""
 
     stable: Progress | None
     candidate: Progress | None
@@ -19,10 +19,10 @@ class Facts:
     is_late: bool
     is_retiring: bool = False
     is_stopped: bool = False
-    # Workloads and pods that are still there of what was stopped.
-    leftovers: int = 0
-    # Why it was stopped, where it never served.
-    given_up: str = ""
+    # Workloads and pods that still exist.
+    remaining_objects: int = 0
+    # Why a deployment that never served was stopped.
+    start_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Health:
 
 
 def assess(facts: Facts, *, now: DeploymentState) -> Health:
-    """A state that may follow `now`."""
+    """Returns only states to which `now` may legally change."""
     if facts.is_retiring:
         return Health(now, "is being removed")
-    if facts.is_stopped and facts.leftovers:
-        return Health(now, f"is being stopped; objects left: {facts.leftovers}")
-    stopped = Health(DeploymentState.STOPPED, facts.given_up)
+    if facts.is_stopped and facts.remaining_objects:
+        return Health(now, f"is being stopped; objects left: {facts.remaining_objects}")
+    stopped = Health(DeploymentState.STOPPED, facts.start_failure)
     target = stopped if facts.is_stopped else _target(facts)
     is_unready = facts.stable is not None and not facts.stable.is_ready
     if (
@@ -45,8 +45,8 @@ def assess(facts: Facts, *, now: DeploymentState) -> Health:
         and now == DeploymentState.DEGRADED
         and is_unready
     ):
-        # What failed and is tried again is no better until it is ready: without this a pod that
-        # crashes and restarts would swing between the two for ever.
+        # A failed revision that restarts stays degraded until it is ready: otherwise a crash loop
+        # would alternate between the two states for ever.
         return Health(DeploymentState.DEGRADED, target.reason)
     if target.state != now and target.state not in DEPLOYMENT[now]:
         return Health(DeploymentState.PROGRESSING, target.reason)
@@ -58,10 +58,10 @@ def _target(facts: Facts) -> Health:
     if stable is None:
         return Health(DeploymentState.PENDING, "no revision is approved yet")
     if not stable.is_ready:
-        is_bad = stable.is_failing or facts.was_ready or facts.is_late
-        late = "not ready in time: " if facts.is_late and not stable.is_failing else ""
-        state = DeploymentState.DEGRADED if is_bad else DeploymentState.PROGRESSING
-        return Health(state, late + stable.message)
+        is_degraded = stable.is_failing or facts.was_ready or facts.is_late
+        prefix = "not ready in time: " if facts.is_late and not stable.is_failing else ""
+        state = DeploymentState.DEGRADED if is_degraded else DeploymentState.PROGRESSING
+        return Health(state, prefix + stable.message)
     if facts.route_problem != "":
         return _without_route(facts)
     if facts.candidate is not None and facts.candidate.is_failing:
@@ -71,8 +71,8 @@ def _target(facts: Facts) -> Health:
 
 def _without_route(facts: Facts) -> Health:
     if facts.route_problem:
-        words = f"the gateway does not follow the route: {facts.route_problem}"
+        reason = f"the gateway does not follow the route: {facts.route_problem}"
     else:
-        words = "waiting for the gateway to accept the route"
-    is_bad = facts.is_late or facts.was_ready
-    return Health(DeploymentState.DEGRADED if is_bad else DeploymentState.PROGRESSING, words)
+        reason = "waiting for the gateway to accept the route"
+    is_degraded = facts.is_late or facts.was_ready
+    return Health(DeploymentState.DEGRADED if is_degraded else DeploymentState.PROGRESSING, reason)

@@ -1,6 +1,6 @@
 """The kinds that the portal writes for a deployment, as (apiVersion, kind).
 
-What carries a deployment's label and is of none of its wanted objects is found among these.
+Orphans are sought among these: objects with the label of a deployment that none of its manifests names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORKLOADS: Final[tuple[Kind, ...]] = (
 )
 ROUTE: Final[Kind] = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 POD: Final[Kind] = ("v1", "Pod")
-# What stands beside a workload.
+# Created with a workload and removed with it.
 DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),
     ("v1", "ConfigMap"),

@@ -1,7 +1,8 @@
-"""How far a revision's workload has come, from the cluster's objects, in plain words.
+"""Derive a workload's stage from its own status and that of its pods.
 
-Ready means that as many pods as asked for are ready and that the owner says so too. The owner alone
-is not believed: with maxUnavailable 1 a Deployment of one replica is "available" without any pod.
+Ready means that the desired number of pods is ready and that the owner reports ready as well. The
+owner alone is not enough: with maxUnavailable 1 a Deployment of one replica is "available" without
+any pod.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`is_failing`: it will not come up by waiting alone."""
+    """`is_failing`: waiting alone will not make it ready."""
 
     stage: str
     reason: str = ""
@@ -42,25 +43,25 @@ class Progress:
 MISSING: Final = Progress("missing", "missing", "the workload is not on the cluster")
 
 
-def of_workload(*, workload: Json | None, pods: Sequence[Json], wanted_pods: int) -> Progress:
+def of_workload(*, workload: Json | None, pods: Sequence[Json], desired_pods: int) -> Progress:
     if workload is None:
         return MISSING
-    alive = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
-    seen = [of_pod(pod) for pod in alive]
-    ready = sum(one.is_ready for one in seen)
+    live_pods = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
+    by_pod = [of_pod(pod) for pod in live_pods]
+    ready = sum(pod.is_ready for pod in by_pod)
     owner = _of_owner(workload)
-    if owner.is_ready and ready >= wanted_pods:
+    if owner.is_ready and ready >= desired_pods:
         return Progress("ready")
-    waiting = [one for one in seen if not one.is_ready]
+    waiting = [pod for pod in by_pod if not pod.is_ready]
     if not waiting:
-        if ready < wanted_pods and (owner.is_ready or not owner.message):
-            words = f"{ready} of {wanted_pods} replicas are ready"
-            return Progress("accepted", "replicas missing", words)
+        if ready < desired_pods and (owner.is_ready or not owner.message):
+            message = f"{ready} of {desired_pods} replicas are ready"
+            return Progress("accepted", "replicas missing", message)
         return owner if not owner.is_ready else Progress("load", "starting", "almost ready")
-    told = min(waiting, key=lambda one: (not one.is_failing, STAGES.index(one.stage)))
-    if not told.is_failing and owner.is_failing:
+    slowest = min(waiting, key=lambda pod: (not pod.is_failing, STAGES.index(pod.stage)))
+    if not slowest.is_failing and owner.is_failing:
         return owner
-    return told
+    return slowest
 
 
 def of_pod(pod: Json) -> Progress:
@@ -70,24 +71,25 @@ def of_pod(pod: Json) -> Progress:
         return Progress("ready")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        found = diagnosis.of_scheduling(scheduled.get("message", "no node fits"))
-        return Progress("accepted", found.reason, found.words)
+        cause = diagnosis.of_scheduling(scheduled.get("message", "no node fits"))
+        return Progress("accepted", cause.reason, cause.message)
     if status.get("phase") == "Failed":
-        return _as_progress("scheduled", diagnosis.of_lost_pod(*_why(status)))
-    told = [_of_init(container) for container in status.get("initContainerStatuses", [])]
-    told += [_of_main(container) for container in status.get("containerStatuses", [])]
-    return next((one for one in told if one is not None), None) or _of_start(pod)
+        return _as_progress("scheduled", diagnosis.of_lost_pod(*_termination_cause(status)))
+    by_container = [_of_init(container) for container in status.get("initContainerStatuses", [])]
+    by_container += [_of_main(container) for container in status.get("containerStatuses", [])]
+    first = next((progress for progress in by_container if progress is not None), None)
+    return first or _of_start(pod)
 
 
-def _why(status: Json) -> tuple[str, str]:
-    """The condition that says who ended the pod, else what the pod itself says."""
+def _termination_cause(status: Json) -> tuple[str, str]:
+    """Reason and message of the disruption condition, else of the pod's own status."""
     disrupted = _conditions(status).get("DisruptionTarget", {})
     reason = disrupted.get("reason") or status.get("reason") or ""
     return reason, status.get("message") or disrupted.get("message") or ""
 
 
-def _as_progress(stage: str, found: Diagnosis) -> Progress:
-    return Progress(stage, found.reason, found.words, is_failing=found.is_terminal)
+def _as_progress(stage: str, cause: Diagnosis) -> Progress:
+    return Progress(stage, cause.reason, cause.message, is_failing=cause.is_terminal)
 
 
 def _of_start(pod: Json) -> Progress:
@@ -96,8 +98,8 @@ def _of_start(pod: Json) -> Progress:
     return Progress("scheduled", "starting", f"starting on {pod['spec']['nodeName']}")
 
 
-def event_words(stage: str, workload: str) -> str:
-    """What the timeline says when a workload reaches the stage."""
+def describe_stage(stage: str, workload: str) -> str:
+    """The timeline's message when a workload reaches the stage."""
     return {
         "accepted": f"the cluster accepted {workload}",
         "scheduled": f"{workload} got a node",
@@ -109,7 +111,7 @@ def event_words(stage: str, workload: str) -> str:
 
 
 def _of_init(container: Json) -> Progress | None:
-    """The model download, or the comparison with its record; None when it is done."""
+    """The model download, or the comparison with its record; None once the container succeeded."""
     state = container.get("state", {})
     ended = state.get("terminated") or {}
     if ended and ended.get("exitCode") == 0:
@@ -118,33 +120,33 @@ def _of_init(container: Json) -> Progress | None:
     waiting = state.get("waiting") or {}
     failed = ended or _last_end(container)
     if waiting.get("reason") in (*_IMAGE, *_CONFIG):
-        return _waiting_words("scheduled", waiting)
+        return _of_waiting("scheduled", waiting)
     if failed:
         return _failed_check(failed) if is_check else _failed_download(failed)
     if "running" in state and is_check:
-        words = "compares the downloaded files with what was approved"
-        return Progress("download", "compares digests", words)
+        message = "compares the downloaded files with what was approved"
+        return Progress("download", "compares digests", message)
     if "running" in state:
         return Progress("download", "downloading the model", "downloading the model from S3")
     return Progress("scheduled", "starting", "the download is about to start")
 
 
 def _failed_download(failed: Json) -> Progress:
-    words = failed.get("message") or f"exit code {failed.get('exitCode')}"
-    known = diagnosis.of_text(words)
+    message = failed.get("message") or f"exit code {failed.get('exitCode')}"
+    known = diagnosis.of_text(message)
     if known is not None:
         return _as_progress("download", known)
-    message = f"the model cannot be downloaded: {words.strip()}"
+    message = f"the model cannot be downloaded: {message.strip()}"
     return Progress("download", "storage error", message, is_failing=True)
 
 
 def _failed_check(failed: Json) -> Progress:
-    """Of the known cases this one alone: a missing command is no missing image."""
-    words = failed.get("message") or f"exit code {failed.get('exitCode')}"
-    known = diagnosis.of_text(words)
+    """Only a digest mismatch is a known case here: a missing command is not a missing image."""
+    message = failed.get("message") or f"exit code {failed.get('exitCode')}"
+    known = diagnosis.of_text(message)
     if known is not None and known.reason == diagnosis.NOT_AS_APPROVED:
         return _as_progress("download", known)
-    message = f"the model cannot be compared with its record: {words.strip()}"
+    message = f"the model cannot be compared with its record: {message.strip()}"
     return Progress("download", "digests not compared", message, is_failing=True)
 
 
@@ -152,43 +154,44 @@ def _of_main(container: Json) -> Progress | None:
     state = container.get("state", {})
     waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
     if waiting.get("reason") in (*_IMAGE, *_CONFIG):
-        return _waiting_words("scheduled", waiting)
+        return _of_waiting("scheduled", waiting)
     last = ended or _last_end(container)
     if waiting.get("reason") == "CrashLoopBackOff" or ended:
-        return _crash_words(last, waiting)
+        return _of_crash(last, waiting)
     if "running" in state:
         if container.get("restartCount", 0) and last:
             if last.get("reason") == "OOMKilled":
-                return _crash_words(last, waiting)
-            return Progress("load", "restarted", f"restarting after: {_words_of_end(last)}")
+                return _of_crash(last, waiting)
+            return Progress("load", "restarted", f"restarting after: {_exit_message(last)}")
         return Progress("load", "loading the model", "loading the model")
     return None
 
 
-def _waiting_words(stage: str, waiting: Json) -> Progress:
+def _of_waiting(stage: str, waiting: Json) -> Progress:
     reason = waiting["reason"]
-    words = waiting.get("message") or reason
-    what = "the image cannot be pulled" if reason in _IMAGE else "the container cannot start"
-    known = diagnosis.of_text(words)
+    message = waiting.get("message") or reason
+    problem = "the image cannot be pulled" if reason in _IMAGE else "the container cannot start"
+    known = diagnosis.of_text(message)
     if known is not None:
-        return Progress(stage, known.reason, f"{what}: {known.words}", is_failing=known.is_terminal)
-    return Progress(stage, what, f"{what}: {words}", is_failing=True)
+        message = f"{problem}: {known.message}"
+        return Progress(stage, known.reason, message, is_failing=known.is_terminal)
+    return Progress(stage, problem, f"{problem}: {message}", is_failing=True)
 
 
-def _crash_words(last: Json, waiting: Json) -> Progress:
+def _of_crash(last: Json, waiting: Json) -> Progress:
     if last.get("reason") == "OOMKilled":
-        words = "out of memory: raise memory in the serving spec"
-        return Progress("load", "out of memory", words, is_failing=True)
-    words = _words_of_end(last) if last else waiting.get("message", "it exits at once")
-    known = diagnosis.of_text(words)
+        message = "out of memory: raise memory in the serving spec"
+        return Progress("load", "out of memory", message, is_failing=True)
+    message = _exit_message(last) if last else waiting.get("message", "it exits at once")
+    known = diagnosis.of_text(message)
     if known is not None:
         return _as_progress("load", known)
     return Progress(
-        "load", "load failed", f"the container exits while loading: {words}", is_failing=True
+        "load", "load failed", f"the container exits while loading: {message}", is_failing=True
     )
 
 
-def _words_of_end(last: Json) -> str:
+def _exit_message(last: Json) -> str:
     return (last.get("message") or "").strip() or f"exit code {last.get('exitCode', 'unknown')}"
 
 
@@ -202,13 +205,13 @@ def _of_owner(workload: Json) -> Progress:
 
 
 def _of_conditions(workload: Json) -> Progress:
-    """LLMInferenceService and LeaderWorkerSet: one condition says it all."""
+    """LLMInferenceService and LeaderWorkerSet report one condition."""
     conditions = _conditions(workload.get("status", {}))
-    told = conditions.get("Ready") or conditions.get("Available") or {}
-    if told.get("status") == "True":
+    condition = conditions.get("Ready") or conditions.get("Available") or {}
+    if condition.get("status") == "True":
         return Progress("ready")
-    words = told.get("message") or "the cluster is preparing it"
-    return Progress("accepted", told.get("reason") or "preparing", words)
+    message = condition.get("message") or "the cluster is preparing it"
+    return Progress("accepted", condition.get("reason") or "preparing", message)
 
 
 def _of_kserve(service: Json) -> Progress:
@@ -220,16 +223,16 @@ def _of_kserve(service: Json) -> Progress:
     transition = model.get("transitionStatus")
     if transition in ("BlockedByFailedLoad", "InvalidSpec"):
         reason = failure.get("reason", transition)
-        words = failure.get("message") or reason
-        known = diagnosis.of_text(words)
-        reason, words = (known.reason, known.words) if known else (reason, words)
+        message = failure.get("message") or reason
+        known = diagnosis.of_text(message)
+        reason, message = (known.reason, known.message) if known else (reason, message)
         stage = "load" if transition == "BlockedByFailedLoad" else "accepted"
-        return Progress(stage, reason, words, is_failing=True)
+        return Progress(stage, reason, message, is_failing=True)
     predictor = conditions.get("PredictorReady", {})
     if predictor.get("status") == "True" and transition in ("UpToDate", None):
         return Progress("ready")
-    words = predictor.get("message") or "KServe is preparing it"
-    return Progress("accepted", predictor.get("reason") or "preparing", words)
+    message = predictor.get("message") or "KServe is preparing it"
+    return Progress("accepted", predictor.get("reason") or "preparing", message)
 
 
 def _of_deployment(deployment: Json) -> Progress:
@@ -237,11 +240,11 @@ def _of_deployment(deployment: Json) -> Progress:
     conditions = _conditions(status)
     failure = conditions.get("ReplicaFailure", {})
     if failure.get("status") == "True":
-        words = failure.get("message", "pods cannot be created")
-        known = diagnosis.of_text(words)
+        message = failure.get("message", "pods cannot be created")
+        known = diagnosis.of_text(message)
         if known is not None:
             return _as_progress("accepted", known)
-        return Progress("accepted", failure.get("reason", "refused"), words, is_failing=True)
+        return Progress("accepted", failure.get("reason", "refused"), message, is_failing=True)
     generation = deployment.get("metadata", {}).get("generation", 0)
     if status.get("observedGeneration", -1) < generation:
         return Progress("accepted", "preparing", "the cluster is preparing it")
@@ -251,5 +254,5 @@ def _of_deployment(deployment: Json) -> Progress:
 
 
 def _conditions(status: Json) -> dict[str, Json]:
-    found: Iterable[Json] = status.get("conditions") or ()
-    return {condition["type"]: condition for condition in found}
+    conditions: Iterable[Json] = status.get("conditions") or ()
+    return {condition["type"]: condition for condition in conditions}

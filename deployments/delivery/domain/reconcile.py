@@ -1,7 +1,7 @@
-"""What to do next so that the cluster becomes what is wanted: pure, one effect per look.
+"""Decide the next step of reconciliation from desired and observed state. Pure; one effect per step.
 
-The order is the safety: the route is brought right before anything is removed, so that nothing is
-removed while requests go to it, and before anything new is pushed, so that an abort reaches the
+The order is what makes it safe. The route is corrected before anything is removed, so that nothing is
+removed while requests reach it, and before anything new is pushed, so that an abort reaches the
 gateway even when the candidate cannot be pushed.
 """
 
@@ -23,74 +23,74 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`digests` of the workloads by revision number; `weights` by service name, zeros left out, and
-    so `mirrors`: the share of requests that are copied to it; `paths` as the route carries them.
+class Desired:
+    """`digests` of the workloads by revision number; `weights` in percent by Service name, without
+    zeros; `mirrors` likewise, the percent of requests copied to it; `paths` that the route carries.
     """
 
     digests: Mapping[int, str]
     weights: Mapping[str, int]
     is_retiring: bool
-    # Nothing shall run and nothing answer, but it may start again.
+    # Nothing runs and nothing answers, but it may start again.
     is_stopped: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
     paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """`digests` by revision number of what carries the deployment's label, wanted or not; what the
-    cluster is already removing is left out, and `is_going` says that there is some. `edited` is what
-    others changed and shall be put right; `has_strays`, that something is there that nothing wants.
+class Observed:
+    """`digests` by revision number of all workloads with the deployment's label, desired or not, but
+    those that are terminating: `has_terminating` tells that there are some. `drifted` are the
+    revisions whose drift is to be reverted. `has_orphans`: objects exist that no manifest names.
     """
 
     digests: Mapping[int, str]
     weights: Mapping[str, int] | None
-    is_going: bool = False
-    edited: frozenset[int] = frozenset()
-    is_route_edited: bool = False
-    has_strays: bool = False
+    has_terminating: bool = False
+    drifted: frozenset[int] = frozenset()
+    is_route_drifted: bool = False
+    has_orphans: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
     paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextStep:
     step: Step
     revision_number: int = 0
 
 
-def decide(wanted: Wanted, seen: Seen) -> Next:
-    if wanted.is_retiring or wanted.is_stopped:
-        return _decide_removing(wanted, seen)
-    is_route_wrong = (wanted.weights, wanted.mirrors, wanted.paths) != (
-        seen.weights,
-        seen.mirrors,
-        seen.paths,
+def decide(desired: Desired, observed: Observed) -> NextStep:
+    if desired.is_retiring or desired.is_stopped:
+        return _decide_removal(desired, observed)
+    is_route_wrong = (desired.weights, desired.mirrors, desired.paths) != (
+        observed.weights,
+        observed.mirrors,
+        observed.paths,
     )
-    if is_route_wrong and seen.weights is not None:
-        return Next(Step.PUSH_ROUTE)
-    for number, digest in sorted(wanted.digests.items()):
-        if seen.digests.get(number) != digest or number in seen.edited:
-            return Next(Step.PUSH_REVISION, number)
-    if (is_route_wrong or seen.is_route_edited) and wanted.weights:
-        return Next(Step.PUSH_ROUTE)
-    return _decide_leftovers(wanted, seen)
+    if is_route_wrong and observed.weights is not None:
+        return NextStep(Step.PUSH_ROUTE)
+    for number, digest in sorted(desired.digests.items()):
+        if observed.digests.get(number) != digest or number in observed.drifted:
+            return NextStep(Step.PUSH_REVISION, number)
+    if (is_route_wrong or observed.is_route_drifted) and desired.weights:
+        return NextStep(Step.PUSH_ROUTE)
+    return _decide_cleanup(desired, observed)
 
 
-def _decide_leftovers(wanted: Wanted, seen: Seen) -> Next:
-    for number in sorted(seen.digests):
-        if number not in wanted.digests:
-            return Next(Step.DELETE_REVISION, number)
-    return Next(Step.PRUNE if seen.has_strays else Step.NONE)
+def _decide_cleanup(desired: Desired, observed: Observed) -> NextStep:
+    for number in sorted(observed.digests):
+        if number not in desired.digests:
+            return NextStep(Step.DELETE_REVISION, number)
+    return NextStep(Step.PRUNE if observed.has_orphans else Step.NONE)
 
 
-def _decide_removing(wanted: Wanted, seen: Seen) -> Next:
-    if seen.weights is not None:
-        return Next(Step.DELETE_ROUTE)
-    for number in sorted(seen.digests):
-        return Next(Step.DELETE_REVISION, number)
-    if seen.has_strays:
-        return Next(Step.PRUNE)
-    is_over = wanted.is_retiring and not seen.is_going
-    return Next(Step.FINISH_RETIRING if is_over else Step.NONE)
+def _decide_removal(desired: Desired, observed: Observed) -> NextStep:
+    if observed.weights is not None:
+        return NextStep(Step.DELETE_ROUTE)
+    for number in sorted(observed.digests):
+        return NextStep(Step.DELETE_REVISION, number)
+    if observed.has_orphans:
+        return NextStep(Step.PRUNE)
+    is_removed = desired.is_retiring and not observed.has_terminating
+    return NextStep(Step.FINISH_RETIRING if is_removed else Step.NONE)

@@ -1,4 +1,4 @@
-"""The one door to Git repositories: read a folder, write it again, push, without a working copy."""
+"""The gateway to Git repositories: read a folder, change it and push, without a working copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dulwich.repo import MemoryRepo
 
 _TIMEOUT = urllib3.Timeout(connect=3.0, read=20.0)
 _MOST_TRIES = 5
-_NOTHING = ObjectID(b"")
+_NO_COMMIT = ObjectID(b"")
 _FILE_MODE = 0o100644
 _COMMITTER = b"Slipway <slipway@localhost>"
 
@@ -32,11 +32,11 @@ class GitError(Exception):
 
 
 class GitUnreachable(GitError):
-    """It can heal by itself."""
+    """Trying again may help."""
 
 
 class GitRefused(GitError):
-    """The credential, the branch or a rule of the repository: somebody must change something."""
+    """The credential, the branch or a rule of the repository is wrong: trying again does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,19 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`is_new` is False when the branch held just that already."""
+    """`is_new` is False when the branch held the change already."""
 
     sha: str
     is_new: bool
 
 
-# From the files of a folder, by path below it, to those that it should hold.
+# From the files of a folder, by relative path, to the desired ones.
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """What one try found and made. `base` is empty for the first commit of an empty repository."""
+    """One attempt. `base` is empty for the first commit of an empty repository."""
 
     base: ObjectID
     head: ObjectID
@@ -69,22 +69,22 @@ class _Push:
 
 
 def commit(remote: Remote, *, folder: str, change: Change, message: str, at: datetime) -> Committed:
-    """One commit on top of the branch as it is now; none when the folder is right already.
+    """Push one commit on top of the branch; none when the folder is as desired already.
 
-    Who pushes meanwhile does not lose anything: the branch is read again and the change made anew.
+    After a concurrent push the branch is read again and the change applied on top of it.
     """
     refusal = ""
-    last = _NOTHING
+    last = _NO_COMMIT
     for _ in range(_MOST_TRIES):
-        made = _make(remote, folder, change, message, at)
-        if not made.objects:
-            return Committed(made.base.decode(), is_new=False)
-        if refusal and made.base == last:
+        push = _prepare(remote, folder, change, message, at)
+        if not push.objects:
+            return Committed(push.base.decode(), is_new=False)
+        if refusal and push.base == last:
             raise GitRefused(f"{remote.url} rejected the push to {remote.branch}: {refusal}")
-        refusal = _send(remote, made)
+        refusal = _send(remote, push)
         if not refusal:
-            return Committed(made.head.decode(), is_new=True)
-        last = made.base
+            return Committed(push.head.decode(), is_new=True)
+        last = push.base
     raise GitUnreachable(f"{remote.url} received other pushes each time Slipway tried to push.")
 
 
@@ -93,7 +93,7 @@ def head_of(remote: Remote) -> str:
     return _fetch(remote)[1].decode()
 
 
-def _make(remote: Remote, folder: str, change: Change, message: str, at: datetime) -> _Push:
+def _prepare(remote: Remote, folder: str, change: Change, message: str, at: datetime) -> _Push:
     repo, base = _fetch(remote)
     store = repo.object_store
     known = set(store)
@@ -109,16 +109,16 @@ def _make(remote: Remote, folder: str, change: Change, message: str, at: datetim
     if not changes:
         return _Push(base, base, [])
     root = commit_tree_changes(store, tree.id, changes)
-    made = Commit()
-    made.tree = root
-    made.parents = [base] if base else []
-    made.author = made.committer = _COMMITTER
-    made.author_time = made.commit_time = int(at.timestamp())
-    made.author_timezone = made.commit_timezone = 0
-    made.encoding = b"UTF-8"
-    made.message = message.encode()
-    store.add_object(made)
-    return _Push(base, made.id, [store[sha] for sha in store if sha not in known])
+    head = Commit()
+    head.tree = root
+    head.parents = [base] if base else []
+    head.author = head.committer = _COMMITTER
+    head.author_time = head.commit_time = int(at.timestamp())
+    head.author_timezone = head.commit_timezone = 0
+    head.encoding = b"UTF-8"
+    head.message = message.encode()
+    store.add_object(head)
+    return _Push(base, head.id, [store[sha] for sha in store if sha not in known])
 
 
 def _tree_of(store: Any, base: ObjectID) -> Tree:
@@ -133,37 +133,37 @@ def _tree_of(store: Any, base: ObjectID) -> Tree:
 def _fetch(remote: Remote) -> tuple[MemoryRepo, ObjectID]:
     """The branch's last commit with all its files, and its id."""
     repo = MemoryRepo()
-    with _Told(remote):
+    with _TranslatedErrors(remote):
         client, path = _client(remote)
-        seen = client.get_refs(path).refs
-        head = seen.get(_ref(remote))
+        refs = client.get_refs(path).refs
+        head = refs.get(_ref(remote))
         if head is None:
-            if any(name.startswith(b"refs/heads/") for name in seen):
+            if any(name.startswith(b"refs/heads/") for name in refs):
                 raise GitRefused(f"{remote.url} has no branch {remote.branch}.")
-            return repo, _NOTHING
+            return repo, _NO_COMMIT
         client.fetch(path, repo, determine_wants=lambda *_refs, **_depth: [head], depth=1)
     return repo, head
 
 
-def _send(remote: Remote, made: _Push) -> str:
-    """Empty when the branch is at `made.head` now, otherwise why not.
+def _send(remote: Remote, push: _Push) -> str:
+    """Empty when the branch is at `push.head` now, otherwise why not.
 
-    The server compares with the old id under its own lock, so of two pushes one is refused.
+    The server compares the old id under its own lock, so one of two concurrent pushes is refused.
     """
     ref = _ref(remote)
     has_moved = False
 
     def update(refs: dict[Ref, ObjectID]) -> dict[Ref, ObjectID]:
         nonlocal has_moved
-        has_moved = refs.get(ref, _NOTHING) != made.base
-        return refs if has_moved else {ref: made.head}
+        has_moved = refs.get(ref, _NO_COMMIT) != push.base
+        return refs if has_moved else {ref: push.head}
 
-    with _Told(remote):
+    with _TranslatedErrors(remote):
         client, path = _client(remote)
         result = client.send_pack(
             path,
             update,
-            lambda *_args, **_more: pack_objects_to_data([(one, None) for one in made.objects]),
+            lambda *_args, **_more: pack_objects_to_data([(item, None) for item in push.objects]),
         )
     if has_moved:
         return "someone else pushed at the same time"
@@ -173,8 +173,8 @@ def _send(remote: Remote, made: _Push) -> str:
     return problem
 
 
-class _Told:
-    """Dulwich's and urllib3's errors as ours, with what to mend."""
+class _TranslatedErrors:
+    """Turn errors of Dulwich and urllib3 into GitError that name the fix."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

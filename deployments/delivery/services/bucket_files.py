@@ -1,11 +1,11 @@
-"""Lays out what a revision's settings add to the bucket, before a pod could ask for it."""
+"""Write what a revision's settings add to the bucket, before any pod could read it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from deployments.delivery.services import serving_watch
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.manifests.services import serving_bytes
 from deployments.manifests.services.serving_bytes import Bucket, NotAsApproved
 from deployments.models import Revision
@@ -14,33 +14,32 @@ from deployments.registry.gateways.object_store import ArtifactError, ArtifactSt
 from fleet.kube.domain.errors import ClusterError, Unreachable
 
 
-def lay_out_all(revisions: Sequence[Revision]) -> list[ClusterError | None]:
+def lay_out_all(
+    revisions: Sequence[tuple[Revision, RenderedRevision]],
+) -> list[ClusterError | None]:
     """By revision, as `lay_out`."""
     bucket = Bucket()
-    bucket.fetch(revision.version.repository_prefix for revision in revisions)
-    return [lay_out(revision, bucket) for revision in revisions]
+    bucket.fetch(rendered.version.repository_prefix for _, rendered in revisions)
+    return [lay_out(revision, rendered, bucket) for revision, rendered in revisions]
 
 
-def lay_out(revision: Revision, bucket: Bucket) -> ClusterError | None:
-    """Why nothing of it may be pushed; None when all is there as it was approved. Repeating it
-    changes nothing.
+def lay_out(revision: Revision, rendered: RenderedRevision, bucket: Bucket) -> ClusterError | None:
+    """Why the revision must not be pushed; None when the bucket holds what was approved. Idempotent.
 
-    Triton falls back to the version's own configuration where the named one is missing, without a
-    word: so it is read back, and nothing is pushed before. What has another content than its name
-    says was not written by the portal, so it is not put right here.
+    Triton silently falls back to the version's own configuration where the named one is missing, so
+    each file is read back before the push. A file with other content than its name says was not
+    written by the portal, so it is not overwritten here.
     """
     try:
-        found = serving_bytes.of_revision(revision, bucket, is_laid_out=False)
-        if found:
-            words = serving_bytes.problem_words(found)
-            serving_watch.alarm(revision.deployment, words)
-            return NotAsApproved(words)
-        files = rendering.files_for(version=revision.version, spec=rendering.spec_of(revision))
-        _write(bucket.store, files.objects)
-        serving_watch.look_soon(revision.deployment)
+        differences = serving_bytes.compare_revision(rendered, bucket, is_laid_out=False)
+        if differences:
+            problem = serving_bytes.describe_problem(differences)
+            serving_watch.report_problem(revision.deployment, problem)
+            return NotAsApproved(problem)
+        _write(bucket.store, rendered.files.objects)
+        serving_watch.check_soon(revision.deployment)
     except ArtifactError as error:
-        words = f"The files of {revision} could not be compared or copied: {error}"
-        return Unreachable(words)
+        return Unreachable(f"The files of {revision} could not be compared or copied: {error}")
     return None
 
 

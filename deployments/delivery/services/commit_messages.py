@@ -1,4 +1,4 @@
-"""What a commit says: which change request it is of, who asked for it, who approved."""
+"""Commit messages: the change request, its requester and its approvers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def message_of(deployment: Deployment, step: str) -> str:
 
 
 def _change_of(deployment: Deployment) -> ChangeRequest | None:
-    """The latest that was approved: what the deployment wants now comes from it."""
+    """The latest approved request: the desired state comes from it."""
     rows = ChangeRequest.objects.select_related("requester").filter(deployment=deployment)
     return rows.filter(state__in=["applying", "done", "failed"]).order_by("-id").first()
 
@@ -38,5 +38,5 @@ def _approvers(change: ChangeRequest) -> list[User]:
 
 
 def _name(user: User) -> str:
-    """On one line, whatever people call themselves: a line more could name another approver."""
+    """On one line: a line break in a display name could forge another approver."""
     return " ".join(user.display_name.split())

@@ -1,7 +1,7 @@
-"""Reads what a pod's status leaves out: the log of a crash, and the event that says who killed it.
+"""Add the cause of a crash that a pod's status leaves out: the end of its log, or a failed probe.
 
-Kubernetes keeps no words of a container that ended unless its manifest asks for them, and never says
-in the status that a probe had it killed. Read once per crash, and only of pods that crash.
+Kubernetes stores no message of a terminated container unless its manifest requests one, and never
+reports in the status that a probe had it killed. Only pods that crash cost a request.
 """
 
 from __future__ import annotations
@@ -26,60 +26,60 @@ Json = dict[str, Any]
 
 
 def explain(deployment: Deployment, observation: Observation) -> Observation:
-    """The same, with words where a container ended without any. At most one pod of each revision."""
+    """Fill in the missing termination message of at most one pod of each revision."""
     pods = {
-        number: _with_words(deployment, of_revision)
+        number: _with_message(deployment, of_revision)
         for number, of_revision in observation.pods.items()
     }
     return observation.with_pods(pods)
 
 
-def _with_words(deployment: Deployment, pods: list[Json]) -> list[Json]:
-    found = next((pod for pod in pods if _silent_end(pod) is not None), None)
-    if found is None:
+def _with_message(deployment: Deployment, pods: list[Json]) -> list[Json]:
+    crashed = next((pod for pod in pods if _unexplained_end(pod) is not None), None)
+    if crashed is None:
         return pods
-    told = copy.deepcopy(found)
-    end = _silent_end(told)
+    explained = copy.deepcopy(crashed)
+    end = _unexplained_end(explained)
     if end is not None:
         try:
-            end["message"] = _words_of(deployment, told["metadata"]["name"], end)
+            end["message"] = _crash_message(deployment, explained["metadata"]["name"], end)
         except ClusterError as error:
-            # What the status says is then all that is told.
+            # The status without a message is then all there is.
             logger.info("deployment=%s no crash log: %s", deployment.pk, error.message)
-    return [told if pod is found else pod for pod in pods]
+    return [explained if pod is crashed else pod for pod in pods]
 
 
-def _silent_end(pod: Mapping[str, Any]) -> Json | None:
-    """How its server ended, where it ended badly and nothing says why."""
+def _unexplained_end(pod: Mapping[str, Any]) -> Json | None:
+    """The termination of its server where it failed without a message."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
     for status in statuses:
-        ended = (status.get("state") or {}).get("terminated")
+        now = (status.get("state") or {}).get("terminated")
         last = (status.get("lastState") or {}).get("terminated")
-        end: Json | None = ended or last
-        is_bad = (
+        end: Json | None = now or last
+        has_failed = (
             end is not None and end.get("exitCode", 0) != 0 and end.get("reason") != "OOMKilled"
         )
-        if end is not None and is_bad and not end.get("message") and len(statuses) == 1:
+        if end is not None and has_failed and not end.get("message") and len(statuses) == 1:
             return end
     return None
 
 
-def _words_of(deployment: Deployment, pod: str, end: Mapping[str, Any]) -> str:
+def _crash_message(deployment: Deployment, pod: str, end: Mapping[str, Any]) -> str:
     if end.get("exitCode") in _KILLED:
-        killed = _unhealthy(deployment, pod)
-        if killed:
-            return killed
+        failed_probe = _last_failed_probe(deployment, pod)
+        if failed_probe:
+            return failed_probe
     log = objects.pod_log(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
         pod=pod,
         tail_lines=_LINES,
     )
-    return diagnosis.telling_of(log)
+    return diagnosis.explaining_line(log)
 
 
-def _unhealthy(deployment: Deployment, pod: str) -> str:
-    """The last event of a probe that failed; empty without any."""
+def _last_failed_probe(deployment: Deployment, pod: str) -> str:
+    """The message of the last event of a failed probe; empty without any."""
     events = objects.list_objects(
         cluster_id=deployment.cluster_id,
         api_version="v1",
@@ -87,10 +87,10 @@ def _unhealthy(deployment: Deployment, pod: str) -> str:
         namespace=deployment.namespace,
         labels={},
     )
-    mine = [
+    failed_probes = [
         event
         for event in events
         if event.get("reason") == "Unhealthy" and event.get("involvedObject", {}).get("name") == pod
     ]
-    last = max(mine, key=lambda event: event.get("lastTimestamp") or "", default=None)
+    last = max(failed_probes, key=lambda event: event.get("lastTimestamp") or "", default=None)
     return str(last.get("message", "")) if last else ""

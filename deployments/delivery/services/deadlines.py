@@ -1,4 +1,4 @@
-"""Requests that a cluster does not carry out in time."""
+"""End change requests that a cluster does not carry out in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployments.models import ChangeRequest, Deployment
 from deployments.states import ChangeKind, ChangeState
 from portal.accounts.policy import SYSTEM
 
-# Requests that end when the deployment is seen ready.
+# Requests that end when the deployment is observed ready.
 UNTIL_READY = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START)
 
 REMOVALS = (ChangeKind.STOP, ChangeKind.RETIRE)
@@ -22,20 +22,20 @@ def is_late(deployment: Deployment, at: datetime) -> bool:
 
 
 def end_late(change: ChangeRequest, reason: str) -> None:
-    """No request is applied for ever. What the deployment wants stays, and is still worked on.
-
-    Rollouts end by the deadlines of their own phases.
+    """Fail the request, so that none is applied for ever. The desired state stays, and reconciliation
+    goes on. Rollouts end by the deadlines of their own phases.
     """
     if change.kind not in (*UNTIL_READY, *REMOVALS):
         return
     is_removal = change.kind in REMOVALS
-    words = f"Not removed in time. Slipway keeps trying. {reason}" if is_removal else reason
+    if is_removal:
+        reason = f"Not removed in time. Slipway keeps trying. {reason}"
     transitions.move(
         actor=SYSTEM,
         change=change,
         to=ChangeState.FAILED,
         action=audit_actions.CHANGE_FAILED,
-        reason=words,
+        reason=reason,
     )
 
 

@@ -1,16 +1,16 @@
-"""What people choose to do about edits on the cluster: put them right, or ask for them properly."""
+"""What people decide about drift: revert it, or request it as a change."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
 from deployments import audit_actions, rejections
 from deployments.changes.services import requests
 from deployments.delivery.domain import adoption
-from deployments.delivery.domain import drift as delivery_drift
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
 from deployments.errors import Rejected
@@ -36,50 +36,50 @@ _STEPS = [{"weight": 50, "soak_seconds": 300, "min_requests": 0}]
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """`adoptable` says whether the edits can be asked for as a change, `left` which cannot."""
+    """`is_adoptable`: edits can be requested as a change; those in `not_adoptable` cannot."""
 
     policy: DriftPolicy
     drift: Drift
     is_heal_wanted: bool
     is_adoptable: bool
-    left: Sequence[Edit]
+    not_adoptable: Sequence[Edit]
 
     @property
-    def is_held(self) -> bool:
-        return self.drift.outcome == Outcome.HELD and not self.is_heal_wanted
+    def is_pending(self) -> bool:
+        return self.drift.outcome == Outcome.PENDING and not self.is_heal_wanted
 
 
 def view_of(deployment: Deployment) -> DriftView:
-    drift = delivery_drift.from_json(deployment.drift)
+    drift = Drift.from_json(deployment.drift)
     stable = deployment.stable_revision
-    spec = None if stable is None else rendering.spec_of(stable)
-    left: Sequence[Edit] = drift.edits
+    not_adoptable: Sequence[Edit] = drift.edits
     is_adoptable = False
-    if spec is not None and stable is not None:
+    if stable is not None:
+        spec = rendering.spec_of(stable)
         try:
-            adopted = adoption.adopt(spec, _of_revision(stable, drift))
+            adopted = adoption.adopt(spec, _edits_of(stable, drift))
         except Rejected:
-            adopted = adoption.Adopted(spec, drift.edits)
-        wanted = defaults.autoscaled_in_place(
+            adopted = adoption.Adoption(spec, drift.edits)
+        requested = defaults.autoscaled_in_place(
             adopted.spec, rendering.policy_of(deployment), deployment.cluster.capabilities
         )
-        left, is_adoptable = adopted.left, wanted != spec
+        not_adoptable, is_adoptable = adopted.unsupported, requested != spec
     return DriftView(
         policy=DriftPolicy(deployment.drift_policy),
         drift=drift,
         is_heal_wanted=deployment.is_heal_wanted,
         is_adoptable=is_adoptable,
-        left=left,
+        not_adoptable=not_adoptable,
     )
 
 
 def set_policy(*, actor: User, deployment_id: int, to: DriftPolicy) -> Deployment:
-    """Whether later edits are put right at once, or held until someone chooses."""
+    """Whether later drift is reverted at once, or pending until someone decides."""
     deployment = _changeable(actor, deployment_id)
     old = deployment.drift_policy
     if old == to:
         return deployment
-    words = {
+    message = {
         DriftPolicy.RE_APPLY: "drift is reverted automatically from now on",
         DriftPolicy.HOLD: "drift is held for review from now on",
     }[to]
@@ -87,73 +87,73 @@ def set_policy(*, actor: User, deployment_id: int, to: DriftPolicy) -> Deploymen
         Deployment.objects.filter(pk=deployment.pk).update(
             drift_policy=to, next_check_at=clock.now()
         )
-        _note(actor, deployment, audit_actions.DRIFT_POLICY, words, {"policy": old}, {"policy": to})
+        before, after = {"policy": old}, {"policy": to}
+        _note(actor, deployment, audit_actions.DRIFT_POLICY, message, before, after)
         wake("deployments.reconcile_deployment", deployment.pk)
     deployment.drift_policy = to
     return deployment
 
 
 def re_apply(*, actor: User, deployment_id: int) -> Deployment:
-    """Put right what is held. What was approved is applied again, nothing else."""
+    """Revert pending drift: apply the approved manifests again."""
     deployment = _changeable(actor, deployment_id)
-    _require_held(deployment)
-    words = "reverted drift to the approved manifests"
+    _require_pending(deployment)
+    message = "reverted drift to the approved manifests"
     with transaction.atomic():
         Deployment.objects.filter(pk=deployment.pk).update(
             is_heal_wanted=True, next_check_at=clock.now()
         )
-        edits = [edit.words for edit in delivery_drift.from_json(deployment.drift).edits]
-        _note(actor, deployment, audit_actions.DRIFT_RE_APPLIED, words, {"edits": edits}, {})
+        edits = [edit.description for edit in Drift.from_json(deployment.drift).edits]
+        _note(actor, deployment, audit_actions.DRIFT_RE_APPLIED, message, {"edits": edits}, {})
         wake("deployments.reconcile_deployment", deployment.pk)
     deployment.is_heal_wanted = True
     return deployment
 
 
 def adopt(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    """Ask for what the cluster was edited to. It is a request as any other: nothing is approved by
-    the edit. Raises Invalid with what the spec has no word for when nothing of it can be asked for.
+    """Request the edited state as a change, approved like any other. Raises Invalid, naming the edits,
+    when the spec has a field for none of them.
     """
     deployment = _changeable(actor, deployment_id)
-    drift, stable = delivery_drift.from_json(deployment.drift), deployment.stable_revision
+    drift, stable = Drift.from_json(deployment.drift), deployment.stable_revision
     if drift.outcome == Outcome.NONE or stable is None:
         raise Conflict(
             f"{deployment} matches what was approved. There is nothing to adopt.", code="no_drift"
         )
-    now = rendering.spec_of(stable)
+    current = rendering.spec_of(stable)
     try:
-        adopted = adoption.adopt(now, _of_revision(stable, drift))
+        adopted = adoption.adopt(current, _edits_of(stable, drift))
     except Rejected as error:
         raise rejections.as_invalid(error) from error
-    if adopted.spec == now:
-        told = "; ".join(edit.words for edit in adopted.left)
+    if adopted.spec == current:
+        edits = "; ".join(edit.description for edit in adopted.unsupported)
         raise Invalid(
-            f"These edits cannot be adopted, because the serving spec has no field for them: {told}.",
+            f"These edits cannot be adopted, because the serving spec has no field for them: {edits}.",
             code="not_adoptable",
         )
-    words = f"Adopts an edit made on the cluster: {drift.words}. {comment}".strip()
-    return _request(actor, deployment, stable, adopted.spec, words)
-
-
-def _request(
-    actor: User, deployment: Deployment, stable: Revision, spec: ServingSpec, words: str
-) -> ChangeRequest:
-    """More or fewer replicas need nothing new beside what serves; all else is another revision."""
-    counts = {"min_replicas": spec.min_replicas, "max_replicas": spec.max_replicas}
-    if replicas.with_replicas(rendering.spec_of(stable), **counts) == spec:
+    comment = f"Adopts an edit made on the cluster: {drift.description}. {comment}".strip()
+    counts = {"min_replicas": adopted.spec.min_replicas, "max_replicas": adopted.spec.max_replicas}
+    if replicas.with_replicas(current, **counts) == adopted.spec:
         return requests.request_scale(
-            actor=actor, deployment_id=deployment.pk, comment=words, **counts
+            actor=actor, deployment_id=deployment.pk, comment=comment, **counts
         )
+    return _request_revision(actor, deployment, stable, adopted.spec, comment)
+
+
+def _request_revision(
+    actor: User, deployment: Deployment, stable: Revision, spec: ServingSpec, comment: str
+) -> ChangeRequest:
     return requests.request_canary(
         actor=actor,
         deployment_id=deployment.pk,
         version_id=stable.version_id,
         steps=_STEPS,
-        comment=words,
+        comment=comment,
         spec=spec,
     )
 
 
-def _of_revision(stable: Revision, drift: Drift) -> list[Edit]:
+def _edits_of(stable: Revision, drift: Drift) -> list[Edit]:
     return [edit for edit in drift.edits if edit.name == stable.workload_name]
 
 
@@ -165,8 +165,8 @@ def _changeable(actor: User, deployment_id: int) -> Deployment:
     return deployment
 
 
-def _require_held(deployment: Deployment) -> None:
-    if delivery_drift.from_json(deployment.drift).outcome != Outcome.HELD:
+def _require_pending(deployment: Deployment) -> None:
+    if Drift.from_json(deployment.drift).outcome != Outcome.PENDING:
         raise Conflict(f"No drift of {deployment} is held for review.", code="no_drift")
 
 
@@ -174,11 +174,11 @@ def _note(
     actor: User,
     deployment: Deployment,
     action: AuditAction,
-    words: str,
-    before: dict[str, object],
-    after: dict[str, object],
+    message: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
 ) -> None:
-    timeline.note(deployment=deployment, kind="drift choice", message=words, actor=actor)
+    timeline.note(deployment=deployment, kind="drift choice", message=message, actor=actor)
     trail.record(
         actor=actor,
         action=action,

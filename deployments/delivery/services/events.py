@@ -1,12 +1,12 @@
-"""The lines of the timeline and of the audit trail that an observation brings about."""
+"""The lines of the timeline and the audit trail that an observation produces."""
 
 from __future__ import annotations
 
 from deployments import audit_actions
 from deployments.delivery.domain import progress
 from deployments.delivery.domain.drift import Drift, Outcome
-from deployments.delivery.services.reconcile_state import Found
-from deployments.delivery.services.snapshot import Seen
+from deployments.delivery.services.reconcile_state import DriftReport
+from deployments.delivery.services.snapshot import RevisionSnapshot
 from deployments.models import Deployment, DeploymentEvent
 from deployments.serving.services import timeline
 from deployments.states import DeploymentState
@@ -15,40 +15,41 @@ from portal.audit import trail
 from portal.audit.models import AuditEvent
 
 
-def told(before: Drift, found: Found) -> list[tuple[str, str]]:
-    """Lines of the timeline, as kind and words."""
-    lines = []
-    if found.drift != before and found.drift.outcome == Outcome.HEALED:
-        lines.append(("drift", f"{found.drift.words}; reverted to the approved manifests"))
-    elif found.drift != before and found.drift.outcome == Outcome.HELD:
-        lines.append(("drift held", f"{found.drift.words}; held for review"))
-    elif found.drift != before:
-        lines.append(("drift over", "the cluster matches the approved manifests again"))
-    if found.pruned:
-        lines.append(("pruned", f"removed orphaned objects: {', '.join(found.pruned)}"))
-    return lines
+def drift_messages(before: Drift, report: DriftReport) -> list[tuple[str, str]]:
+    """Kind and message of each line of the timeline."""
+    drift, messages = report.drift, []
+    if drift != before and drift.outcome == Outcome.REVERTED:
+        messages.append(("drift", f"{drift.description}; reverted to the approved manifests"))
+    elif drift != before and drift.outcome == Outcome.PENDING:
+        messages.append(("drift held", f"{drift.description}; held for review"))
+    elif drift != before:
+        messages.append(("drift over", "the cluster matches the approved manifests again"))
+    if report.pruned:
+        messages.append(("pruned", f"removed orphaned objects: {', '.join(report.pruned)}"))
+    return messages
 
 
-def stage_lines(deployment: Deployment, seen: Seen) -> list[DeploymentEvent]:
-    """One line per stage reached, and one when it starts to fail."""
-    stages, found = progress.STAGES, seen.progress
-    number, name = seen.revision.number, seen.revision.workload_name
-    before = seen.before.get("stage", "missing")
-    told: list[tuple[str, str]] = []
-    if found.stage != before:
-        reached = stages[stages.index(before) + 1 : stages.index(found.stage) + 1]
-        told += [(stage, progress.event_words(stage, name)) for stage in reached or [found.stage]]
-    if found.is_failing and seen.before.get("message") != found.message:
-        told.append(("failed", f"{name}: {found.message}"))
+def stage_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[DeploymentEvent]:
+    """One line per stage reached, and one when the revision starts to fail."""
+    stages, now, before = progress.STAGES, snapshot.progress, snapshot.before
+    name = snapshot.revision.workload_name
+    messages: list[tuple[str, str]] = []
+    if now.stage != before.stage:
+        reached = stages[stages.index(before.stage) + 1 : stages.index(now.stage) + 1]
+        messages += [
+            (stage, progress.describe_stage(stage, name)) for stage in reached or [now.stage]
+        ]
+    if now.is_failing and before.message != now.message:
+        messages.append(("failed", f"{name}: {now.message}"))
     return [
         timeline.line(
             deployment=deployment,
             kind=kind,
-            message=words,
+            message=message,
             actor=SYSTEM,
-            revision_number=number,
+            revision_number=snapshot.revision.number,
         )
-        for kind, words in told
+        for kind, message in messages
     ]
 
 

@@ -1,7 +1,8 @@
-"""The second way to a cluster: a commit that a GitOps operator (Argo CD, Flux) applies.
+"""The delivery backend for teams that deliver through Git: a GitOps operator (Argo CD, Flux) applies
+each commit.
 
-What the cluster shows is still read from the cluster. So a commit is never taken for a success:
-after it the deployment waits, and the next look finds what the operator made of it.
+Observed state is still read from the cluster, so a commit does not count as success: the deployment
+waits, and the next reconcile pass observes what the operator applied.
 """
 
 from __future__ import annotations
@@ -19,22 +20,21 @@ from deployments.delivery.gateways.git import Committed, GitError, Remote
 from deployments.delivery.services import git_credentials
 from deployments.delivery.services.commit_messages import message_of
 from deployments.manifests.domain.metadata import Manifest, digest_of
-from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, GitDelivery, GitExport, Revision
 from deployments.serving.services import timeline
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
 
-# Git is read again after this long without the cluster following; the operator may be slow.
+# Read the repository again when the cluster has not followed for this long.
 _VERIFY_AFTER = timedelta(minutes=5)
-# A repository that failed is left alone for a moment, or each deployment would wait for it.
-_REST = timedelta(seconds=15)
-_SETTLED: Final = "in sync"
+# Pause after a failure of the repository, or each deployment would wait for its timeout.
+_PAUSE = timedelta(seconds=15)
+_IN_SYNC: Final = "in sync"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """It is in Git as `sha`, for an operator to apply; or not, and `problem` says why."""
+    """The commit that holds the change, or the problem why there is none."""
 
     sha: str = ""
     problem: str = ""
@@ -51,8 +51,7 @@ class GitBackend:
         change = git_folder.push(self._deployment.name, manifests)
         return self._commit(f"push r{revision.number}", list(manifests), change)
 
-    def push_route(self) -> CommitResult:
-        route = rendering.route_of(self._deployment)
+    def push_route(self, route: Manifest) -> CommitResult:
         return self._commit("route", [route], git_folder.push(self._deployment.name, [route]))
 
     def remove_route(self) -> CommitResult:
@@ -62,25 +61,27 @@ class GitBackend:
         change = git_folder.remove_revision(self._deployment.name, number)
         return self._commit(f"remove r{number}", [], change)
 
-    def settle(self, manifests: Sequence[Manifest]) -> CommitResult:
-        """Git holds just this, also when the team only now began to deliver through it."""
+    def sync(self, manifests: Sequence[Manifest]) -> CommitResult:
+        """The repository holds just these, also after a team has switched to delivery through Git."""
         change = git_folder.exactly(self._deployment.name, manifests)
-        return self._commit(_SETTLED, list(manifests), change)
+        return self._commit(_IN_SYNC, list(manifests), change)
 
-    def _commit(self, step: str, wanted: list[Manifest], change: git_folder.Change) -> CommitResult:
-        digest = self._digest(wanted)
+    def _commit(
+        self, step: str, manifests: list[Manifest], change: git_folder.Change
+    ) -> CommitResult:
+        digest = self._digest(manifests)
         export = GitExport.objects.filter(deployment=self._deployment).first()
         if export is not None and _is_done(export, step, digest):
             return CommitResult(export.commit)
-        if self._is_resting():
+        if self._is_paused():
             return CommitResult(problem=self._delivery.last_error)
         try:
-            made = self._push(step, change)
+            committed = self._push(step, change)
         except GitError as error:
             self._note_problem(error)
             return CommitResult(problem=error.message)
-        self._record(step, digest, made, export)
-        return CommitResult(made.sha)
+        self._record(step, digest, committed, export)
+        return CommitResult(committed.sha)
 
     def _push(self, step: str, change: git_folder.Change) -> Committed:
         delivery, deployment = self._delivery, self._deployment
@@ -94,28 +95,30 @@ class GitBackend:
             at=clock.now(),
         )
 
-    def _digest(self, wanted: list[Manifest]) -> str:
-        """Of what is wanted and where: another branch begins anew."""
+    def _digest(self, manifests: list[Manifest]) -> str:
+        """Covers the target too: another branch or folder needs a commit of its own."""
         delivery = self._delivery
-        place = [delivery.repository_url, delivery.branch, delivery.path]
-        return digest_of({"place": place, "wanted": wanted})
+        target = [delivery.repository_url, delivery.branch, delivery.path]
+        return digest_of({"target": target, "manifests": manifests})
 
-    def _is_resting(self) -> bool:
+    def _is_paused(self) -> bool:
         failed_at = self._delivery.last_error_at
-        return failed_at is not None and clock.now() - failed_at < _REST
+        return failed_at is not None and clock.now() - failed_at < _PAUSE
 
     def _note_problem(self, error: GitError) -> None:
         delivery, at = self._delivery, clock.now()
-        words = f"Git: {error.message}"
+        message = f"Git: {error.message}"
         with transaction.atomic():
-            if delivery.last_error != words:
+            if delivery.last_error != message:
                 timeline.note(
-                    deployment=self._deployment, kind="not committed", message=words, actor=SYSTEM
+                    deployment=self._deployment, kind="not committed", message=message, actor=SYSTEM
                 )
-            GitDelivery.objects.filter(pk=delivery.pk).update(last_error=words, last_error_at=at)
-        delivery.last_error, delivery.last_error_at = words, at
+            GitDelivery.objects.filter(pk=delivery.pk).update(last_error=message, last_error_at=at)
+        delivery.last_error, delivery.last_error_at = message, at
 
-    def _record(self, step: str, digest: str, made: Committed, before: GitExport | None) -> None:
+    def _record(
+        self, step: str, digest: str, committed: Committed, before: GitExport | None
+    ) -> None:
         delivery = self._delivery
         with transaction.atomic():
             GitExport.objects.update_or_create(
@@ -123,15 +126,15 @@ class GitBackend:
                 defaults={
                     "step": step,
                     "digest": digest,
-                    "commit": made.sha,
+                    "commit": committed.sha,
                     "verified_at": clock.now(),
                 },
             )
-            if made.is_new or before is None or before.commit != made.sha:
+            if committed.is_new or before is None or before.commit != committed.sha:
                 where = f"{delivery.branch} of {delivery.repository_url}"
-                words = f"{step}: {where} holds it since {made.sha[:8]}"
+                message = f"{step}: {where} holds it since {committed.sha[:8]}"
                 timeline.note(
-                    deployment=self._deployment, kind="committed", message=words, actor=SYSTEM
+                    deployment=self._deployment, kind="committed", message=message, actor=SYSTEM
                 )
             if delivery.last_error:
                 GitDelivery.objects.filter(pk=delivery.pk).update(last_error="", last_error_at=None)
@@ -141,23 +144,23 @@ class GitBackend:
 def _is_done(export: GitExport, step: str, digest: str) -> bool:
     if (export.step, export.digest) != (step, digest):
         return False
-    return step == _SETTLED or clock.now() - export.verified_at < _VERIFY_AFTER
+    return step == _IN_SYNC or clock.now() - export.verified_at < _VERIFY_AFTER
 
 
 def backend_for(deployment: Deployment) -> GitBackend | None:
-    """None: the cluster itself, by server-side apply."""
+    """None where the portal applies changes directly to the cluster."""
     return backends_for([deployment]).get(deployment.pk)
 
 
 def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
-    """By deployment, of those whose team delivers through Git."""
+    """By deployment, for those whose team delivers through Git."""
     teams = {deployment.team_id for deployment in deployments}
     rows = GitDelivery.objects.filter(team__in=teams, is_enabled=True)
     by_team = {row.team_id: row for row in rows}
     return {
-        one.pk: GitBackend(by_team[one.team_id], one)
-        for one in deployments
-        if one.team_id in by_team
+        deployment.pk: GitBackend(by_team[deployment.team_id], deployment)
+        for deployment in deployments
+        if deployment.team_id in by_team
     }
 
 

@@ -1,4 +1,4 @@
-"""Tokens for Git repositories: files in one folder that the platform mounts, read when needed."""
+"""Tokens for Git repositories: files in one mounted folder, read when needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 def token_of(name: str) -> str:
-    """Empty without a name. The text is never stored, logged or shown."""
+    """Empty without a name. The token is never stored, logged or shown."""
     if not name:
         return ""
     folder = settings.SLIPWAY_GIT_CREDENTIALS_DIR

@@ -1,4 +1,4 @@
-"""Choosing delivery through Git for a team, and trying it. For platform admins."""
+"""Set a team's delivery through Git and test the connection. For platform admins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid
 
-CHOSEN = register("team.delivery_set", "set the delivery of")
+DELIVERY_SET = register("team.delivery_set", "set the delivery of")
 _BRANCH = re.compile(r"[A-Za-z0-9][\w./-]{0,98}[\w-]|[A-Za-z0-9]")
 _PATH = re.compile(r"([\w-][\w.-]*(/[\w-][\w.-]*)*)?")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -40,13 +40,13 @@ class GitDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ConnectionTest:
     ok: bool
-    words: str
+    message: str
 
 
-def choose(*, actor: Actor, team: Team, draft: GitDraft) -> None:
-    """What runs already is brought into Git, or back under the portal's own hand, at the next look."""
+def save(*, actor: Actor, team: Team, draft: GitDraft) -> None:
+    """The next reconcile pass commits what runs already, or applies it directly again."""
     policy.require_platform_admin(actor)
     if draft.is_enabled or draft.repository_url:
         _validate(draft)
@@ -61,7 +61,7 @@ def choose(*, actor: Actor, team: Team, draft: GitDraft) -> None:
         )
         trail.record(
             actor=actor,
-            action=CHOSEN,
+            action=DELIVERY_SET,
             obj=team,
             label=team.slug,
             team_slug=team.slug,
@@ -75,18 +75,19 @@ def delivery_of(team: Team) -> GitDelivery | None:
     return GitDelivery.objects.filter(team=team).first()
 
 
-def try_out(*, actor: Actor, team: Team) -> Tried:
-    """Reads the branch; whether the credential may push shows at the first commit."""
+def test_connection(*, actor: Actor, team: Team) -> ConnectionTest:
+    """Read the branch. Whether the credential may push shows only at the first commit."""
     policy.require_platform_admin(actor)
     delivery = delivery_of(team)
     if delivery is None:
-        return Tried(ok=False, words="This team delivers directly to the cluster.")
+        return ConnectionTest(ok=False, message="This team delivers directly to the cluster.")
     try:
         head = git.head_of(git_backend.remote_of(delivery))
     except GitError as error:
-        return Tried(ok=False, words=error.message)
+        return ConnectionTest(ok=False, message=error.message)
     where = f"{delivery.branch} of {delivery.repository_url}"
-    return Tried(ok=True, words=f"{where} is at {head[:8]}." if head else f"{where} is empty.")
+    state = f"is at {head[:8]}" if head else "is empty"
+    return ConnectionTest(ok=True, message=f"{where} {state}.")
 
 
 def _validate(draft: GitDraft) -> None:
@@ -104,12 +105,12 @@ def _validate(draft: GitDraft) -> None:
     if draft.credential and not git_credentials.NAME.fullmatch(draft.credential):
         problems["credential"] = "enter the name of a file in the folder of Git credentials"
     if problems:
-        told = "; ".join(f"{field}: {words}" for field, words in problems.items())
-        raise Invalid(f"Delivery through Git cannot be set: {told}.", fields=problems)
+        listed = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        raise Invalid(f"Delivery through Git cannot be set: {listed}.", fields=problems)
 
 
 def _is_address(url: str) -> bool:
-    """Encrypted unless it stays on this machine; without a password, because it is shown."""
+    """https unless it is a loopback address; without a password, because the address is shown."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the cluster holds of a deployment, read at this moment: objects beside what is wanted, logs."""
+"""Read a deployment's live objects for people: compared with the desired manifests, and pod logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deployments.manifests.domain import diff as manifest_diff
 from deployments.manifests.domain.diff import DiffLine
 from deployments.manifests.domain.metadata import Manifest, to_yaml
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
 from deployments.serving.selectors import deployments
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound
@@ -20,7 +20,7 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """`is_live` None: not known. `diff` leads from what is wanted to what is live."""
+    """`is_live` is None while unknown. `diff` leads from the desired to the live object."""
 
     kind: str
     name: str
@@ -30,9 +30,10 @@ class ObjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
+    """`problem`: why the cluster did not answer; empty when it did."""
+
     objects: Sequence[ObjectView]
-    # Why the cluster could not be asked; empty when it was.
     problem: str = ""
 
 
@@ -42,27 +43,27 @@ class Log:
     problem: str = ""
 
 
-def compare(*, actor: Actor, deployment_id: int) -> Compared:
+def compare(*, actor: Actor, deployment_id: int) -> Comparison:
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    found: list[ObjectView] = []
+    views: list[ObjectView] = []
     problem = ""
-    for manifest in _wanted(deployment):
+    for manifest in _desired(deployment):
         view = _unknown(manifest)
         if not problem:
             try:
                 view = _view(deployment.cluster_id, manifest)
             except ClusterError as error:
                 problem = error.message
-        found.append(view)
-    return Compared(found, problem)
+        views.append(view)
+    return Comparison(views, problem)
 
 
 def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
-    """Empty without a pod. A pod that is not this deployment's does not exist here."""
+    """Empty without a pod. Raises NotFound for a pod of another deployment."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     if not pod:
         return Log("")
-    if pod not in {found.name for found in pods_of(deployment)}:
+    if pod not in {info.name for info in pods_of(deployment)}:
         raise NotFound(f"{deployment} has no pod {pod}.")
     try:
         text = objects.pod_log(
@@ -92,18 +93,17 @@ def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
     ]
 
 
-def _wanted(deployment: Deployment) -> list[Manifest]:
+def _desired(deployment: Deployment) -> list[Manifest]:
     """Shared objects once, then each revision's own, then the route."""
-    revisions = [deployment.stable_revision, deployment.candidate_revision]
-    found: dict[tuple[str, str], Manifest] = {}
-    for revision in revisions:
-        if revision is not None:
-            for manifest in rendering.manifests_of(revision):
-                found.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
-    if deployment.stable_revision is not None:
-        route = rendering.route_of(deployment)
-        found[(route["kind"], route["metadata"]["name"])] = route
-    return [] if deployment.is_retired else list(found.values())
+    if deployment.is_retired:
+        return []
+    rendered = RenderedDeployment(deployment)
+    by_name: dict[tuple[str, str], Manifest] = {}
+    for revision in rendered.revisions:
+        for manifest in rendered.of(revision).manifests:
+            by_name.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
+    manifests = list(by_name.values())
+    return [*manifests, rendered.route] if deployment.stable_revision is not None else manifests
 
 
 def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
@@ -115,12 +115,12 @@ def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
         namespace=meta.get("namespace"),
         name=meta["name"],
     )
-    wanted = to_yaml([manifest])
+    desired = to_yaml([manifest])
     if live is None:
-        return ObjectView(manifest["kind"], meta["name"], wanted, is_live=False)
-    seen = to_yaml([manifest_diff.project(live, manifest)])
-    diff = manifest_diff.diff_lines(wanted, seen)
-    return ObjectView(manifest["kind"], meta["name"], wanted, is_live=True, diff=diff)
+        return ObjectView(manifest["kind"], meta["name"], desired, is_live=False)
+    observed = to_yaml([manifest_diff.project(live, manifest)])
+    diff = manifest_diff.diff_lines(desired, observed)
+    return ObjectView(manifest["kind"], meta["name"], desired, is_live=True, diff=diff)
 
 
 def _unknown(manifest: Manifest) -> ObjectView:

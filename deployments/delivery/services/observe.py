@@ -1,4 +1,4 @@
-"""What the cluster shows of one deployment, read live."""
+"""Read the live objects of deployments from their cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from deployments.delivery.domain.progress import Progress
 from deployments.manifests.domain import http_route
 from deployments.manifests.domain import metadata as manifest_metadata
 from deployments.models import Deployment, Revision
-from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import objects
 
@@ -24,7 +23,7 @@ _FEW_NAMESPACES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A live object of one revision that the portal made."""
+    """The live workload of one revision, created by the portal."""
 
     number: int
     name: str
@@ -36,13 +35,17 @@ class Workload:
         return str(annotations.get(manifest_metadata.DIGEST_ANNOTATION, ""))
 
     @property
-    def is_going(self) -> bool:
-        """Deleted, but kept by a finalizer for a while."""
+    def is_terminating(self) -> bool:
+        """Deleted, but still kept by a finalizer."""
         return "deletionTimestamp" in self.object["metadata"]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
+    """Workloads and pods by revision number. `weights` and `mirrors` are None, or empty, while the route
+    does not exist.
+    """
+
     workloads: Mapping[int, Workload]
     pods: Mapping[int, list[Json]]
     route: Json | None
@@ -60,12 +63,12 @@ class Observation:
         return None if self.route is None else http_route.problem_with(self.route)
 
     def after_push(self, answers: Sequence[Json]) -> Observation:
-        """With what the cluster answered to a push: the objects as it holds them now."""
+        """With the cluster's answer to a push: the objects as it holds them now."""
         workloads, route = dict(self.workloads), self.route
         for item in answers:
             if (item["apiVersion"], item["kind"]) in owned_kinds.WORKLOADS:
-                made = workload_of(item)
-                workloads[made.number] = made
+                workload = workload_of(item)
+                workloads[workload.number] = workload
             elif item["kind"] == http_route.KIND:
                 route = item
         return replace(self, workloads=workloads, route=route)
@@ -73,66 +76,61 @@ class Observation:
     def with_pods(self, pods: Mapping[int, list[Json]]) -> Observation:
         return replace(self, pods=pods)
 
-    def weight_of(self, deployment: Deployment, revision: Revision) -> int | None:
-        """What the gateway sends it; None while the gateway does not follow the route as it is."""
+    def weight_of(self, service: str) -> int | None:
+        """The percent of requests sent to it; None while the gateway does not follow the route."""
         if self.weights is None or self.route_problem != "":
             return None
-        return self.weights.get(_service_of(deployment, revision), 0)
+        return self.weights.get(service, 0)
 
-    def mirror_of(self, deployment: Deployment, revision: Revision) -> int | None:
-        """What the gateway copies to it; None as above."""
+    def mirror_of(self, service: str) -> int | None:
+        """The percent of requests mirrored to it; None as above."""
         if self.weights is None or self.route_problem != "":
             return None
-        return self.mirrors.get(_service_of(deployment, revision), 0)
+        return self.mirrors.get(service, 0)
 
     def progress_of(self, revision: Revision, spec: ServingSpec) -> Progress:
         workload = self.workloads.get(revision.number)
         return progress.of_workload(
             workload=workload.object if workload else None,
             pods=self.pods.get(revision.number, []),
-            wanted_pods=spec.floor_replicas * spec.nodes,
+            desired_pods=spec.floor_replicas * spec.nodes,
         )
-
-
-def _service_of(deployment: Deployment, revision: Revision) -> str:
-    spec = serving_spec.stored(revision.spec)
-    return http_route.service_name(deployment.name, revision.number, spec)
 
 
 def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
     """By primary key, for deployments of one cluster: one listing per kind, however many they are.
 
-    Raises ClusterError when the cluster cannot be asked: that is "not known", not "gone".
+    Raises ClusterError when the cluster does not answer: the state is then unknown, not absent.
     """
     kinds = [*owned_kinds.WORKLOADS, owned_kinds.ROUTE, owned_kinds.POD]
-    *workloads, live_routes, pods = list_labelled(deployments, kinds)
-    found = {deployment.pk: _Found(deployment) for deployment in deployments}
+    *workloads, routes, pods = list_labelled(deployments, kinds)
+    builders = {deployment.pk: _ObservationBuilder(deployment) for deployment in deployments}
     for item in itertools.chain(*workloads):
         # KServe copies labels to the Deployments that it owns; those are not the portal's.
         if not item["metadata"].get("ownerReferences"):
-            _put(found, item, lambda one, its: one.workloads.append(workload_of(its)))
-    for item in live_routes:
-        _put(found, item, _Found.put_route)
+            _add(builders, item, _ObservationBuilder.add_workload)
+    for item in routes:
+        _add(builders, item, _ObservationBuilder.add_route)
     for item in pods:
-        _put(found, item, _Found.put_pod)
-    return {pk: one.observation() for pk, one in found.items()}
+        _add(builders, item, _ObservationBuilder.add_pod)
+    return {pk: builder.build() for pk, builder in builders.items()}
 
 
-def observe_objects(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
-    """What stands beside workloads and routes, made by the portal, by the deployment's key."""
-    found: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
-    by_key = {str(deployment.pk): deployment for deployment in deployments}
+def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
+    """The dependent objects that the portal created, by the deployment's primary key."""
+    by_deployment: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
+    by_label = {str(deployment.pk): deployment for deployment in deployments}
     listed = list_labelled(deployments, owned_kinds.DEPENDENT_OBJECTS, skip_refused=True)
     for item in itertools.chain(*listed):
         labels = item["metadata"].get("labels", {})
-        deployment = by_key.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))
-        if deployment is not None and _is_written(item, deployment):
-            found[deployment.pk].append(item)
-    return found
+        deployment = by_label.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))
+        if deployment is not None and _is_created_by_portal(item, deployment):
+            by_deployment[deployment.pk].append(item)
+    return by_deployment
 
 
-def _is_written(item: Json, deployment: Deployment) -> bool:
-    """Not what a controller made of it with copied labels, nor what is going already."""
+def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
+    """Not an object that a controller created with copied labels, nor one that is terminating."""
     metadata = item["metadata"]
     return (
         manifest_metadata.MANAGED_BY.items() <= metadata.get("labels", {}).items()
@@ -143,18 +141,18 @@ def _is_written(item: Json, deployment: Deployment) -> bool:
 
 
 def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
-    """What stands beside a revision's workload."""
-    found = observe_objects([deployment])[deployment.pk]
-    return [item for item in found if number_of(item) == number]
+    """The dependent objects of a revision."""
+    items = observe_dependents([deployment])[deployment.pk]
+    return [item for item in items if number_of(item) == number]
 
 
 def list_labelled(
     deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
 ) -> list[list[Json]]:
-    """What carries the label of one of the deployments, by kind; other namespaces may be included.
+    """Objects with the label of one of the deployments, by kind; other namespaces may be included.
 
-    An API server has no index of labels: a listing costs it as much as there is in the namespace, or
-    in the whole cluster. So few namespaces are asked one by one, and many all at once.
+    An API server has no index of labels: a listing costs as much as all objects of the namespace, or
+    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing.
     """
     ids = [str(deployment.pk) for deployment in deployments]
     namespaces = sorted({deployment.namespace for deployment in deployments})
@@ -171,31 +169,38 @@ def list_labelled(
     return [list(itertools.chain(*of_kind)) for of_kind in zip(*listed, strict=True)]
 
 
-class _Found:
+class _ObservationBuilder:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
-        self.workloads: list[Workload] = []
-        self.pods: dict[int, list[Json]] = {}
-        self.route: Json | None = None
+        self._workloads: dict[int, Workload] = {}
+        self._pods: dict[int, list[Json]] = {}
+        self._route: Json | None = None
 
-    def put_route(self, item: Json) -> None:
+    def add_workload(self, item: Json) -> None:
+        workload = workload_of(item)
+        self._workloads[workload.number] = workload
+
+    def add_route(self, item: Json) -> None:
         if item["metadata"]["name"] == self.deployment.name:
-            self.route = item
+            self._route = item
 
-    def put_pod(self, item: Json) -> None:
-        self.pods.setdefault(number_of(item), []).append(item)
+    def add_pod(self, item: Json) -> None:
+        self._pods.setdefault(number_of(item), []).append(item)
 
-    def observation(self) -> Observation:
-        by_number = {one.number: one for one in self.workloads}
-        return Observation(workloads=by_number, pods=self.pods, route=self.route)
+    def build(self) -> Observation:
+        return Observation(workloads=self._workloads, pods=self._pods, route=self._route)
 
 
-def _put(found: Mapping[int, _Found], item: Json, put: Callable[[_Found, Json], None]) -> None:
-    """Labels can be written by anyone: what is in another namespace is not the deployment's."""
+def _add(
+    builders: Mapping[int, _ObservationBuilder],
+    item: Json,
+    add: Callable[[_ObservationBuilder, Json], None],
+) -> None:
+    """Anyone can write labels: an object in another namespace is not the deployment's."""
     label = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_ID_LABEL, "")
-    one = found.get(int(label)) if label.isdecimal() else None
-    if one is not None and item["metadata"].get("namespace") == one.deployment.namespace:
-        put(one, item)
+    builder = builders.get(int(label)) if label.isdecimal() else None
+    if builder is not None and item["metadata"].get("namespace") == builder.deployment.namespace:
+        add(builder, item)
 
 
 def workload_of(item: Json) -> Workload:

@@ -1,8 +1,8 @@
-"""Make the cluster what deployments want: observe, decide, one effect, record, look again.
+"""Make clusters match the desired state of deployments: observe, decide, one effect, record, requeue.
 
-Level-triggered: every look starts from the rows and the live cluster, so a worker that is killed
-between any two lines costs one lease and nothing else. All that is due on one cluster is looked at
-together, so that a listing, a statement and a transaction serve many deployments.
+Level-triggered: every pass starts from the rows and the live cluster, so a worker that is killed
+between any two lines costs one lease and nothing else. Deployments of one cluster that are due share a
+pass, so that a listing, a statement and a transaction serve many of them.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from portal.core.leases import Lease
 logger = logging.getLogger(__name__)
 
 BATCH = 500
-# Deployments that are looked at together.
-_TOGETHER = 125
-# So many parts of one cluster at a time: some wait for it while others write rows.
+# Deployments that share a pass.
+_PASS_SIZE = 125
+# Batches of one cluster handled concurrently: some wait for it while others write rows.
 _LANES = 4
 _LEASE_SECONDS = 90
 _THREADS = 8
-_SILENT_SECONDS = 15.0
-_SOON_SECONDS = 3.0
+_UNREACHABLE_SECONDS = 15.0
+_NOT_TRIED_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Parts of one cluster that are looked at one after another."""
+    """Batches of one cluster that are handled one after another."""
 
     cluster_id: int
-    parts: Sequence[Collection[int]]
+    batches: Sequence[Collection[int]]
 
 
 def sweep(*, limit: int = BATCH) -> int:
-    """Reconcile what is due. Returns how many rows were looked at.
+    """Reconcile the deployments that are due. Returns how many there were.
 
-    A cluster that does not answer costs one timeout per sweep, and holds up no other cluster.
+    A cluster that does not answer costs one timeout per sweep and does not delay other clusters.
     """
     due = leases.due(Deployment, limit=limit)
     lanes = _lanes_of(due)
@@ -56,21 +56,22 @@ def sweep(*, limit: int = BATCH) -> int:
         _sweep_lane(lanes[0])
     elif lanes:
         with ThreadPoolExecutor(min(_THREADS, len(lanes))) as pool:
-            for done in [pool.submit(_in_thread, lane) for lane in lanes]:
-                done.result()
+            for future in [pool.submit(_in_thread, lane) for lane in lanes]:
+                future.result()
     return len(due)
 
 
 def _lanes_of(due: Collection[int]) -> list[_Lane]:
-    """Neighbours of a namespace together: what all of them need is then written once."""
+    """Sorted by namespace, so that objects which deployments share are written once."""
     rows = Deployment.objects.filter(pk__in=due).order_by("namespace", "pk")
     by_cluster: dict[int, list[int]] = defaultdict(list)
     for deployment_id, cluster_id in rows.values_list("pk", "cluster_id"):
         by_cluster[cluster_id].append(deployment_id)
     lanes: list[_Lane] = []
     for cluster_id, ids in by_cluster.items():
-        parts = [ids[start : start + _TOGETHER] for start in range(0, len(ids), _TOGETHER)]
-        lanes += [_Lane(cluster_id, parts[n::_LANES]) for n in range(min(_LANES, len(parts)))]
+        batches = [ids[start : start + _PASS_SIZE] for start in range(0, len(ids), _PASS_SIZE)]
+        count = min(_LANES, len(batches))
+        lanes += [_Lane(cluster_id, batches[lane::_LANES]) for lane in range(count)]
     return lanes
 
 
@@ -82,7 +83,7 @@ def _in_thread(lane: _Lane) -> None:
 
 
 def _sweep_lane(lane: _Lane) -> None:
-    for ids in lane.parts:
+    for ids in lane.batches:
         error = _reconcile(ids)
         if error is not None:
             _postpone(lane.cluster_id, error)
@@ -90,20 +91,20 @@ def _sweep_lane(lane: _Lane) -> None:
 
 
 def _postpone(cluster_id: int, error: ClusterError) -> None:
-    """The other rows of a cluster that does not answer wait a little, or as long as it asks."""
-    seconds = max(_SILENT_SECONDS, _asked_seconds(error))
+    """Delay the other rows of a cluster that does not answer, by its Retry-After at least."""
+    seconds = max(_UNREACHABLE_SECONDS, _retry_after(error))
     later = clock.now() + timedelta(seconds=seconds)
     Deployment.objects.filter(
         cluster_id=cluster_id, lease_token="", next_check_at__lt=later
     ).update(next_check_at=later)
 
 
-def _asked_seconds(error: ClusterError) -> float:
+def _retry_after(error: ClusterError) -> float:
     return error.retry_after_seconds if isinstance(error, Throttled) else 0.0
 
 
 def reconcile(*, deployment_id: int) -> bool:
-    """Do what is due for one deployment; nothing when another worker holds it.
+    """Reconcile one deployment; nothing when another worker has leased it.
 
     Returns False when the cluster did not answer.
     """
@@ -111,38 +112,38 @@ def reconcile(*, deployment_id: int) -> bool:
 
 
 def _reconcile(ids: Collection[int]) -> ClusterError | None:
-    """Deployments of one cluster. Returns why the cluster could not be asked at all."""
-    held = leases.claim_many(Deployment, ids, seconds=_LEASE_SECONDS)
-    if not held:
+    """For deployments of one cluster. Returns the error when the cluster did not answer."""
+    claimed = leases.claim_many(Deployment, ids, seconds=_LEASE_SECONDS)
+    if not claimed:
         return None
-    batch = Batch(held)
+    batch = Batch(claimed)
     try:
         batch.run()
     except ClusterError as error:
-        for lease in held.values():
-            _give_up(lease, error)
+        for lease in claimed.values():
+            _back_off(lease, error)
         return error
     for deployment_id, failure in batch.failures.items():
-        _give_up(held[deployment_id], failure)
-    _release(held, batch)
-    # One deployment alone that fails says as much of its cluster as a listing does.
-    return next(iter(batch.failures.values()), None) if len(held) == 1 else None
+        _back_off(claimed[deployment_id], failure)
+    _release(claimed, batch)
+    # The failure of a single deployment says as much about its cluster as that of a listing.
+    return next(iter(batch.failures.values()), None) if len(claimed) == 1 else None
 
 
-def _give_up(lease: Lease, error: ClusterError) -> None:
+def _back_off(lease: Lease, error: ClusterError) -> None:
     if isinstance(error, NotAttempted):
-        soon = clock.now() + timedelta(seconds=_SOON_SECONDS)
+        soon = clock.now() + timedelta(seconds=_NOT_TRIED_SECONDS)
         leases.release(Deployment, lease, next_check_at=soon)
         return
-    record.record_silence(lease.pk, describe_error(error))
-    leases.back_off(Deployment, lease, least_seconds=_asked_seconds(error))
+    record.record_unreachable(lease.pk, describe_error(error))
+    leases.back_off(Deployment, lease, least_seconds=_retry_after(error))
 
 
-def _release(held: dict[int, Lease], batch: Batch) -> None:
+def _release(claimed: dict[int, Lease], batch: Batch) -> None:
     by_wait: dict[float | None, list[Lease]] = defaultdict(list)
     for deployment_id, wait in batch.waits.items():
-        by_wait[wait].append(held[deployment_id])
+        by_wait[wait].append(claimed[deployment_id])
     at = clock.now()
-    for wait, given in by_wait.items():
+    for wait, released in by_wait.items():
         later = None if wait is None else at + timedelta(seconds=wait)
-        leases.release_many(Deployment, given, next_check_at=later)
+        leases.release_many(Deployment, released, next_check_at=later)

@@ -1,35 +1,34 @@
-"""One deployment within a look: what is wanted of it beside what the cluster shows of it."""
+"""The state of one deployment within a reconcile pass: desired manifests and observed objects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.delivery.domain import drift as delivery_drift
-from deployments.delivery.domain import edits, reconcile
+from deployments.delivery.domain import drift, edits, reconcile
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
-from deployments.delivery.domain.reconcile import Next, Seen, Wanted
-from deployments.delivery.services import effects
+from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
 from deployments.manifests.domain import http_route, metadata
 from deployments.manifests.domain.metadata import Manifest
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.states import DriftPolicy
 
 Json = dict[str, Any]
 
-# Nobody tells of a change to what stands beside a workload, so it is looked at now and then.
+# Dependent objects are not watched; compare them every few minutes.
 _CHECK_EVERY: Final = timedelta(minutes=4)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a look found beside the state: edits of others, leftovers, whether it looked at all."""
+class DriftReport:
+    """Drift of this pass, the orphans that it removed, and whether dependent objects were compared."""
 
     drift: Drift
     pruned: Sequence[str]
@@ -37,48 +36,34 @@ class Found:
 
 
 class ReconcileState:
-    """`refusals` are what the cluster refused in this look, by revision number. `to_heal`,
-    `is_route_edited` and `strays` are what is still to be put right. Where a team delivers through
-    Git (`is_direct` false), an operator puts edits right.
+    """`refusals` are the revisions that the cluster rejected in this pass, by number. `drifted`,
+    `is_route_drifted` and `orphans` are still to be reverted or removed. Where a team delivers through
+    Git (`is_direct` false), its GitOps operator reverts drift.
     """
 
     def __init__(self, deployment: Deployment, *, is_direct: bool) -> None:
         self.deployment = deployment
+        self.rendered = RenderedDeployment(deployment)
         self._is_direct = is_direct
         self.observation = Observation({}, {}, None)
         self.refusals: dict[int, str] = {}
-        self.to_heal: set[int] = set()
-        self.is_route_edited = False
-        self.strays: list[Json] = []
+        self.drifted: set[int] = set()
+        self.is_route_drifted = False
+        self.orphans: list[Json] = []
         self.pruned: list[str] = []
-        self._drift = delivery_drift.from_json(deployment.drift)
-        self._healed: list[Edit] = []
+        self._drift = Drift.from_json(deployment.drift)
+        self._reverted: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
-        self._manifests: dict[int, list[Manifest]] = {}
 
-    @property
-    def revisions(self) -> list[Revision]:
-        found = [self.deployment.stable_revision, self.deployment.candidate_revision]
-        revisions = [revision for revision in found if revision is not None]
-        for revision in revisions:
-            # The same row, already loaded with its team and cluster.
-            revision.deployment = self.deployment
-        return revisions
-
-    def manifests_of(self, revision: Revision) -> list[Manifest]:
-        if revision.number not in self._manifests:
-            self._manifests[revision.number] = rendering.manifests_of(revision)
-        return self._manifests[revision.number]
-
-    def decide(self) -> Next:
+    def decide(self) -> NextStep:
         return reconcile.decide(*self._compare())
 
-    def see(self, observation: Observation, at: datetime) -> None:
+    def observe(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
-        self._judge(at)
+        self._assess_drift(at)
 
-    def must_check(self, at: datetime) -> bool:
-        """Not in the look that wrote them: what the cluster answered then is what it holds."""
+    def needs_check(self, at: datetime) -> bool:
+        """Not in the pass that wrote the objects: what the cluster answered then is what it holds."""
         deployment = self.deployment
         if self._objects is not None or not self._is_direct:
             return False
@@ -90,133 +75,128 @@ class ReconcileState:
         is_new = deployment.objects_checked_generation != deployment.desired_generation
         return is_written and (is_old or is_new)
 
-    def see_objects(self, items: Sequence[Json], at: datetime) -> None:
-        """All that carries the deployment's label, beside workloads, route and pods."""
+    def observe_dependents(self, items: Sequence[Json], at: datetime) -> None:
+        """All objects with the deployment's label, besides workloads, route and pods."""
         self._objects = {(item["kind"], item["metadata"]["name"]): item for item in items}
-        wanted = {
-            (one["kind"], one["metadata"]["name"])
-            for revision in self._wanted_revisions()
-            for one in self.manifests_of(revision)
+        desired = {
+            (manifest["kind"], manifest["metadata"]["name"])
+            for revision in self._desired_revisions()
+            for manifest in self.rendered.of(revision).manifests
         }
         refused = set(self.refusals)
-        self.strays = [
+        self.orphans = [
             item
             for key, item in self._objects.items()
-            if key not in wanted and number_of(item) not in refused
+            if key not in desired and number_of(item) not in refused
         ]
-        self._judge(at)
+        self._assess_drift(at)
 
-    def found(self) -> Found:
-        return Found(self._drift, tuple(self.pruned), self._objects is not None)
+    def drift_report(self) -> DriftReport:
+        return DriftReport(self._drift, tuple(self.pruned), self._objects is not None)
 
-    def wanted_manifests(self) -> list[Manifest]:
-        """All objects as they are to be, shared ones once, the route last."""
-        found: list[Manifest] = []
-        for revision in self._wanted_revisions():
-            found += [one for one in self.manifests_of(revision) if one not in found]
-        has_route = any(backend.weight for backend in rendering.backends_of(self.deployment))
-        return [*found, rendering.route_of(self.deployment)] if found and has_route else found
+    def desired_manifests(self) -> list[Manifest]:
+        """Shared objects once, the route last."""
+        manifests: list[Manifest] = []
+        for revision in self._desired_revisions():
+            rendered = self.rendered.of(revision).manifests
+            manifests += [manifest for manifest in rendered if manifest not in manifests]
+        if manifests and self.rendered.has_route:
+            manifests.append(self.rendered.route)
+        return manifests
 
     def push_of(self, number: int) -> Push:
-        revision = next(one for one in self.revisions if one.number == number)
+        revision = self.rendered.row_of(number)
         is_known = number in self.observation.workloads
-        return Push(revision, self.manifests_of(revision), is_known=is_known)
+        return Push(revision, self.rendered.of(revision), self.rendered.context, is_known=is_known)
 
-    def _wanted_revisions(self) -> list[Revision]:
-        """A revision that the cluster refused in this look counts as pushed, so that the rest goes
-        on.
+    def _desired_revisions(self) -> list[Revision]:
+        """A revision that the cluster rejected in this pass counts as pushed, so that the pass goes on
+        with the others.
         """
         if self.deployment.is_retiring or self.deployment.is_stopped:
             return []
-        return [one for one in self.revisions if one.number not in self.refusals]
+        revisions = self.rendered.revisions
+        return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def _compare(self) -> tuple[Wanted, Seen]:
-        deployment = self.deployment
-        context, backends = rendering.context_of(deployment), rendering.backends_of(deployment)
-        wanted = Wanted(
+    def _compare(self) -> tuple[Desired, Observed]:
+        rendered, workloads = self.rendered, self.observation.workloads
+        desired = Desired(
             digests={
-                one.number: effects.main_digest(self.manifests_of(one))
-                for one in self._wanted_revisions()
+                revision.number: rendered.of(revision).workload_digest
+                for revision in self._desired_revisions()
             },
-            weights=http_route.weights_of(context, backends),
-            mirrors=http_route.mirrors_of(context, backends),
-            paths=http_route.paths_of(context, backends),
-            is_retiring=deployment.is_retiring,
-            is_stopped=deployment.is_stopped,
+            weights=rendered.weights,
+            mirrors=rendered.mirrors,
+            paths=rendered.paths,
+            is_retiring=self.deployment.is_retiring,
+            is_stopped=self.deployment.is_stopped,
         )
-        workloads = self.observation.workloads
         digests = {
             number: workload.digest
             for number, workload in workloads.items()
-            if number not in self.refusals and (number in wanted.digests or not workload.is_going)
+            if number not in self.refusals
+            and (number in desired.digests or not workload.is_terminating)
         }
-        return wanted, Seen(
+        return desired, Observed(
             digests=digests,
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
             paths=http_route.paths_in(self.observation.route),
-            is_going=any(workload.is_going for workload in workloads.values()),
-            edited=frozenset(self.to_heal),
-            is_route_edited=self.is_route_edited,
-            has_strays=bool(self.strays),
+            has_terminating=any(workload.is_terminating for workload in workloads.values()),
+            drifted=frozenset(self.drifted),
+            is_route_drifted=self.is_route_drifted,
+            has_orphans=bool(self.orphans),
         )
 
-    def _judge(self, at: datetime) -> None:
-        """What others changed, and whether it is put right now. The route always is: traffic goes
-        where it was approved to go.
+    def _assess_drift(self, at: datetime) -> None:
+        """Find the edits of others and decide whether to revert them now. The route is always reverted:
+        traffic goes where it was approved to go.
         """
         if not self._is_direct:
             return
         deployment = self.deployment
-        by_revision = {one.number: self._edits_of(one) for one in self._wanted_revisions()}
-        of_route = self._route_edits()
-        others = [edit for found in by_revision.values() for edit in found]
-        policy = DriftPolicy(deployment.drift_policy) if others else DriftPolicy.RE_APPLY
-        found = [*others, *of_route]
-        if not found and self._healed:
-            # Put right in this look, which is what is told of it.
+        by_revision = {
+            revision.number: self._edits_of(revision) for revision in self._desired_revisions()
+        }
+        route_edits = self._route_edits()
+        revision_edits = [edit for of_revision in by_revision.values() for edit in of_revision]
+        policy = DriftPolicy(deployment.drift_policy) if revision_edits else DriftPolicy.RE_APPLY
+        found = [*revision_edits, *route_edits]
+        if not found and self._reverted:
+            # The drift reverted earlier in this pass is what gets recorded.
             return
-        self._drift = delivery_drift.judge(
-            delivery_drift.from_json(deployment.drift),
-            [*self._healed, *(one for one in found if one not in self._healed)],
+        self._drift = drift.assess_drift(
+            Drift.from_json(deployment.drift),
+            [*self._reverted, *(edit for edit in found if edit not in self._reverted)],
             policy=policy,
             is_heal_wanted=deployment.is_heal_wanted,
             at=at,
         )
-        is_held = self._drift.outcome == Outcome.HELD
-        self.to_heal = set() if is_held else {n for n, found in by_revision.items() if found}
-        self.is_route_edited = bool(of_route)
-        self._healed = [] if is_held else list(self._drift.edits) if found else []
+        is_pending = self._drift.outcome == Outcome.PENDING
+        edited = {number for number, of_revision in by_revision.items() if of_revision}
+        self.drifted = set() if is_pending else edited
+        self.is_route_drifted = bool(route_edits)
+        self._reverted = [] if is_pending else list(self._drift.edits) if found else []
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
-        """None while something else is to be pushed anyway: that takes all edits back."""
+        """Empty while the workload has another digest: the push that follows reverts all edits."""
         workload = self.observation.workloads.get(revision.number)
-        manifests = self.manifests_of(revision)
+        rendered = self.rendered.of(revision)
         if workload is None:
-            before = self.deployment.observed.get(f"r{revision.number}", {})
-            was_there = before.get("stage", "missing") != "missing"
-            return edits.find(_main_of(manifests), None) if was_there else []
-        if workload.digest != effects.main_digest(manifests):
+            before = ObservedRevision.of(self.deployment.observed, revision.number)
+            return edits.find_edits(rendered.workload, None) if before.exists else []
+        if workload.digest != rendered.workload_digest:
             return []
-        found = edits.find(_main_of(manifests), workload.object)
+        found = edits.find_edits(rendered.workload, workload.object)
         if self._objects is None:
             return found
-        for one in manifests:
-            if metadata.REVISION_LABEL in one["metadata"].get("labels", {}) and not _is_main(one):
-                key = (one["kind"], one["metadata"]["name"])
-                found += edits.find(one, self._objects.get(key))
+        for manifest in rendered.manifests:
+            if metadata.is_of_revision(manifest) and not metadata.is_workload(manifest):
+                key = (manifest["kind"], manifest["metadata"]["name"])
+                found += edits.find_edits(manifest, self._objects.get(key))
         return found
 
     def _route_edits(self) -> list[Edit]:
-        deployment, route = self.deployment, self.observation.route
-        if not self._wanted_revisions() or deployment.first_ready_at is None:
+        if not self._desired_revisions() or self.deployment.first_ready_at is None:
             return []
-        return edits.find(rendering.route_of(deployment), route)
-
-
-def _is_main(manifest: Mapping[str, Any]) -> bool:
-    return metadata.DIGEST_ANNOTATION in manifest["metadata"].get("annotations", {})
-
-
-def _main_of(manifests: Sequence[Manifest]) -> Manifest:
-    return next(one for one in manifests if _is_main(one))
+        return edits.find_edits(self.rendered.route, self.observation.route)

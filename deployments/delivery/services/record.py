@@ -1,4 +1,4 @@
-"""Write down what was observed: columns, timeline, state, and what waits for it."""
+"""Record what a pass observed: columns, timeline, state, and the change requests that wait for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from django.db import transaction
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
-from deployments.delivery.domain import drift as delivery_drift
 from deployments.delivery.domain import health
-from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.health import Health
 from deployments.delivery.services import deadlines, events, snapshot, start_deadline
-from deployments.delivery.services.snapshot import Look, Seen
+from deployments.delivery.services.snapshot import DeploymentSnapshot, RevisionSnapshot
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Rollout
+from deployments.serving.domain import observed_revision
 from deployments.serving.selectors.deployments import OPEN_PHASES
 from deployments.serving.services import timeline
 from deployments.states import ChangeKind, ChangeState, DeploymentState
@@ -29,8 +30,8 @@ from portal.core.wakeups import wake
 
 logger = logging.getLogger(__name__)
 
-# Rows of so many deployments are locked together, for a part of a second.
-_AT_ONCE = 25
+# Rows locked by one transaction, for a fraction of a second.
+_CHUNK = 25
 _COLUMNS = (
     "observed",
     "observed_generation",
@@ -44,79 +45,84 @@ _COLUMNS = (
     "objects_checked_at",
     "objects_checked_generation",
 )
-_SILENT = "Not known: the cluster does not answer"
+_UNREACHABLE = "Not known: the cluster does not answer"
 
 
-def record(looks: Sequence[Look], held: Mapping[int, Lease]) -> dict[int, bool]:
-    """By deployment, whether nothing is awaited of it any more. Writes nothing of one whose lease
-    was lost, and leaves it out. The rows in `looks` are changed to what is written.
+def record(snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease]) -> dict[int, bool]:
+    """Returns by deployment whether it is settled. Writes nothing for a deployment whose lease was
+    lost, and leaves it out. Updates the rows in `snapshots` to what is written.
     """
     settled: dict[int, bool] = {}
-    for start in range(0, len(looks), _AT_ONCE):
-        some = looks[start : start + _AT_ONCE]
+    for start in range(0, len(snapshots), _CHUNK):
+        chunk = snapshots[start : start + _CHUNK]
         with transaction.atomic():
-            page = _Page(some, held)
-            settled |= {look.deployment.pk: page.write(look) for look in some if page.is_held(look)}
-            page.close()
+            recording = _Recording(chunk, leases)
+            settled |= {
+                shot.deployment.pk: recording.write(shot)
+                for shot in chunk
+                if recording.holds_lease(shot)
+            }
+            recording.close()
     return settled
 
 
-class _Page:
-    """One transaction. What many deployments need is read once and written once."""
+class _Recording:
+    """One transaction over several deployments: common reads and writes happen once."""
 
-    def __init__(self, looks: Sequence[Look], held: Mapping[int, Lease]) -> None:
+    def __init__(
+        self, snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease]
+    ) -> None:
         self._at = clock.now()
-        pks = [look.deployment.pk for look in looks]
-        tokens = {held[pk].token for pk in pks}
+        pks = [shot.deployment.pk for shot in snapshots]
+        tokens = {leases[pk].token for pk in pks}
         # Ordered, so that two transactions never wait for each other.
-        mine = Deployment.objects.filter(pk__in=pks, lease_token__in=tokens).order_by("pk")
-        self._held = set(mine.select_for_update(no_key=True).values_list("pk", flat=True))
+        leased = Deployment.objects.filter(pk__in=pks, lease_token__in=tokens).order_by("pk")
+        self._leased = set(leased.select_for_update(no_key=True).values_list("pk", flat=True))
         rows = ChangeRequest.objects.select_related("deployment__team")
         open_changes = rows.filter(deployment__in=pks, state=ChangeState.APPLYING)
         self._changes = {change.deployment_id: change for change in open_changes}
         rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
         self._rollouts = dict(rollouts.values_list("deployment_id", "pk"))
         self._written: list[Deployment] = []
-        self._healed: list[int] = []
+        self._reverted: list[int] = []
         self._lines: list[DeploymentEvent] = []
         self._audit: list[AuditEvent] = []
 
-    def is_held(self, look: Look) -> bool:
-        return look.deployment.pk in self._held
+    def holds_lease(self, shot: DeploymentSnapshot) -> bool:
+        return shot.deployment.pk in self._leased
 
-    def write(self, look: Look) -> bool:
-        deployment = look.deployment
-        stable = snapshot.see(look, deployment.stable_revision)
-        candidate = snapshot.see(look, deployment.candidate_revision)
-        shown = [one for one in (stable, candidate) if one is not None]
+    def write(self, shot: DeploymentSnapshot) -> bool:
+        deployment = shot.deployment
+        stable = snapshot.of_revision(shot, deployment.stable_revision)
+        candidate = snapshot.of_revision(shot, deployment.candidate_revision)
+        revisions = [revision for revision in (stable, candidate) if revision is not None]
         change = self._changes.get(deployment.pk)
         facts = replace(
-            snapshot.facts(look, stable, candidate, change, self._at),
-            given_up=start_deadline.reason_of(deployment),
+            snapshot.facts_of(shot, stable, candidate, change, self._at),
+            start_failure=start_deadline.reason_of(deployment),
         )
-        found = health.assess(facts, now=DeploymentState(deployment.state))
-        for one in shown:
-            self._lines += events.stage_lines(deployment, one)
-        found = self._with_drift(look, found)
-        self._note_state(deployment, found)
-        self._settle(deployment, found, is_late=facts.is_late)
+        verdict = health.assess(facts, now=DeploymentState(deployment.state))
+        for revision in revisions:
+            self._lines += events.stage_lines(deployment, revision)
+        verdict = self._with_drift(shot, verdict)
+        self._note_state(deployment, verdict)
+        self._finish_change(deployment, verdict, is_late=facts.is_late)
         if start_deadline.is_due(deployment, facts):
             self._flush_audit()
-            start_deadline.give_up(deployment, found.reason)
-        self._tell_rollout(deployment)
-        self._update(deployment, shown, found, candidate)
+            start_deadline.give_up(deployment, verdict.reason)
+        self._wake_rollout(deployment)
+        self._update(deployment, revisions, verdict, candidate)
         if deployment.is_stopped:
-            return found.state == DeploymentState.STOPPED
-        is_ready = found.state == DeploymentState.READY
-        return (
-            not deployment.is_retiring and is_ready and all(one.progress.is_ready for one in shown)
-        )
+            return verdict.state == DeploymentState.STOPPED
+        is_ready = verdict.state == DeploymentState.READY
+        are_revisions_ready = all(revision.progress.is_ready for revision in revisions)
+        return not deployment.is_retiring and is_ready and are_revisions_ready
 
     def close(self) -> None:
         columns.write(self._written, _COLUMNS)
-        if self._healed:
-            # Not with the other columns: only people set it, perhaps at this moment.
-            Deployment.objects.filter(pk__in=self._healed).update(is_heal_wanted=False)
+        if self._reverted:
+            # Not with the other columns: people set it, perhaps at this moment.
+            Deployment.objects.filter(pk__in=self._reverted).update(is_heal_wanted=False)
         DeploymentEvent.objects.bulk_create(self._lines)
         self._flush_audit()
 
@@ -127,61 +133,63 @@ class _Page:
     def _update(
         self,
         deployment: Deployment,
-        shown: Sequence[Seen],
-        found: health.Health,
-        candidate: Seen | None,
+        revisions: Sequence[RevisionSnapshot],
+        verdict: Health,
+        candidate: RevisionSnapshot | None,
     ) -> None:
-        deployment.observed = {f"r{one.revision.number}": one.to_json(self._at) for one in shown}
+        deployment.observed = observed_revision.to_column(
+            {revision.revision.number: revision.observed(self._at) for revision in revisions}
+        )
         deployment.observed_generation = deployment.desired_generation
-        deployment.observed_weight = snapshot.share(
+        deployment.observed_weight = snapshot.observed_percent(
             deployment, candidate.weight if candidate else None
         )
-        deployment.observed_mirror = snapshot.share(
+        deployment.observed_mirror = snapshot.observed_percent(
             deployment, candidate.mirror if candidate else None
         )
         deployment.observed_at = self._at
-        deployment.state = found.state
-        deployment.state_reason = found.reason
-        if found.state == DeploymentState.READY and deployment.first_ready_at is None:
+        deployment.state = verdict.state
+        deployment.state_reason = verdict.reason
+        if verdict.state == DeploymentState.READY and deployment.first_ready_at is None:
             deployment.first_ready_at = self._at
         self._written.append(deployment)
 
-    def _with_drift(self, look: Look, found: health.Health) -> health.Health:
-        """Writes down what others changed and what was removed; what is left so is in the reason."""
-        deployment, drift = look.deployment, look.found.drift
-        for kind, words in events.told(delivery_drift.from_json(deployment.drift), look.found):
+    def _with_drift(self, shot: DeploymentSnapshot, verdict: Health) -> Health:
+        """Record drift and pruned objects; add pending drift and bucket problems to the reason."""
+        deployment, report = shot.deployment, shot.drift_report
+        for kind, message in events.drift_messages(Drift.from_json(deployment.drift), report):
             self._lines.append(
-                timeline.line(deployment=deployment, kind=kind, message=words, actor=SYSTEM)
+                timeline.line(deployment=deployment, kind=kind, message=message, actor=SYSTEM)
             )
-        if drift.outcome == Outcome.HEALED and deployment.is_heal_wanted:
-            self._healed.append(deployment.pk)
-        deployment.drift = drift.to_json()
-        if look.found.is_checked:
+        if report.drift.outcome == Outcome.REVERTED and deployment.is_heal_wanted:
+            self._reverted.append(deployment.pk)
+        deployment.drift = report.drift.to_json()
+        if report.is_checked:
             deployment.objects_checked_at = self._at
             deployment.objects_checked_generation = deployment.desired_generation
-        reasons = [text for text in (found.reason, drift.reason) if text]
+        reasons = [text for text in (verdict.reason, report.drift.reason) if text]
         problem = deployment.bytes_problem
-        if problem and problem not in found.reason:
+        if problem and problem not in verdict.reason:
             reasons.append(problem)
-        return health.Health(found.state, "; ".join(reasons))
+        return Health(verdict.state, "; ".join(reasons))
 
-    def _note_state(self, deployment: Deployment, found: health.Health) -> None:
-        if found.state == deployment.state:
+    def _note_state(self, deployment: Deployment, verdict: Health) -> None:
+        if verdict.state == deployment.state:
             return
-        words = f"{found.state}: {found.reason}" if found.reason else str(found.state)
+        message = f"{verdict.state}: {verdict.reason}" if verdict.reason else str(verdict.state)
         self._lines.append(
-            timeline.line(deployment=deployment, kind="state", message=words, actor=SYSTEM)
+            timeline.line(deployment=deployment, kind="state", message=message, actor=SYSTEM)
         )
-        self._audit.append(events.state_event(deployment, found.state, found.reason))
+        self._audit.append(events.state_event(deployment, verdict.state, verdict.reason))
 
-    def _settle(self, deployment: Deployment, found: health.Health, *, is_late: bool) -> None:
+    def _finish_change(self, deployment: Deployment, verdict: Health, *, is_late: bool) -> None:
         change = self._changes.get(deployment.pk)
         if change is None:
             return
-        # Before what the move itself writes, in the order in which it came about.
+        # Earlier events first: the transition writes its own.
         self._flush_audit()
         try:
-            if _is_done(change, deployment, found):
+            if _is_done(change, deployment, verdict):
                 transitions.move(
                     actor=SYSTEM,
                     change=change,
@@ -189,36 +197,36 @@ class _Page:
                     action=audit_actions.CHANGE_DONE,
                 )
             elif is_late:
-                deadlines.end_late(change, found.reason)
+                deadlines.end_late(change, verdict.reason)
         except Conflict:
-            # Someone moved it meanwhile; the row says what is next.
+            # Someone moved it meanwhile; its new state decides what is next.
             logger.info("change=%s moved meanwhile", change.pk)
 
-    def _tell_rollout(self, deployment: Deployment) -> None:
-        """The rollout looks at what was just written; only if it waits for anything."""
+    def _wake_rollout(self, deployment: Deployment) -> None:
+        """An open rollout may be waiting for what was just recorded."""
         if deployment.pk in self._rollouts:
             wake("deployments.advance_rollout", self._rollouts[deployment.pk])
 
 
-def _is_done(change: ChangeRequest, deployment: Deployment, found: health.Health) -> bool:
+def _is_done(change: ChangeRequest, deployment: Deployment, verdict: Health) -> bool:
     if change.kind == ChangeKind.SCALE and deployment.scale != change.scale:
-        # Looked at before the request began.
+        # The pass started before the request was applied.
         return False
     if change.kind == ChangeKind.STOP:
-        return deployment.is_stopped and found.state == DeploymentState.STOPPED
-    return change.kind in deadlines.UNTIL_READY and found.state == DeploymentState.READY
+        return deployment.is_stopped and verdict.state == DeploymentState.STOPPED
+    return change.kind in deadlines.UNTIL_READY and verdict.state == DeploymentState.READY
 
 
-def record_silence(deployment_id: int, words: str) -> None:
-    """The state stays what was seen last; the reason says that it may no longer be so."""
+def record_unreachable(deployment_id: int, problem: str) -> None:
+    """Keep the last observed state; the reason says that it may be outdated."""
     deployment = Deployment.objects.select_related("team").filter(pk=deployment_id).first()
     if deployment is None:
         return
-    reason = f"{_SILENT} ({words})."
+    reason = f"{_UNREACHABLE} ({problem})."
     with transaction.atomic():
         if deployment.state_reason != reason:
             Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
-        if not deployment.state_reason.startswith(_SILENT):
+        if not deployment.state_reason.startswith(_UNREACHABLE):
             timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
         if deadlines.is_late(deployment, clock.now()):
             change = deadlines.applying(deployment)
@@ -235,7 +243,7 @@ def record_retired(deployment: Deployment, lease: Lease) -> None:
             is_retired=True,
             state=DeploymentState.RETIRED,
             state_reason="",
-            observed={},
+            observed=observed_revision.to_column({}),
             observed_weight=None,
             observed_mirror=None,
             observed_generation=deployment.desired_generation,

@@ -1,6 +1,6 @@
-"""Compare what serving would read with what was approved, again and again while it serves.
+"""Periodically compare the serving files of running deployments with what was approved.
 
-What runs has loaded its bytes already; but a pod that starts anew would load what lies there then.
+Running pods have loaded their files already, but a new pod would load whatever the bucket holds then.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from django.db.models import F, Q, QuerySet
 from django.urls import reverse
 
 from deployments import audit_actions
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.manifests.services import serving_bytes
 from deployments.manifests.services.serving_bytes import Bucket
-from deployments.models import Deployment, Revision
+from deployments.models import Deployment
 from deployments.registry.gateways.object_store import ArtifactError
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import revisions
 from deployments.serving.services import timeline
 from portal.accounts.policy import SYSTEM
@@ -29,18 +31,18 @@ from portal.notifications import services as notifications
 logger = logging.getLogger(__name__)
 
 EVERY: Final = timedelta(minutes=10)
-_WORK: Final = timedelta(seconds=40)
-_AGAIN: Final = "The bucket matches what was approved again."
+_TIME_BUDGET: Final = timedelta(seconds=40)
+_RESTORED: Final = "The bucket matches what was approved again."
 
 
 def sweep(*, limit: int = 200) -> int:
-    """Those not looked at for the longest time first, as many as there is time for."""
-    until, done, bucket = clock.now() + _WORK, 0, Bucket()
+    """Check the longest unchecked deployments first, as many as the time budget allows."""
+    until, done, bucket = clock.now() + _TIME_BUDGET, 0, Bucket()
     for deployment in list(_due()[:limit]):
         if clock.now() > until:
             break
         try:
-            _look(deployment, bucket)
+            _check(deployment, bucket)
         except ArtifactError as error:
             logger.warning("the object store does not answer: %s", error)
             break
@@ -48,29 +50,29 @@ def sweep(*, limit: int = 200) -> int:
     return done
 
 
-def alarm(deployment: Deployment, problem: str) -> None:
-    """A start was refused. Told once; what else differs, and when it ends, the next look tells."""
+def report_problem(deployment: Deployment, problem: str) -> None:
+    """A push was refused. Notify once; the next check reports further differences and the end."""
     if not deployment.bytes_problem:
         _write(deployment, problem)
 
 
-def look_soon(deployment: Deployment) -> None:
-    """A start went well while something differed: the next sweep looks whether it still does."""
+def check_soon(deployment: Deployment) -> None:
+    """A push succeeded while a problem was recorded: let the next sweep check whether it persists."""
     if deployment.bytes_problem:
         Deployment.objects.filter(pk=deployment.pk).update(bytes_checked_at=None)
 
 
 def _write(deployment: Deployment, problem: str) -> None:
-    """Tells of it when it is news; `problem` is empty when all is well."""
+    """Notify when `problem` changed; it is empty while the files match."""
     at, rows = clock.now(), Deployment.objects.filter(pk=deployment.pk)
     with transaction.atomic():
         locked = rows.select_for_update(no_key=True)
         before = locked.values_list("bytes_problem", flat=True).get()
         rows.update(bytes_checked_at=at)
         if before != problem:
-            # Its state gives the reason, so it is looked at once more.
+            # The deployment's state reason names the problem, so requeue it.
             rows.update(bytes_problem=problem, next_check_at=at)
-            _tell(deployment, before=before, problem=problem)
+            _notify(deployment, before=before, problem=problem)
     deployment.bytes_problem = problem
 
 
@@ -82,28 +84,25 @@ def _due() -> QuerySet[Deployment]:
     return serving.filter(is_due).exclude(stable_revision=None).order_by(oldest, "pk")
 
 
-def _look(deployment: Deployment, bucket: Bucket) -> None:
+def _check(deployment: Deployment, bucket: Bucket) -> None:
     revisions.load_onto(deployment)
-    found: list[str] = []
-    for revision in (deployment.stable_revision, deployment.candidate_revision):
-        if revision is not None:
-            is_laid_out = _is_pushed(deployment, revision)
-            found += serving_bytes.of_revision(revision, bucket, is_laid_out=is_laid_out)
-    problem = serving_bytes.problem_words(sorted(set(found))) if found else ""
+    rendered = RenderedDeployment(deployment)
+    differences: set[str] = set()
+    for revision in rendered.revisions:
+        is_laid_out = ObservedRevision.of(deployment.observed, revision.number).exists
+        differences.update(
+            serving_bytes.compare_revision(rendered.of(revision), bucket, is_laid_out=is_laid_out)
+        )
+    problem = serving_bytes.describe_problem(sorted(differences)) if differences else ""
     _write(deployment, problem)
 
 
-def _is_pushed(deployment: Deployment, revision: Revision) -> bool:
-    seen = deployment.observed.get(f"r{revision.number}", {})
-    return bool(seen.get("stage", "missing") != "missing")
-
-
-def _tell(deployment: Deployment, *, before: str, problem: str) -> None:
-    words = problem or _AGAIN
+def _notify(deployment: Deployment, *, before: str, problem: str) -> None:
+    message = problem or _RESTORED
     timeline.note(
         deployment=deployment,
         kind="bytes differ" if problem else "bytes as approved",
-        message=words,
+        message=message,
         actor=SYSTEM,
     )
     trail.record(
@@ -114,13 +113,13 @@ def _tell(deployment: Deployment, *, before: str, problem: str) -> None:
         team_slug=deployment.team.slug,
         before={"problem": before},
         after={"problem": problem},
-        reason=words,
+        reason=message,
     )
     notifications.notify(
         team=deployment.team,
         event=events.DEPLOYMENT_FAILING.code,
         subject=f"{deployment}: its serving files {'were changed' if problem else 'match again'}",
-        message=words,
+        message=message,
         path=reverse("deployment", args=(deployment.team.slug, deployment.name)),
         data={"problem": problem},
     )

@@ -1,94 +1,107 @@
-"""What one look at a deployment on its cluster showed, beside what was written down before."""
+"""What one reconcile pass observed of a deployment, next to what was recorded before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from deployments.delivery.domain import health
 from deployments.delivery.domain.progress import Progress
 from deployments.delivery.services import deadlines
 from deployments.delivery.services.observe import Observation
-from deployments.delivery.services.reconcile_state import Found
+from deployments.delivery.services.reconcile_state import DriftReport, ReconcileState
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import ChangeRequest, Deployment, Revision
-from deployments.spec.domain import replicas, serving_spec
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.states import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen of one deployment. `refusals`: why a revision is not there, by its number."""
+class DeploymentSnapshot:
+    """`refusals`: why the cluster rejected a revision, by its number."""
 
-    deployment: Deployment
+    rendered: RenderedDeployment
     observation: Observation
     refusals: Mapping[int, str]
-    found: Found
+    drift_report: DriftReport
+
+    @classmethod
+    def of(cls, state: ReconcileState) -> DeploymentSnapshot:
+        return cls(state.rendered, state.observation, state.refusals, state.drift_report())
+
+    @property
+    def deployment(self) -> Deployment:
+        return self.rendered.deployment
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One revision as seen now, and what was written down of it before."""
+class RevisionSnapshot:
+    """One revision as observed now, and as recorded before."""
 
     revision: Revision
     progress: Progress
     weight: int | None
     mirror: int | None
-    before: Mapping[str, Any]
+    before: ObservedRevision
 
-    def to_json(self, at: datetime) -> dict[str, Any]:
-        is_same = self.before.get("ready") == self.progress.is_ready
-        since = self.before.get("since") if is_same else None
-        return {
-            **self.progress.to_json(),
-            "weight": self.weight,
-            "since": since or at.isoformat(),
-        }
+    def observed(self, at: datetime) -> ObservedRevision:
+        is_unchanged = self.before.is_ready == self.progress.is_ready
+        return ObservedRevision(
+            stage=self.progress.stage,
+            reason=self.progress.reason,
+            message=self.progress.message,
+            is_failing=self.progress.is_failing,
+            is_ready=self.progress.is_ready,
+            weight=self.weight,
+            since=(self.before.since if is_unchanged else None) or at,
+        )
 
 
-def see(look: Look, revision: Revision | None) -> Seen | None:
-    if revision is None or look.deployment.is_stopped:
+def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> RevisionSnapshot | None:
+    """None without a revision, and for a stopped deployment."""
+    deployment, observation = snapshot.deployment, snapshot.observation
+    if revision is None or deployment.is_stopped:
         return None
-    wanted = serving_spec.stored(revision.spec)
-    spec = replicas.scaled(wanted, number=revision.number, scale=look.deployment.scale)
-    found = look.observation.progress_of(revision, spec)
-    if revision.number in look.refusals:
-        words = look.refusals[revision.number]
-        found = Progress(found.stage, "refused", words, is_failing=True)
-    return Seen(
+    progress = observation.progress_of(revision, snapshot.rendered.spec_of(revision))
+    if revision.number in snapshot.refusals:
+        refusal = snapshot.refusals[revision.number]
+        progress = Progress(progress.stage, "refused", refusal, is_failing=True)
+    service = snapshot.rendered.service_of(revision)
+    return RevisionSnapshot(
         revision=revision,
-        progress=found,
-        weight=look.observation.weight_of(look.deployment, revision),
-        mirror=look.observation.mirror_of(look.deployment, revision),
-        before=look.deployment.observed.get(f"r{revision.number}", {}),
+        progress=progress,
+        weight=observation.weight_of(service),
+        mirror=observation.mirror_of(service),
+        before=ObservedRevision.of(deployment.observed, revision.number),
     )
 
 
-def share(deployment: Deployment, seen: int | None) -> int | None:
-    """Without a route nothing reaches the candidate of a stopped deployment, so its drain may end."""
+def observed_percent(deployment: Deployment, percent: int | None) -> int | None:
+    """A stopped deployment has no route, so nothing reaches its candidate and its drain may end."""
     if deployment.is_stopped:
         return 0 if deployment.candidate_revision_id is not None else None
-    return seen
+    return percent
 
 
-def facts(
-    look: Look,
-    stable: Seen | None,
-    candidate: Seen | None,
+def facts_of(
+    snapshot: DeploymentSnapshot,
+    stable: RevisionSnapshot | None,
+    candidate: RevisionSnapshot | None,
     change: ChangeRequest | None,
     at: datetime,
 ) -> health.Facts:
-    deployment, seen = look.deployment, look.observation
+    deployment, observation = snapshot.deployment, snapshot.observation
     is_moving = change is not None and change.kind in (ChangeKind.SCALE, ChangeKind.START)
+    pods = sum(len(of_revision) for of_revision in observation.pods.values())
     return health.Facts(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
-        route_problem=look.observation.route_problem,
-        # More replicas coming up are no harm to those that serve, and a start begins anew.
+        route_problem=observation.route_problem,
+        # Added replicas that start do not degrade those that serve, and a start begins again.
         was_ready=deployment.first_ready_at is not None and not is_moving,
         is_late=deadlines.is_late(deployment, at),
         is_retiring=deployment.is_retiring,
         is_stopped=deployment.is_stopped,
-        leftovers=len(seen.workloads) + sum(len(pods) for pods in seen.pods.values()),
+        remaining_objects=len(observation.workloads) + pods,
     )

@@ -1,7 +1,7 @@
-"""A deployment that never served and is not ready in time gives its GPUs back.
+"""Stop a deployment that never served and is not ready in time, so that its GPUs are released.
 
-It is stopped, so whoever mends what kept it from loading may start it again, or ask to retire it.
-What has served before is never given up: it may come back by itself.
+Whoever fixes what kept it from loading can start it again. A deployment that has served before is
+never stopped: it may recover.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ _STARTS = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
 def is_due(deployment: Deployment, facts: Facts) -> bool:
-    """Only of what was seen now: a cluster that does not answer says nothing of the pods."""
-    is_alone = deployment.candidate_revision_id is None
+    """Call it only with fresh facts: a cluster that does not answer says nothing about the pods."""
+    has_candidate = deployment.candidate_revision_id is not None
     is_unready = facts.stable is not None and not facts.stable.is_ready
-    is_wanted = not facts.is_stopped and not facts.is_retiring
-    never_served = deployment.first_ready_at is None
-    return never_served and is_unready and is_alone and is_wanted and facts.is_late
+    should_run = not facts.is_stopped and not facts.is_retiring
+    has_served = deployment.first_ready_at is not None
+    return not has_served and is_unready and not has_candidate and should_run and facts.is_late
 
 
 def give_up(deployment: Deployment, reason: str) -> None:
-    """Inside a transaction that holds the row. Nothing when someone changed what is wanted."""
-    same = Deployment.objects.filter(
+    """Call it inside a transaction that locks the row. Nothing when the desired state changed."""
+    unchanged = Deployment.objects.filter(
         pk=deployment.pk,
         desired_generation=deployment.desired_generation,
         is_stopped=False,
         is_retiring=False,
     )
-    if not same.exists():
+    if not unchanged.exists():
         return
-    words = f"gave up and released its GPUs: {reason}"
-    stopping.begin(actor=SYSTEM, deployment=deployment, reason=words)
+    message = f"gave up and released its GPUs: {reason}"
+    stopping.begin(actor=SYSTEM, deployment=deployment, reason=message)
     notifications.notify(
         team=deployment.team,
         event=events.DEPLOYMENT_FAILING.code,
         subject=f"{deployment} failed to start",
-        message=f"Slipway {words}",
+        message=f"Slipway {message}",
         path=reverse("deployment", args=(deployment.team.slug, deployment.name)),
         data={"state": "stopped"},
     )
 
 
 def reason_of(deployment: Deployment) -> str:
-    """Why what is stopped never served; empty for all others."""
+    """Why a stopped deployment never served; empty for all others."""
     if not deployment.is_stopped or deployment.first_ready_at is not None:
         return ""
     rows = ChangeRequest.objects.filter(

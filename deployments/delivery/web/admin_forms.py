@@ -13,10 +13,10 @@ from deployments.models import GitDelivery
 class GitForm(forms.Form):
     """How a team's changes reach its clusters."""
 
-    way = forms.ChoiceField(
+    method = forms.ChoiceField(
         label="Delivery",
         choices=[
-            ("straight", "direct: the portal applies changes"),
+            ("direct", "direct: the portal applies changes"),
             ("git", "through Git: Argo CD or Flux applies commits"),
         ],
     )
@@ -46,9 +46,9 @@ class GitForm(forms.Form):
         if delivery is None:
             return cls()
         names = [field.name for field in fields(GitDraft)]
-        now = {name: getattr(delivery, name) for name in names}
-        return cls(initial=now | {"way": "git" if delivery.is_enabled else "straight"})
+        current = {name: getattr(delivery, name) for name in names}
+        return cls(initial=current | {"method": "git" if delivery.is_enabled else "direct"})
 
     def draft(self) -> GitDraft:
         values = dict(self.cleaned_data)
-        return GitDraft(is_enabled=values.pop("way") == "git", **values)
+        return GitDraft(is_enabled=values.pop("method") == "git", **values)

@@ -1,4 +1,4 @@
-"""Whether a team's changes reach its clusters straight or through Git. For platform admins."""
+"""Set whether a team's changes reach its clusters directly or through Git. For platform admins."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     policy.require_platform_admin(user)
     team = teams.get_visible(actor=user, slug=slug)
     form = GitForm(request.POST) if request.method == "POST" else GitForm.of(_delivery(team))
-    if request.method == "POST" and form.is_valid() and _is_chosen(user, team, form):
-        way = "through Git" if form.draft().is_enabled else "directly to the cluster"
-        messages.success(request, f"Changes of {slug} go {way} from now on.")
+    if request.method == "POST" and form.is_valid() and _save(user, team, form):
+        target = "through Git" if form.draft().is_enabled else "directly to the cluster"
+        messages.success(request, f"Changes of {slug} go {target} from now on.")
         return redirect("admin-team-delivery", slug=slug)
     return _page(request, team, form, None)
 
 
 @require_POST
 @people_only
-def try_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+def test_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
-    tried = git_settings.try_out(actor=user, team=team)
-    return _page(request, team, GitForm.of(_delivery(team)), tried)
+    result = git_settings.test_connection(actor=user, team=team)
+    return _page(request, team, GitForm.of(_delivery(team)), result)
 
 
 def _delivery(team: Team) -> GitDelivery | None:
     return git_settings.delivery_of(team)
 
 
-def _is_chosen(user: User, team: Team, form: GitForm) -> bool:
+def _save(user: User, team: Team, form: GitForm) -> bool:
+    """False when the settings were refused; the form then shows why."""
     try:
-        git_settings.choose(actor=user, team=team, draft=form.draft())
+        git_settings.save(actor=user, team=team, draft=form.draft())
     except Invalid as error:
         add_to(form, error)
         return False
@@ -52,8 +53,16 @@ def _is_chosen(user: User, team: Team, form: GitForm) -> bool:
 
 
 def _page(
-    request: HttpRequest, team: Team, form: GitForm, tried: git_settings.Tried | None
+    request: HttpRequest,
+    team: Team,
+    form: GitForm,
+    connection_test: git_settings.ConnectionTest | None,
 ) -> HttpResponse:
-    context = {"team": team, "form": form, "delivery": _delivery(team), "tried": tried}
+    context = {
+        "team": team,
+        "form": form,
+        "delivery": _delivery(team),
+        "connection_test": connection_test,
+    }
     status = 422 if form.errors else 200
     return render(request, "delivery/admin_team_delivery.html", context, status=status)

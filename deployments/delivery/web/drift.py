@@ -1,4 +1,4 @@
-"""Choosing what happens to edits on the cluster."""
+"""Decide what happens to drift of a deployment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.ui.service_form import ServiceForm
 
 
 class DriftForm(ServiceForm):
-    """One of the buttons beside the edits."""
+    """One of the buttons below the edits."""
 
     CHOICES: ClassVar = ("re-apply", "adopt", "always re-apply", "always hold")
 
@@ -33,8 +33,8 @@ def choose(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
     form = DriftForm(request.POST)
     done = form.run(lambda: _choose(user, deployment.pk, form.cleaned_data["choice"]))
     if done is None:
-        words = form.refusal.message if form.refusal else "Choose one of the buttons."
-        messages.error(request, words)
+        refusal = form.refusal.message if form.refusal else "Choose one of the buttons."
+        messages.error(request, refusal)
         return redirect("manifests", team, name)
     messages.success(request, done)
     return redirect("manifests", team, name)

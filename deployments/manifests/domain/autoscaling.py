@@ -1,6 +1,6 @@
-"""The autoscaler of a revision, where the portal writes it itself: HPA or KEDA's ScaledObject.
+"""The autoscaler of a revision, where the portal writes it: an HPA or KEDA's ScaledObject.
 
-Absent data never scales down: without an answer the HPA keeps the number it has.
+Missing data never scales down: without a metric the HPA keeps the current number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LATENCY: Final = "nv_inference_request_duration_us"
 _LLM_QUEUE: Final = "vllm:num_requests_waiting"
 _LLM_LATENCY: Final = "vllm:e2e_request_latency_seconds"
 _GATEWAY_LATENCY: Final = "istio_request_duration_milliseconds_bucket"
-# What only running pods tell.
+# Metrics that only running pods report.
 POD_METRICS: Final = ("queue", "latency")
 _SQS_REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
 # One pod a minute down, so that a short lull does not cost a cold start.
@@ -36,7 +36,7 @@ _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
 def metric_name(spec: ServingSpec) -> str:
-    """What KEDA asks Prometheus for; empty where it asks for nothing."""
+    """The metric of KEDA's Prometheus query; empty where it has none."""
     is_llm = spec.llm is not None
     return {
         "queue": _LLM_QUEUE if is_llm else _QUEUE,
@@ -46,16 +46,16 @@ def metric_name(spec: ServingSpec) -> str:
 
 
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """Empty where the number is fixed or KServe and Knative scale by themselves."""
+    """Empty where the number is fixed, or KServe or Knative scales."""
     kind = served.spec.scaling.kind
     if kind == serving_spec.HPA and served.spec.engine in serving_spec.PLAIN_ENGINES:
         return [_horizontal_pod_autoscaler(context, served)]
     if kind != serving_spec.KEDA:
         return []
-    made = [_scaled_object(context, served)]
+    manifests = [_scaled_object(context, served)]
     if served.spec.scaling.sqs_queue_url:
-        made.append(_trigger_authentication(context, served))
-    return made
+        manifests.append(_trigger_authentication(context, served))
+    return manifests
 
 
 def target_name(context: ManifestContext, served: ServedRevision) -> str:
@@ -118,19 +118,19 @@ def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest
 
 
 def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """The highest answer wins."""
-    scaling, made = served.spec.scaling, []
+    """KEDA scales by the trigger that demands most replicas."""
+    scaling, triggers = served.spec.scaling, []
     if scaling.metric in ("queue", "latency", "gateway-latency"):
-        made.append(_prometheus(context, served))
+        triggers.append(_prometheus(context, served))
     if scaling.sqs_queue_url:
-        made.append(_queue_of_jobs(context, served))
+        triggers.append(_sqs_queue(context, served))
     if scaling.office_hours is not None:
-        made.append(_cron(scaling.office_hours))
-    return made
+        triggers.append(_cron(scaling.office_hours))
+    return triggers
 
 
 def _prometheus(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """A queue is divided by the replicas; a latency is not: it is what it is."""
+    """A queue length is divided by the number of replicas; a latency is compared as it is."""
     scaling = served.spec.scaling
     return {
         "type": "prometheus",
@@ -163,7 +163,7 @@ def _query(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _gateway_latency(context: ManifestContext, served: ServedRevision) -> str:
-    """The 95th percentile as the mesh's gateway sees it, in milliseconds."""
+    """The 95th percentile measured by the mesh's gateway, in milliseconds."""
     where = (
         f'{{reporter="source",destination_service_namespace="{context.namespace}",'
         f'destination_service_name="{_service(context, served)}"}}'
@@ -177,13 +177,13 @@ def _service(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _or_zero(query: str) -> str:
-    """Without traffic a quotient is no number, which KEDA would take for a failure."""
+    """Without traffic the quotient is NaN, which KEDA would take for a failure."""
     return f"(({query}) > 0) or vector(0)"
 
 
-def _queue_of_jobs(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+def _sqs_queue(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     scaling = served.spec.scaling
-    found = _SQS_REGION.match(scaling.sqs_queue_url)
+    region = _SQS_REGION.match(scaling.sqs_queue_url)
     length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[serving_spec.KEDA, "sqs"]
     return {
         "type": "aws-sqs-queue",
@@ -191,7 +191,7 @@ def _queue_of_jobs(context: ManifestContext, served: ServedRevision) -> dict[str
         "authenticationRef": {"name": workload_name(context.deployment, served.number)},
         "metadata": {
             "queueURL": scaling.sqs_queue_url,
-            "awsRegion": found[1] if found else "",
+            "awsRegion": region[1] if region else "",
             "queueLength": str(length),
             "activationQueueLength": "0",
             "scaleOnInFlight": "true",
@@ -218,7 +218,7 @@ def _cron_time(clock: str, days: str) -> str:
 
 
 def _trigger_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """KEDA's own role reads the queue's length; it needs sqs:GetQueueAttributes."""
+    """KEDA reads the queue length with its own role, which needs sqs:GetQueueAttributes."""
     return {
         "apiVersion": _KEDA,
         "kind": "TriggerAuthentication",

@@ -1,6 +1,7 @@
-"""Objects that serving reads beside a version's own, made from the settings of a revision.
+"""Objects that serving reads in addition to a version's own, rendered from a revision's settings.
 
-Named after a digest of their content and never changed, so a revision names exactly what it loads.
+Their names contain a digest of their content and they never change, so a revision names exactly what
+it loads.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ServingFiles:
 
 @dataclass(frozen=True, slots=True)
 class PackedFiles:
-    """A further version: where it was laid out, and how the revision wants it loaded."""
+    """A version of multi-model serving: its prefix in the bucket, and how the revision loads it."""
 
     prefix: str
     signature: Signature
@@ -48,25 +49,27 @@ def plan(
     spec: ServingSpec,
     packed: Sequence[PackedFiles] = (),
 ) -> ServingFiles:
-    """`prefix` is where the version was laid out."""
+    """`prefix` is the serving prefix of the version."""
     if spec.engine == TRITON_VLLM and spec.llm is not None:
         return _vllm(object_keys.number_prefix(team=team, model=model, number=number), model, spec)
     if spec.engine not in ONNX_ENGINES:
         return ServingFiles(prefix)
-    wanted: list[tuple[str, str, Signature, Tuning]] = [(prefix, model, signature, spec)]
-    wanted += [(one.prefix, one.tuning.model, one.signature, one.tuning) for one in packed]
-    return _with_settings(prefix, wanted)
+    models: list[tuple[str, str, Signature, Tuning]] = [(prefix, model, signature, spec)]
+    models += [
+        (files.prefix, files.tuning.model, files.signature, files.tuning) for files in packed
+    ]
+    return _with_settings(prefix, models)
 
 
 def _with_settings(
-    prefix: str, wanted: Sequence[tuple[str, str, Signature, Tuning]]
+    prefix: str, models: Sequence[tuple[str, str, Signature, Tuning]]
 ) -> ServingFiles:
-    """One name for all models of the process, because Triton takes one; those with usual settings
-    have no configuration of that name, and Triton loads their config.pbtxt.
+    """One name for all models of the process, because Triton takes one. A model with default settings
+    has no configuration of that name, so Triton loads its config.pbtxt.
     """
     texts = {
-        (where, model): triton_config.render(model=model, signature=signature, spec=tuning).encode()
-        for where, model, signature, tuning in wanted
+        (root, model): triton_config.render(model=model, signature=signature, spec=tuning).encode()
+        for root, model, signature, tuning in models
         if not triton_config.is_default(signature, tuning)
     }
     if not texts:
@@ -77,7 +80,7 @@ def _with_settings(
 
 
 def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
-    """A repository of its own: what vLLM is told lies in the version's directory."""
+    """A model repository of its own: vLLM's engine arguments are in the version's directory."""
     engine = json.dumps(_engine_of(spec, spec.llm or Llm()), sort_keys=True, indent=2).encode()
     config = triton_config.render_vllm(model=model).encode()
     prefix = f"{root}vllm-{_digest(engine + config)}/"
@@ -92,23 +95,23 @@ def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
 
 def _engine_of(spec: ServingSpec, llm: Llm) -> dict[str, Any]:
     name, _, commit = llm.hugging_face_id.partition(":")
-    made: dict[str, Any] = {
+    config: dict[str, Any] = {
         "model": name,
         "dtype": _DTYPES[spec.precision],
         "tensor_parallel_size": llm.tensor_parallel,
         "gpu_memory_utilization": llm.gpu_memory_utilization,
         "kv_cache_dtype": llm.kv_cache_dtype,
         "enable_prefix_caching": llm.prefix_caching,
-        # Without its statistics vLLM has no metrics to tell.
+        # Without its statistics vLLM exports no metrics.
         "disable_log_stats": False,
     }
     if commit:
-        made["revision"] = commit
+        config["revision"] = commit
     if llm.max_model_len:
-        made["max_model_len"] = llm.max_model_len
+        config["max_model_len"] = llm.max_model_len
     if llm.max_num_seqs:
-        made["max_num_seqs"] = llm.max_num_seqs
-    return made
+        config["max_num_seqs"] = llm.max_num_seqs
+    return config
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What stands around a revision's pods: who may disturb, reach, read and impersonate them."""
+"""Dependent objects of a revision: disruption budget, network policy, mTLS and metrics of its pods."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from deployments.spec.domain.kubernetes_names import workload_name
 
 def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     network = served.spec.network
-    made = [disruption_budget(context, served), policies.of_workload(context, served)]
+    manifests = [disruption_budget(context, served), policies.of_workload(context, served)]
     if network.strict_mtls:
-        made.append(peer_authentication(context, served))
+        manifests.append(peer_authentication(context, served))
     if network.service_monitor:
-        made.append(service_monitor(context, served))
-    return made
+        manifests.append(service_monitor(context, served))
+    return manifests
 
 
 def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One pod at a time; never a budget that would block draining a node for ever."""
+    """One pod at a time: a stricter budget could block draining a node for ever."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -39,7 +39,7 @@ def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manif
 
 
 def peer_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Only the mesh may send requests; metrics stay readable without a certificate."""
+    """Only the mesh may send requests; metrics need no certificate."""
     port = str(policies.metrics_port(served))
     return {
         "apiVersion": "security.istio.io/v1",
@@ -54,7 +54,7 @@ def peer_authentication(context: ManifestContext, served: ServedRevision) -> Man
 
 
 def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Finds the Service by labels that KServe copies to its own."""
+    """Selects the Service by labels, which KServe copies to its own Service."""
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     port = "http1" if served.spec.engine == serving_spec.KSERVE_VLLM else "metrics"
     return {

@@ -1,4 +1,4 @@
-"""What differs between two texts, and between what we asked the cluster for and what it holds."""
+"""Differences between two texts, and between a desired and a live object."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _line(line: str) -> DiffLine:
 
 
 def project(live: Any, desired: Any) -> Any:
-    """The part of `live` that `desired` speaks of; what the cluster filled in by itself is left out."""
+    """The fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {key: project(live[key], desired[key]) for key in desired if key in live}
     if _is_list(live) and _is_list(desired):
-        return [project(item, _twin(item, index, desired)) for index, item in enumerate(live)]
+        return [project(item, _match(item, index, desired)) for index, item in enumerate(live)]
     return live
 
 
@@ -47,8 +47,8 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _twin(item: Any, index: int, desired: Sequence[Any]) -> Any:
-    """Lists of named things (containers, ports, env) are matched by name, others by position."""
+def _match(item: Any, index: int, desired: Sequence[Any]) -> Any:
+    """Match items with a name (containers, ports, env) by name, others by position."""
     if isinstance(item, Mapping) and "name" in item:
         for other in desired:
             if isinstance(other, Mapping) and other.get("name") == item["name"]:

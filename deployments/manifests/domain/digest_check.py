@@ -1,7 +1,7 @@
-"""The init container that compares what was downloaded with what was approved, before Triton starts.
+"""The init container that compares the downloaded files with the approved ones, before Triton starts.
 
-Its command is the same for everybody: what differs comes in the environment, and the shell only ever
-hands it on as one word. It runs from Triton's own image, which has a shell and coreutils.
+Its command never varies: the record comes in the environment, and the shell passes it on as a single
+word. It runs from Triton's own image, which has a shell and coreutils.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ NAME: Final = "digest-check"
 # Lines as `sha256sum --check` reads them.
 RECORD: Final = "SLIPWAY_DIGESTS"
 DIRECTORY: Final = "SLIPWAY_MODELS"
-# What is in the record is as recorded, and nothing else is there. Configurations of other revisions of
-# the version may be: Triton loads the one that it is told to, which is in the record.
+# All recorded files match, and there are no others, except configurations of other revisions of the
+# version: Triton loads the one that its command names, which is in the record.
 SCRIPT: Final = r"""set -eu
 cd "$SLIPWAY_MODELS"
 printf '%s' "$SLIPWAY_DIGESTS" | sha256sum --check --strict --quiet -
@@ -45,7 +45,7 @@ def container(
         "env": [
             {"name": DIRECTORY, "value": triton_args.MODELS},
             {"name": RECORD, "value": record_of(served)},
-            # Triton's image asks for all GPUs of the node where the runtime heeds images.
+            # Triton's image requests all GPUs of the node from runtimes that honour images.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
             home,
         ],
@@ -58,6 +58,6 @@ def container(
 
 
 def record_of(served: ServedRevision) -> str:
-    """By path. Empty when nothing is recorded, which the check refuses."""
-    files = sorted(served.files, key=lambda one: one.path)
-    return "".join(f"{one.sha256}  {one.path}\n" for one in files)
+    """Sorted by path. Empty when nothing is recorded, which the check refuses."""
+    files = sorted(served.files, key=lambda file: file.path)
+    return "".join(f"{file.sha256}  {file.path}\n" for file in files)

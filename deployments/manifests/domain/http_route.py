@@ -1,4 +1,4 @@
-"""The one route of a deployment: a stable address whatever serves behind it, with weights."""
+"""The HTTPRoute of a deployment: a stable address with weighted backends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ API_VERSION = "gateway.networking.k8s.io/v1"
 KIND = "HTTPRoute"
 
 
-# What each engine's controller, or the portal, names the Service of a workload.
+# How each engine's controller, or the portal, names the Service of a workload.
 _SERVICE_SUFFIX: Final = {
     serving_spec.KSERVE_TRITON: "-predictor",
     serving_spec.KSERVE_VLLM: "-predictor",
@@ -32,9 +32,8 @@ _KNATIVE_REVISION: Final = "-predictor-00001"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A revision behind the route and its share in percent, or the share that is copied to it.
-
-    `api` says which paths of it the route carries.
+    """A revision behind the route. `weight` is the percent of requests sent to it, `mirror` the percent
+    copied to it; `api` names the paths that the route carries.
     """
 
     number: int
@@ -78,9 +77,8 @@ def path_prefix(context: ManifestContext) -> str:
 
 
 def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
-    """Weights are percentages, as approved. A revision without a share is left out: the route never
-    names a Service that may not exist yet, or no longer. One rule for each path that is carried;
-    everything else of a server answers 404.
+    """Weights are the approved percentages. A revision without weight is left out: the route never
+    names a Service that may not exist. One rule for each path; all other paths answer 404.
     """
     mirrors = [_mirror_filter(context, backend) for backend in backends if backend.mirror]
     serving = [backend for backend in backends if backend.weight]
@@ -95,12 +93,12 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, context.deployment),
-        "spec": {"parentRefs": [parent], "rules": rules or [_nothing(context)]},
+        "spec": {"parentRefs": [parent], "rules": rules or [_rule_without_backend(context)]},
     }
 
 
-def _nothing(context: ManifestContext) -> dict[str, Any]:
-    """A route without rules would be one for everything."""
+def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
+    """A route without rules would match every request."""
     return {"matches": [{"path": {"type": "Exact", "value": path_prefix(context)}}]}
 
 
@@ -121,7 +119,7 @@ def _rewritten(
 
 
 def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Service name to weight as wanted, zeros left out."""
+    """Desired percent by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.weight
         for backend in backends
@@ -130,9 +128,9 @@ def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def weights_in(route: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """Service name to weight as the live route has it, zeros left out; None when there is none.
+    """Percent by Service name in the live route, without zeros; None without a route.
 
-    Empty where its rules disagree: somebody edited it, and no one share holds for all requests.
+    Empty where its rules disagree: the route was edited, and no weight holds for all requests.
     """
     if route is None:
         return None
@@ -145,33 +143,28 @@ def _rules(route: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
-    found = {ref["name"]: int(ref.get("weight", 1)) for ref in rule.get("backendRefs", [])}
-    return {name: weight for name, weight in found.items() if weight}
-
-
-def paths_of(context: ManifestContext, backends: Sequence[Backend]) -> frozenset[str]:
-    """What the route carries as wanted, each as "Exact /team/deployment/v2 -> /v2"."""
-    has_share = any(backend.weight for backend in backends)
-    return paths_in(http_route(context, backends) if has_share else None)
+    weights = {ref["name"]: int(ref.get("weight", 1)) for ref in rule.get("backendRefs", [])}
+    return {name: weight for name, weight in weights.items() if weight}
 
 
 def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
-    """The same as the live route has it."""
+    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2"."""
     rules = () if route is None else _rules(route)
     return frozenset(text for rule in rules for text in _paths_of_rule(rule))
 
 
 def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
-    changes = [one.get("urlRewrite", {}).get("path", {}) for one in rule.get("filters", [])]
-    became = "".join(
-        str(one.get("replaceFullPath") or one.get("replacePrefixMatch") or "") for one in changes
+    rewrites = [item.get("urlRewrite", {}).get("path", {}) for item in rule.get("filters", [])]
+    target = "".join(
+        str(path.get("replaceFullPath") or path.get("replacePrefixMatch") or "")
+        for path in rewrites
     )
     matched = [match.get("path", {}) for match in rule.get("matches") or [{}]]
-    return [f"{one.get('type', '')} {one.get('value', '')} -> {became}" for one in matched]
+    return [f"{path.get('type', '')} {path.get('value', '')} -> {target}" for path in matched]
 
 
 def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Service name to the percent of requests that are to be copied to it, zeros left out."""
+    """Desired percent of mirrored requests by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.mirror
         for backend in backends
@@ -180,21 +173,21 @@ def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def mirrors_in(route: Mapping[str, Any] | None) -> dict[str, int]:
-    """The same as the live route has it; a mirror that names no share copies everything. Empty where
-    its rules disagree.
+    """Percent of mirrored requests by Service name in the live route; a mirror without a percentage
+    copies all requests. Empty where its rules disagree.
     """
     first, *others = [_mirrors_of_rule(rule) for rule in _rules(route or {})]
     return first if all(mirrors == first for mirrors in others) else {}
 
 
 def _mirrors_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
-    mirrors = [one for one in rule.get("filters", []) if one.get("type") == _MIRROR]
-    listed = (one["requestMirror"] for one in mirrors)
-    return {one["backendRef"]["name"]: int(one.get("percent", 100)) for one in listed}
+    filters = [item for item in rule.get("filters", []) if item.get("type") == _MIRROR]
+    mirrors = (item["requestMirror"] for item in filters)
+    return {mirror["backendRef"]["name"]: int(mirror.get("percent", 100)) for mirror in mirrors}
 
 
 def problem_with(route: Mapping[str, Any]) -> str | None:
-    """Why the gateway does not follow the route: empty when it does, None when it has not said."""
+    """Why the gateway does not follow the route; empty when it does, None while it has not reported."""
     generation = route.get("metadata", {}).get("generation", 0)
     parents = route.get("status", {}).get("parents", [])
     conditions = [c for parent in parents for c in parent.get("conditions", [])]
@@ -216,14 +209,14 @@ def _port_of(backend: Backend) -> int:
 
 def _backend_ref(context: ManifestContext, backend: Backend) -> dict[str, Any]:
     name = backend.service_of(context.deployment)
-    made = {"name": name, "port": _port_of(backend), "weight": backend.weight}
+    backend_ref = {"name": name, "port": _port_of(backend), "weight": backend.weight}
     if backend.is_knative:
-        # The activator holds requests back while the first pod starts, and asks for which revision.
+        # The activator buffers requests while the first pod starts; the headers name the revision.
         headers = [
             {"name": "Knative-Serving-Namespace", "value": context.namespace},
             {"name": "Knative-Serving-Revision", "value": name},
         ]
-        made["filters"] = [
+        backend_ref["filters"] = [
             {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": headers}}
         ]
-    return made
+    return backend_ref

@@ -27,8 +27,8 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
-# Knative keeps the last pod at most so long.
-_MOST_RETENTION_SECONDS = 3600
+# The longest that Knative keeps the last pod.
+_MAX_RETENTION_SECONDS = 3600
 
 
 def inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
@@ -47,8 +47,8 @@ def inference_service(context: ManifestContext, served: ServedRevision) -> Manif
 def _mode_annotations(served: ServedRevision) -> dict[str, str]:
     scaling = served.spec.scaling
     if scaling.kind != serving_spec.KNATIVE:
-        # KServe's own ScaledObject knows no schedule, no queue of jobs and no cooldown: with keda
-        # the portal writes its own, and KServe leaves the number alone.
+        # KServe's own ScaledObject supports no schedule, no job queue and no cooldown: with keda the
+        # portal writes one, and KServe does not set the number.
         scaler = {
             serving_spec.FIXED: "none",
             serving_spec.HPA: "hpa",
@@ -58,7 +58,7 @@ def _mode_annotations(served: ServedRevision) -> dict[str, str]:
             "serving.kserve.io/deploymentMode": "Standard",
             "serving.kserve.io/autoscalerClass": scaler,
         }
-    retention = min(scaling.cooldown_seconds, _MOST_RETENTION_SECONDS)
+    retention = min(scaling.cooldown_seconds, _MAX_RETENTION_SECONDS)
     return {
         "serving.kserve.io/deploymentMode": "Knative",
         "autoscaling.knative.dev/scale-to-zero-pod-retention-period": f"{retention}s",
@@ -68,7 +68,7 @@ def _mode_annotations(served: ServedRevision) -> dict[str, str]:
 
 def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
-    made = {
+    fields = {
         "labels": pod_labels_of(context, served),
         "serviceAccountName": account_of(served),
         **_replicas(spec),
@@ -78,43 +78,43 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
         "volumes": [pod_template.scratch()[0]] if spec.llm is None else [],
     }
     if spec.scaling.kind != serving_spec.KNATIVE:
-        made["deploymentStrategy"] = pod_template.rolling_update()
+        fields["deploymentStrategy"] = pod_template.rolling_update()
     if served.packed:
         sources = triton_args.sources_of(served)
-        made["storageUris"] = [{"uri": uri, "mountPath": path} for uri, path in sources]
-    made["volumes"] = [pod_template.shared_memory(spec)[0], *made["volumes"]]
+        fields["storageUris"] = [{"uri": uri, "mountPath": path} for uri, path in sources]
+    fields["volumes"] = [pod_template.shared_memory(spec)[0], *fields["volumes"]]
     if spec.scaling.kind != serving_spec.KNATIVE:
-        made["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
+        fields["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
     if spec.nodes > 1:
-        made["workerSpec"] = vllm.workers(context, served)
-    return made
+        fields["workerSpec"] = vllm.workers(context, served)
+    return fields
 
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
-    """For KEDA the portal's ScaledObject counts; these are what KServe starts with."""
+    """With KEDA the portal's ScaledObject decides; these are the numbers that KServe starts with."""
     least = spec.floor_replicas if spec.scaling.kind == serving_spec.KNATIVE else spec.min_replicas
-    made: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
+    fields: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
     if spec.scaling.kind in (serving_spec.HPA, serving_spec.KNATIVE):
-        made |= {"scaleMetric": spec.scaling.metric, "scaleTarget": spec.scaling.target}
-    return made
+        fields |= {"scaleMetric": spec.scaling.metric, "scaleTarget": spec.scaling.target}
+    return fields
 
 
 def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
     model = _vllm_model(context, served) if spec.llm is not None else _triton_model(context, served)
-    made = {
-        # Written out because the published schema demands it; the webhook adds it anyway.
+    fields = {
+        # The published schema requires it; the webhook would add it anyway.
         "name": "",
         **model,
         "resources": resources_of(spec),
     }
-    made["volumeMounts"] = [pod_template.shared_memory(spec)[1], *made.get("volumeMounts", [])]
+    fields["volumeMounts"] = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
     if spec.scaling.kind == serving_spec.KNATIVE:
-        # One port, and Knative's own ways to start and stop a pod.
-        made["ports"] = made["ports"][:1]
+        # Knative takes one port, and starts and stops pods itself.
+        fields["ports"] = fields["ports"][:1]
     else:
-        made["lifecycle"] = pod_template.drain()
-    return made
+        fields["lifecycle"] = pod_template.drain()
+    return fields
 
 
 def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
@@ -122,11 +122,11 @@ def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str,
     volume only.
     """
     _, scratch, home = pod_template.scratch()
-    made = {
+    fields = {
         "modelFormat": {"name": "triton", "version": "2"},
         "runtime": RUNTIME,
         "protocolVersion": "v2",
-        # KServe takes either one address here or several beside the model.
+        # KServe takes either one address here or several in storageUris.
         **({} if served.packed else {"storageUri": served.storage_uri}),
         "image": served.spec.image or context.triton_image,
         "env": [*env_of(served.spec), home],
@@ -139,15 +139,15 @@ def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str,
         **_probes(served, ready="/v2/health/ready", live="/v2/health/live"),
     }
     settings = triton_args.settings_of(served)
-    return {**made, "args": settings} if settings else made
+    return {**fields, "args": settings} if settings else fields
 
 
 def _vllm_model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    made = vllm.model(context, served)
+    fields = vllm.model(context, served)
     if served.spec.nodes > 1:
-        # The runtime of several nodes brings its own start and its own probes.
-        return made
-    return {**made, **_probes(served, ready="/v1/models", live="/health")}
+        # The runtime for several nodes defines its own command and probes.
+        return fields
+    return {**fields, **_probes(served, ready="/v1/models", live="/health")}
 
 
 def _probes(served: ServedRevision, *, ready: str, live: str) -> dict[str, Any]:

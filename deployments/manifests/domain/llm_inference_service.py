@@ -31,7 +31,7 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
     spec, llm = served.spec, served.spec.llm or Llm()
     name = workload_name(context.deployment, served.number)
     parallelism = {"tensor": llm.tensor_parallel}
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
         "labels": pod_labels_of(context, served),
         "replicas": spec.min_replicas,
@@ -40,12 +40,12 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
     }
     if llm.nodes > 1:
         parallelism["pipeline"] = llm.nodes
-        made["worker"] = _pod(context, served, llm)
+        fields["worker"] = _pod(context, served, llm)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, name, served, version_annotations(served)),
-        "spec": made,
+        "spec": fields,
     }
 
 

@@ -13,14 +13,14 @@ from deployments.manifests.domain.metadata import (
     account_of,
 )
 
-# KServe only compares it with the room of the node group.
+# KServe only compares it with the capacity of the node group.
 _LEAST_MIB = 1
 
 
 def local_model_cache(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One per place that models come from: a node group refuses two caches of the same.
+    """One per source address: a node group refuses two caches of the same source.
 
-    All revisions of a version share it, so it carries no revision's labels and outlives each.
+    All revisions of a version share it, so it has no revision's labels and outlives each of them.
     """
     llm = served.spec.llm
     uri = served.storage_uri if llm is None else vllm.weights_uri(served, llm)

@@ -1,4 +1,4 @@
-"""What every manifest needs: where it goes, whom it belongs to, and its digest."""
+"""Input of all manifests, and their common parts: labels, annotations, resources and digests."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class ManifestContext:
     cache_node_group: str = ""
     # The Pod Security Standard that the namespace enforces.
     pod_security: str = "restricted"
-    # Addresses that pods may reach by HTTPS: where models lie.
+    # Addresses that pods may reach by HTTPS to download models.
     egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
-    # Where requests of the cluster's API server to pods come from.
+    # The addresses from which the cluster's API server reaches pods.
     control_plane_cidrs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PackedModel:
-    """A further version in the same processes; `uri` is Triton's directory of the model alone."""
+    """A version of multi-model serving; `uri` is Triton's directory of this model alone."""
 
     model_name: str
     version_label: str
@@ -78,7 +78,7 @@ class ServedFile:
 
 @dataclass(frozen=True, slots=True)
 class ServedRevision:
-    """One revision: which bytes, and how."""
+    """A revision as manifests see it: its version, its files and its spec."""
 
     number: int
     model_name: str
@@ -89,11 +89,11 @@ class ServedRevision:
     size_mib: int = 0
     # Which of the configurations beside config.pbtxt Triton loads; empty for config.pbtxt itself.
     config_name: str = ""
-    # As in the spec, in its order.
+    # In the order of the spec.
     packed: tuple[PackedModel, ...] = ()
-    # All that Triton may find in its repository, by path.
+    # All files that Triton's model repository may hold.
     files: tuple[ServedFile, ...] = ()
-    # Where the weights of a version by reference lie: it has no digest.
+    # The address of external weights, which have no digest.
     source_uri: str = ""
 
     @property
@@ -116,7 +116,7 @@ def secret_of(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def team_secret_of(context: ManifestContext) -> str:
-    """Of the account that the portal makes."""
+    """Of the service account that the portal creates."""
     return S3_CREDENTIALS if context.is_local_cluster else context.storage_secret
 
 
@@ -143,31 +143,31 @@ def metadata(
     served: ServedRevision | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": name,
         "namespace": context.namespace,
         "labels": labels_of(context, served),
     }
     if annotations:
-        made["annotations"] = dict(annotations)
-    return made
+        fields["annotations"] = dict(annotations)
+    return fields
 
 
 def version_annotations(served: ServedRevision) -> dict[str, str]:
-    made = {"slipway.dev/version": served.version_label}
+    fields = {"slipway.dev/version": served.version_label}
     if served.source_uri:
-        made["slipway.dev/source"] = served.source_uri
+        fields["slipway.dev/source"] = served.source_uri
     else:
-        made["slipway.dev/sha256"] = served.sha256
+        fields["slipway.dev/sha256"] = served.sha256
     if served.packed:
-        made["slipway.dev/packed"] = ", ".join(
+        fields["slipway.dev/packed"] = ", ".join(
             f"{one.version_label} {one.sha256}" for one in served.packed
         )
-    return made
+    return fields
 
 
 def resources_of(spec: ServingSpec) -> dict[str, dict[str, str]]:
-    """Requests equal limits: Kubernetes demands it for GPUs, and nobody is evicted for memory."""
+    """Requests equal limits: Kubernetes requires it for GPUs, and no pod is evicted for memory."""
     amounts = {"cpu": spec.cpu, "memory": spec.memory, spec.gpu_resource: str(spec.gpus)}
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
@@ -182,8 +182,18 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
+def is_workload(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is the one object of a revision that carries its digest."""
+    return DIGEST_ANNOTATION in manifest["metadata"].get("annotations", {})
+
+
+def is_of_revision(manifest: Mapping[str, Any]) -> bool:
+    """Whether it belongs to one revision, not to the namespace."""
+    return REVISION_LABEL in manifest["metadata"].get("labels", {})
+
+
 def with_digest(manifest: Manifest, content: Any) -> Manifest:
-    """Annotated with the digest of `content`, so that a look at the object tells what it stands for."""
+    """Annotate with the digest of `content`, so that the live object tells which content it has."""
     digest = digest_of(content)[:16]
     annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}

@@ -1,6 +1,6 @@
-"""What a team's namespace holds once, for all its deployments.
+"""The objects that all deployments in a team's namespace share.
 
-These objects are shared, so they carry no deployment's labels and pruning never finds them.
+They have no deployment's labels, so they are never pruned as orphans.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def namespace(context: ManifestContext) -> Manifest:
 
 
 def _pod_security(context: ManifestContext) -> dict[str, str]:
-    """What the API server refuses, and what it warns of, whoever writes a pod here."""
+    """Labels that make the API server refuse or warn about pods, whoever creates them."""
     standard = "pod-security.kubernetes.io"
     return {
         f"{standard}/enforce": context.pod_security,
@@ -52,7 +52,7 @@ def service_account(context: ManifestContext) -> Manifest:
         "namespace": context.namespace,
         "labels": _team_labels(context),
     }
-    made: Manifest = {
+    account: Manifest = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": meta,
@@ -60,18 +60,18 @@ def service_account(context: ManifestContext) -> Manifest:
     }
     secret = team_secret_of(context)
     if secret:
-        return {**made, "secrets": [{"name": secret}]}
+        return {**account, "secrets": [{"name": secret}]}
     if context.role_arn:
         annotations = {
             "eks.amazonaws.com/role-arn": context.role_arn,
             "serving.kserve.io/s3-region": context.s3_region,
         }
-        return {**made, "metadata": {**meta, "annotations": annotations}}
-    return made
+        return {**account, "metadata": {**meta, "annotations": annotations}}
+    return account
 
 
 def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key: str) -> Manifest:
-    """Only for local clusters, where nothing else can give pods the right to read the bucket."""
+    """Only for local clusters, where pods cannot assume a role that may read the bucket."""
     endpoint = context.s3_endpoint
     annotations = {
         "serving.kserve.io/s3-endpoint": endpoint.partition("://")[2],
@@ -96,7 +96,7 @@ def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key
 
 
 def serving_runtime(context: ManifestContext) -> Manifest:
-    """KServe's own runtime is pinned to an image of 2023 that lacks the metrics read here."""
+    """KServe's own runtime is pinned to an image of 2023 that lacks metrics which the portal reads."""
     container = {
         "name": "kserve-container",
         "image": context.triton_image,

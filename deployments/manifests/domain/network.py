@@ -1,4 +1,4 @@
-"""Who may reach the pods of a team, and whom they may reach: nobody, but what serving needs."""
+"""Network policies: pods of a team reach, and are reached by, only what serving needs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _VERSION: Final = "networking.k8s.io/v1"
 _KIND: Final = "NetworkPolicy"
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-# KServe puts it on the router of a pipeline; labels of the portal's own pods are the portal's.
+# KServe sets it on the router of a pipeline; the portal sets the labels of other pods.
 _PIPELINE_LABEL: Final = "serving.kserve.io/inferencegraph"
 _METRICS_PORT: Final = 8002
 _HTTPS: Final = 443
 _HTTP: Final = 80
 _NODE_LOCAL_DNS: Final = "169.254.20.10/32"
-# Where EKS Pod Identity gives out credentials of the pod's own role.
+# The endpoint of EKS Pod Identity, for credentials of the pod's own role.
 _POD_IDENTITY: Final = "169.254.170.23/32"
-# The node's own credentials are given out among these.
+# The node's own credentials are served at one of these addresses.
 _LINK_LOCAL: Final = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32")
 
 
 def default_deny(context: ManifestContext) -> Manifest:
-    """Of every pod in the namespace, whoever made it."""
+    """For every pod in the namespace, whoever created it."""
     return _policy(
         context,
         "slipway-default-deny",
@@ -44,7 +44,7 @@ def default_deny(context: ManifestContext) -> Manifest:
 
 
 def pipelines(context: ManifestContext) -> Manifest:
-    """Routers of pipelines are asked through the gateway, and ask deployments through it."""
+    """Routers of pipelines receive requests from the gateway and send theirs through it."""
     gateway = _namespace(context.gateway_namespace)
     outside = _outside(context, (_HTTP, _HTTPS))
     return _policy(
@@ -62,9 +62,9 @@ def pipelines(context: ManifestContext) -> Manifest:
 
 
 def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Requests come from the gateway, the own namespace and the mesh of KServe; whoever scrapes may
-    come from anywhere, because metrics are read through the API server too. What goes out reaches
-    the other pods of the revision and where models lie.
+    """Ingress from the gateway, the pod's own namespace and KServe's mesh; to the metrics port from
+    anywhere, because metrics are read through the API server too. Egress to the other pods of the
+    revision and to the sources of models.
     """
     gateways = [context.gateway_namespace]
     if served.spec.scaling.kind == serving_spec.KNATIVE:
@@ -91,7 +91,7 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
 
 
 def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """Golden requests and trials come through the API server, whose address no label tells."""
+    """Golden requests and trials come through the API server, which no label selects."""
     if not context.control_plane_cidrs:
         return []
     serving = {
@@ -102,20 +102,20 @@ def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dic
 
 
 def metrics_port(served: ServedRevision) -> int:
-    """vLLM tells its metrics where it answers."""
+    """vLLM serves metrics on the port of its API."""
     ports = {serving_spec.KSERVE_VLLM: 8080, serving_spec.LLM_SERVICE: 8000}
     return ports.get(served.spec.engine, _METRICS_PORT)
 
 
 def _storage(context: ManifestContext) -> list[dict[str, Any]]:
-    """The bucket, the service that gives out the role's credentials, and a hub of weights."""
+    """The bucket, the endpoint for the role's credentials, and a hub of weights."""
     endpoint = urlsplit(context.s3_endpoint)
     own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
     rules = _outside(context, tuple(sorted({_HTTPS, own_port})))
     rules.append({"to": [_block(_POD_IDENTITY)], "ports": [{"port": _HTTP, "protocol": "TCP"}]})
     inside = _namespace_of(endpoint.hostname or "")
     if inside:
-        # Without a port: policies see that of the pod, not of its Service.
+        # Without a port: policies match the port of the pod, not of its Service.
         rules.append({"to": [_namespace(inside)]})
     return rules
 
@@ -128,19 +128,21 @@ def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str,
 
 
 def _block(cidr: str) -> dict[str, Any]:
-    """Without what is link-local: on a node, that is the node's own identity."""
+    """Without link-local addresses: there a pod could get the node's own identity."""
     network = ipaddress.ip_network(cidr)
-    inside = [one for one in _LINK_LOCAL if _is_inside(ipaddress.ip_network(one), network)]
+    inside = [
+        excluded for excluded in _LINK_LOCAL if _is_inside(ipaddress.ip_network(excluded), network)
+    ]
     block: dict[str, Any] = {"cidr": cidr}
     return {"ipBlock": {**block, "except": inside} if inside else block}
 
 
-def _is_inside(one: Network, network: Network) -> bool:
-    if isinstance(one, ipaddress.IPv4Network):
-        is_part = isinstance(network, ipaddress.IPv4Network) and one.subnet_of(network)
+def _is_inside(part: Network, network: Network) -> bool:
+    if isinstance(part, ipaddress.IPv4Network):
+        is_subnet = isinstance(network, ipaddress.IPv4Network) and part.subnet_of(network)
     else:
-        is_part = isinstance(network, ipaddress.IPv6Network) and one.subnet_of(network)
-    return is_part and one != network
+        is_subnet = isinstance(network, ipaddress.IPv6Network) and part.subnet_of(network)
+    return is_subnet and part != network
 
 
 def _namespace_of(host: str) -> str:
@@ -150,7 +152,7 @@ def _namespace_of(host: str) -> str:
 
 
 def _mesh(served: ServedRevision) -> list[dict[str, Any]]:
-    """A sidecar asks for its certificate and its routes."""
+    """A sidecar gets its certificate and its routes from there."""
     return [_namespace("istio-system")] if served.spec.network.strict_mtls else []
 
 

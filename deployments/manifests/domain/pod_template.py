@@ -1,4 +1,4 @@
-"""What the pods of every engine have in common: where they run, how they are probed and stopped."""
+"""Parts that pods of all engines share: placement, probes, termination and security."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 
-# Longer than the drain and Triton's own exit timeout together, so that requests under way are
-# answered, and shorter than the two minutes' notice of a spot node.
+# Longer than the drain and Triton's own exit timeout together, so that open requests are answered, and
+# shorter than the two minutes' notice of a spot node.
 GRACE_SECONDS: Final = 35
 _DRAIN_SECONDS = 5
 _PROBE_SECONDS = 5
-# A container that has died of a hang should not be missed for long, nor killed by a busy minute.
+# Short enough to restart a hung container soon, long enough to survive a minute under load.
 _LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
 _START_SECONDS = 180
 # From a page cache on a busy node to the GPU; measured ones are several times faster.
 _LOAD_MIB_PER_SECOND = 50
 # TensorRT builds its engine when the model is loaded for the first time on a node.
 _ENGINE_BUILD_SECONDS = 20 * 60
-# A language model of a size that nobody stated.
+# A language model without a declared size.
 _LLM_START_SECONDS = 30 * 60
 # From a hub or a bucket, with the start of vLLM and its captured graphs on top.
 _DOWNLOAD_MIB_PER_SECOND = 100
@@ -37,22 +37,22 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "nodeSelector": {"node.kubernetes.io/instance-type": spec.instance_type},
         "tolerations": _tolerations(spec),
     }
     terms = _capacity_terms(spec)
     if terms:
         required = {"nodeSelectorTerms": terms}
-        made["affinity"] = {
+        fields["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
         }
     if spec.placement.priority_class:
-        made["priorityClassName"] = spec.placement.priority_class
+        fields["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.
     if spec.placement.spread_zones and spec.scaling.kind != serving_spec.KNATIVE:
-        made["topologySpreadConstraints"] = [_zone_spread(context, served)]
-    return made
+        fields["topologySpreadConstraints"] = [_zone_spread(context, served)]
+    return fields
 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
@@ -67,8 +67,8 @@ def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
 
 
 def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
-    """Terms are alternatives. Karpenter and node groups label their nodes differently, and other
-    nodes have neither label: they count as on demand.
+    """Terms are alternatives. Karpenter and node groups label their nodes differently; nodes without
+    either label count as on-demand.
     """
     values = ((_KARPENTER_CAPACITY, "spot"), (_NODE_GROUP_CAPACITY, "SPOT"))
     if spec.placement.capacity == "spot":
@@ -77,8 +77,8 @@ def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
             for key, value in values
         ]
     if spec.placement.capacity == "on-demand":
-        wanted = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in values]
-        return [{"matchExpressions": wanted}]
+        excluded = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in values]
+        return [{"matchExpressions": excluded}]
     return []
 
 
@@ -94,12 +94,12 @@ def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def rolling_update() -> dict[str, Any]:
-    """A new pod is ready before an old one goes; without a free GPU it waits, and the old serves."""
+    """A new pod is ready before an old one stops; without a free GPU it waits and the old one serves."""
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
 def start_seconds(served: ServedRevision) -> int:
-    """How long a container may take from its start until it serves, by the size of the model."""
+    """How long a container may take until it serves, by the size of the model."""
     spec = served.spec
     if spec.llm is not None:
         return _language_start_seconds(spec.llm.parameters_millions)
@@ -120,7 +120,7 @@ def _language_start_seconds(parameters_millions: int) -> int:
 
 
 def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
-    """The startup probe holds the others back, so that a slow load is not taken for a hang."""
+    """The startup probe delays the others, so that a slow load does not count as a hang."""
     attempts = -(-start_seconds(served) // _PROBE_SECONDS)
     return {
         "startupProbe": get(ready, port, periodSeconds=_PROBE_SECONDS, failureThreshold=attempts),
@@ -134,12 +134,12 @@ def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
 
 
 def drain() -> dict[str, Any]:
-    """Requests still come for a moment after a pod was told to go, until routes have followed."""
+    """Requests still arrive for a moment after a pod is deleted, until routes have followed."""
     return {"preStop": {"exec": {"command": ["sleep", str(_DRAIN_SECONDS)]}}}
 
 
 def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The volume and its mount. Triton's Python backend and tensor parallelism live on it."""
+    """The volume and its mount. Triton's Python backend and tensor parallelism need it."""
     source = {"medium": "Memory"}
     if spec.storage.shm_size:
         source["sizeLimit"] = spec.storage.shm_size
@@ -147,30 +147,30 @@ def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def security(*, is_read_only: bool = False) -> dict[str, Any]:
-    """Of each container, as Pod Security *restricted* wants it; Knative takes it here only.
+    """Of each container, as Pod Security *restricted* requires; Knative accepts it here only.
 
     `is_read_only`: the server writes to SCRATCH and its volumes only.
     """
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
         "runAsUser": 1000,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    return {**made, "readOnlyRootFilesystem": True} if is_read_only else made
+    return {**fields, "readOnlyRootFilesystem": True} if is_read_only else fields
 
 
 def sealed(*, is_knative: bool = False) -> dict[str, Any]:
-    """Fields of every pod spec: no token of the cluster's API, and what holds for containers that
-    KServe or a webhook adds as well. A role (IRSA, Pod Identity) brings a token of its own.
+    """Fields of every pod spec: no token of the cluster's API, and a context that also holds for
+    containers which KServe or a webhook adds. A role (IRSA, Pod Identity) has a token of its own.
     """
-    made: dict[str, Any] = {"automountServiceAccountToken": False}
+    fields: dict[str, Any] = {"automountServiceAccountToken": False}
     if is_knative:
         # Knative refuses a security context of the pod unless its configuration was changed.
-        return made
+        return fields
     return {
-        **made,
+        **fields,
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -185,6 +185,6 @@ def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
 
 
 def hugging_face_env() -> dict[str, Any]:
-    """Only gated models need the token; the team's Secret may be missing."""
+    """Only gated models need the token; the team's Secret is optional."""
     key = {"name": "slipway-hugging-face", "key": "token", "optional": True}
     return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": key}}

@@ -1,4 +1,4 @@
-"""What a team's namespace may hold at most: from the team's quota, past the portal as well."""
+"""Limits of a team's namespace from the team's quota; they also hold for changes past the portal."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ _GPU_RESOURCES: Final = (
     "nvidia.com/gpu.shared",
     *(f"nvidia.com/mig-{profile}" for profile in _MIG),
 )
-# Of containers that KServe or a mesh adds without saying; the portal's own all say.
+# For containers that KServe or a mesh adds without resources; the portal's own all state theirs.
 _DEFAULT: Final = {"cpu": "1", "memory": "2Gi"}
 _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
 def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
-    """Not part of what is approved: a quota changes without anybody's request."""
+    """Not part of what is approved: a quota changes without a change request."""
     return [_resource_quota(context, quota_gpus), _limit_range(context)]
 
 
 def _resource_quota(context: ManifestContext, quota_gpus: int) -> Manifest:
-    """GPUs of each kind up to the quota; nothing that makes a way in past the gateway."""
+    """GPUs of each kind up to the quota; no Service that would bypass the gateway."""
     hard = {f"requests.{name}": str(quota_gpus) for name in _GPU_RESOURCES}
     hard |= {"services.loadbalancers": "0", "services.nodeports": "0"}
-    return _made(context, "ResourceQuota", {"hard": hard})
+    return _manifest(context, "ResourceQuota", {"hard": hard})
 
 
 def _limit_range(context: ManifestContext) -> Manifest:
@@ -74,10 +74,10 @@ def _limit_range(context: ManifestContext) -> Manifest:
         "default": dict(_DEFAULT),
         "defaultRequest": dict(_DEFAULT_REQUEST),
     }
-    return _made(context, "LimitRange", {"limits": [limit]})
+    return _manifest(context, "LimitRange", {"limits": [limit]})
 
 
-def _made(context: ManifestContext, kind: str, spec: dict[str, object]) -> Manifest:
+def _manifest(context: ManifestContext, kind: str, spec: dict[str, object]) -> Manifest:
     labels = {**MANAGED_BY, "slipway.dev/team": context.team}
     return {
         "apiVersion": "v1",

@@ -23,27 +23,26 @@ from deployments.spec.domain import serving_spec
 
 
 def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """What the namespace must hold for this revision (without the Secret)."""
+    """The shared objects that this revision needs in its namespace, without the Secret."""
     spec = served.spec
-    found = [
+    manifests = [
         namespace.namespace(context),
         network.default_deny(context),
         network.pipelines(context),
         namespace.service_account(context),
     ]
     if spec.engine == serving_spec.KSERVE_TRITON:
-        found.append(namespace.serving_runtime(context))
+        manifests.append(namespace.serving_runtime(context))
     if spec.engine == serving_spec.KSERVE_VLLM and spec.nodes == 1:
-        found.append(vllm.serving_runtime(context))
+        manifests.append(vllm.serving_runtime(context))
     if spec.storage.model_cache == "cluster":
-        found.append(local_model_cache.local_model_cache(context, served))
-    return found
+        manifests.append(local_model_cache.local_model_cache(context, served))
+    return manifests
 
 
 def own(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """What belongs to the revision alone and is removed with it; the workload first.
-
-    The workload's digest covers all of it.
+    """The objects of the revision alone, removed with it; the workload first. The digest of the
+    workload covers all of them.
     """
     workload, *others = [
         *_workload(context, served),

@@ -1,4 +1,4 @@
-"""How tritonserver is started; the same command wherever it runs."""
+"""The command of tritonserver; the same wherever it runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ HTTP_PORT: Final = 8080
 METRICS_PORT: Final = 8002
 MODELS: Final = "/mnt/models"
 _EXIT_SECONDS = 20
-# Whatever is neither inference, metadata nor health, for everybody: the header that would open it has
-# a value with a line feed, which no request can carry.
+# Everything but inference, metadata and health, for all clients: the header that would allow access
+# needs a value with a line feed, which no request can contain.
 _REFUSED_APIS: Final = (
     "shared-memory",
     "model-config",
@@ -37,31 +37,31 @@ def command() -> list[str]:
 
 
 def settings_of(served: ServedRevision) -> list[str]:
-    """What a revision adds to the command."""
-    made = []
+    """The arguments that a revision adds to the command."""
+    args = []
     if served.spec.summary_latencies:
-        made.append("--metrics-config=summary_latencies=true")
+        args.append("--metrics-config=summary_latencies=true")
     if served.config_name:
-        made.append(f"--model-config-name={served.config_name}")
-    return made + _loaded(served)
+        args.append(f"--model-config-name={served.config_name}")
+    return args + _loaded(served)
 
 
 def sources_of(served: ServedRevision) -> list[tuple[str, str]]:
-    """Where each model comes from, and its place in the pod's repository; as a whole for one alone.
-
-    By model directory for several: two prefixes fetched into one place would depend on their order.
+    """The source of each model and its path in the pod. A single model is downloaded as a whole
+    repository. With several each is downloaded into its own directory: two prefixes downloaded into
+    one directory would depend on their order.
     """
     if not served.packed:
         return [(served.storage_uri, MODELS)]
     own = (served.model_uri, f"{MODELS}/{served.model_name}")
-    return [own, *((one.uri, f"{MODELS}/{one.model_name}") for one in served.packed)]
+    return [own, *((packed.uri, f"{MODELS}/{packed.model_name}") for packed in served.packed)]
 
 
 def _loaded(served: ServedRevision) -> list[str]:
-    """Exactly these, by name. Explicit control would also let every caller load and unload models,
-    with files of their own: `command` refuses that part of Triton's API.
+    """Load exactly these models. Explicit control would also let callers load and unload models with
+    their own files: `command` refuses that part of Triton's API.
     """
     if not served.packed:
         return []
-    names = [served.model_name, *(one.model_name for one in served.packed)]
+    names = [served.model_name, *(packed.model_name for packed in served.packed)]
     return ["--model-control-mode=explicit", *(f"--load-model={name}" for name in names)]

@@ -23,9 +23,9 @@ from deployments.spec.domain.kubernetes_names import workload_name
 
 API_VERSION = "apps/v1"
 KIND = "Deployment"
-# Where Hugging Face's library keeps what it downloads.
+# The download cache of Hugging Face's library.
 _HUGGING_FACE_HOME = "/var/cache/huggingface"
-# For the download, the node and the image, before the container starts.
+# For a new node, the image and the download, before the container starts.
 _EARLIER_SECONDS = 20 * 60
 
 
@@ -43,7 +43,7 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
             "spec": _pod(context, served),
         },
     }
-    # An autoscaler owns the number; stating it too would set it back at every apply.
+    # An autoscaler owns the number: writing it too would reset it at every apply.
     if served.spec.scaling.kind == serving_spec.FIXED:
         spec["replicas"] = served.spec.min_replicas
     return {
@@ -91,13 +91,13 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
         **pod_template.sealed(),
         **pod_template.placement_of(context, served),
-        "initContainers": _before(context, served, models),
+        "initContainers": _init_containers(context, served, models),
         "containers": [_server(context, served, models)],
         "volumes": volumes,
     }
 
 
-def _before(
+def _init_containers(
     context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
 ) -> list[dict[str, Any]]:
     return [
@@ -111,7 +111,7 @@ def _storage_initializer(
 ) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "1Gi"}
     _, scratch, home = pod_template.scratch()
-    made = {
+    container = {
         "name": "storage-initializer",
         "image": context.storage_image,
         "args": [word for pair in triton_args.sources_of(served) for word in pair],
@@ -122,16 +122,16 @@ def _storage_initializer(
     }
     secret = secret_of(context, served)
     if secret:
-        made["envFrom"] = [{"secretRef": {"name": secret}}]
-    return made
+        container["envFrom"] = [{"secretRef": {"name": secret}}]
+    return container
 
 
 def _storage_env(context: ManifestContext) -> list[dict[str, str]]:
-    found = {"AWS_DEFAULT_REGION": context.s3_region}
+    env = {"AWS_DEFAULT_REGION": context.s3_region}
     if context.s3_endpoint:
-        found["AWS_ENDPOINT_URL"] = context.s3_endpoint
-        found["S3_USE_HTTPS"] = "1" if context.s3_endpoint.startswith("https://") else "0"
-    return [{"name": name, "value": value} for name, value in sorted(found.items()) if value]
+        env["AWS_ENDPOINT_URL"] = context.s3_endpoint
+        env["S3_USE_HTTPS"] = "1" if context.s3_endpoint.startswith("https://") else "0"
+    return [{"name": name, "value": value} for name, value in sorted(env.items()) if value]
 
 
 def _server(
@@ -140,7 +140,7 @@ def _server(
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
     _, shm_mount = pod_template.shared_memory(served.spec)
     _, scratch, home = pod_template.scratch()
-    made = {
+    container = {
         "name": "tritonserver",
         "image": served.spec.image or context.triton_image,
         "args": [*triton_args.command(), *triton_args.settings_of(served)],
@@ -152,14 +152,14 @@ def _server(
         "volumeMounts": [{**mount, "readOnly": True}, shm_mount, scratch],
     }
     if served.spec.engine == serving_spec.TRITON_VLLM:
-        made["env"] = [
+        container["env"] = [
             *env_of(served.spec),
             home,
             {"name": "HF_HOME", "value": _HUGGING_FACE_HOME},
             pod_template.hugging_face_env(),
         ]
-        made["volumeMounts"] += [{"name": "hugging-face", "mountPath": _HUGGING_FACE_HOME}]
-    return made
+        container["volumeMounts"] += [{"name": "hugging-face", "mountPath": _HUGGING_FACE_HOME}]
+    return container
 
 
 def _lifecycle(served: ServedRevision) -> dict[str, Any]:

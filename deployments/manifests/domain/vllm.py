@@ -1,4 +1,4 @@
-"""vLLM's own OpenAI server under KServe, from Hugging Face files; over several nodes with workers."""
+"""vLLM's OpenAI server under KServe, with Hugging Face weights; over several nodes with workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deployments.manifests.domain.metadata import (
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 
 RUNTIME: Final = "slipway-vllm"
-# KServe ships it, with the start of Ray on every node and its probes.
+# Shipped with KServe; it starts Ray on every node and has its own probes.
 MULTI_NODE_RUNTIME: Final = "kserve-huggingfaceserver-multinode"
 _FORMAT = {"name": "huggingface", "version": "1"}
 _MODELS = "/mnt/models"
@@ -25,18 +25,18 @@ _DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """What vLLM is told on top of where the model lies; parallelism is told by the caller."""
-    made = [
+    """Without the model's path and parallelism, which the caller adds."""
+    args = [
         f"--dtype={_DTYPES[spec.precision]}",
         f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",
         f"--kv-cache-dtype={llm.kv_cache_dtype}",
         "--enable-prefix-caching" if llm.prefix_caching else "--no-enable-prefix-caching",
     ]
     if llm.max_model_len:
-        made.append(f"--max-model-len={llm.max_model_len}")
+        args.append(f"--max-model-len={llm.max_model_len}")
     if llm.max_num_seqs:
-        made.append(f"--max-num-seqs={llm.max_num_seqs}")
-    return made
+        args.append(f"--max-num-seqs={llm.max_num_seqs}")
+    return args
 
 
 def weights_uri(served: ServedRevision, llm: Llm) -> str:
@@ -47,32 +47,31 @@ def weights_uri(served: ServedRevision, llm: Llm) -> str:
 
 def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec, llm = served.spec, served.spec.llm or Llm()
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "modelFormat": dict(_FORMAT),
         "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
         "env": [*env_of(spec), pod_template.hugging_face_env()],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        # With a root that can be written: KServe's download from a hub has the same context.
+        # With a writable root: KServe's download from a hub uses the same context.
         "securityContext": pod_template.security(),
     }
     if llm.nodes > 1:
-        # The sizes are told by workerSpec; the runtime refuses them as arguments.
-        return {**made, "args": [f"--model_name={served.model_name}", *engine_args(spec, llm)]}
-    own = not (llm.hugging_face_id or llm.artifact)
-    where = f"{_MODELS}/{served.model_name}/1" if own else _MODELS
+        # workerSpec has the sizes; the runtime refuses them as arguments.
+        return {**fields, "args": [f"--model_name={served.model_name}", *engine_args(spec, llm)]}
+    is_uploaded = not (llm.hugging_face_id or llm.artifact)
     args = [
-        where,
+        f"{_MODELS}/{served.model_name}/1" if is_uploaded else _MODELS,
         f"--served-model-name={served.model_name}",
         f"--tensor-parallel-size={llm.tensor_parallel}",
         *engine_args(spec, llm),
     ]
-    return {**made, "image": spec.image or context.vllm_image, "args": args}
+    return {**fields, "image": spec.image or context.vllm_image, "args": args}
 
 
 def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """One pod per further node; each splits every layer over its GPUs, the nodes split the layers."""
+    """One pod per additional node. GPUs of a node share each layer; nodes share the layers."""
     llm = served.spec.llm or Llm()
     return {
         "pipelineParallelSize": llm.nodes,

@@ -1,7 +1,7 @@
-"""Manifests as YAML text: deterministic, and the same that PyYAML writes, at several times its speed.
+"""Write manifests as YAML: deterministic, and the same text as PyYAML's at several times its speed.
 
-What manifests are made of is written here: maps, lists, text, whole numbers, booleans. How a text is
-quoted is PyYAML's own decision, asked once per distinct text. Anything else is left to PyYAML whole.
+Maps, lists, strings, integers and booleans are written here. PyYAML decides how a string is quoted,
+once per distinct string. A manifest with any other value is left to PyYAML.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import yaml
 
 # No line is ever folded, so that a difference shows in the line where it is.
 _WIDTH: Final = 2**20
-# PyYAML writes long and strange keys in another way.
+# PyYAML writes other keys in another style.
 _KEY: Final = re.compile(r"[-A-Za-z0-9_./]{1,100}")
 
 
-class _Unusual(Exception):
-    """PyYAML writes it in a way that depends on where it stands."""
+class _Unsupported(Exception):
+    """PyYAML's style for it depends on the position."""
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Without anchors, which nobody expects in a manifest."""
+    """Without anchors, which are unusual in manifests."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -45,16 +45,16 @@ def _text_of(manifest: Mapping[str, Any]) -> str:
     lines: list[str] = []
     try:
         _put_map(manifest, "", "", lines)
-    except _Unusual:
+    except _Unsupported:
         return by_library(manifest)
     lines.append("")
     return "\n".join(lines)
 
 
 def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str]) -> None:
-    """`lead` stands before the first line: the indentation, or a list's dash in its place."""
+    """`lead` precedes the first line: the indentation, or the dash of a list item."""
     if not value:
-        raise _Unusual
+        raise _Unsupported
     for key in sorted(value):
         head, item = f"{lead}{_key(key)}:", value[key]
         if isinstance(item, dict) and item:
@@ -69,19 +69,19 @@ def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str])
 
 
 def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
-    """Dashes stand under the key, as PyYAML and kubectl put them."""
+    """Dashes are aligned with the key, as PyYAML and kubectl write them."""
     for item in value:
         if isinstance(item, dict) and item:
             _put_map(item, f"{indent}- ", f"{indent}  ", lines)
         elif isinstance(item, list) and item:
-            raise _Unusual
+            raise _Unsupported
         else:
             lines.append(f"{indent}- {_leaf(item)}")
 
 
 def _key(key: Any) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise _Unusual
+        raise _Unsupported
     return _leaf(key)
 
 
@@ -89,14 +89,14 @@ def _leaf(value: Any) -> str:
     if type(value) is str:
         text = _quoted(value)
         if "\n" in text:
-            raise _Unusual
+            raise _Unsupported
         return text
     if type(value) is int:
         return str(value)
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) not in _EMPTY:
-        raise _Unusual
+        raise _Unsupported
     return _EMPTY[type(value)]
 
 

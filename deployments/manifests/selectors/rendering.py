@@ -1,27 +1,27 @@
-"""From rows to manifests: what the portal writes to a cluster for a deployment and its revisions."""
+"""From rows to the input of manifests: contexts, specs, versions of multi-model serving and served revisions.
+
+`rendered.py` builds the manifests from these.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from django.conf import settings
 
 from deployments.errors import Rejected
 from deployments.manifests.domain import bucket_files, http_route
-from deployments.manifests.domain import revision as revision_manifests
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
 from deployments.manifests.domain.metadata import (
-    Manifest,
     ManifestContext,
     PackedModel,
     ServedFile,
     ServedRevision,
-    to_yaml,
 )
-from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
+from deployments.models import Deployment, ModelVersion, Revision
 from deployments.registry.domain import object_keys, signatures
 from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
@@ -45,13 +45,13 @@ def context_of(deployment: Deployment) -> ManifestContext:
 
 
 def policy_in_force(policy: ServingPolicy) -> ServingPolicy:
-    """A cluster's own policy, filled with what is usual where it says nothing."""
-    return _filled(policy, default_policy())
+    """A cluster's own policy, with the portal's defaults for empty fields."""
+    return _with_defaults(policy, default_policy())
 
 
 @functools.lru_cache(maxsize=256)
-def _filled(policy: ServingPolicy, usual: ServingPolicy) -> ServingPolicy:
-    return policy.over(usual)
+def _with_defaults(policy: ServingPolicy, default: ServingPolicy) -> ServingPolicy:
+    return policy.over(default)
 
 
 def policy_of(deployment: Deployment) -> ServingPolicy:
@@ -62,9 +62,9 @@ def context_for(
     *, team: str, name: str, deployment_id: int, cluster: Any, policy: ServingPolicy
 ) -> ManifestContext:
     """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
-    read. What its policy leaves empty is as the portal's settings say.
+    read.
     """
-    used = _filled(policy, default_policy())
+    used = policy_in_force(policy)
     return ManifestContext(
         team=team,
         namespace=team,
@@ -89,21 +89,21 @@ def context_for(
 
 
 def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> ServingSpec:
-    """With the replicas that were approved since the revision was made, or those of `scale`."""
-    wanted = revision.deployment.scale if scale is None else scale
-    return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=wanted)
+    """With the replicas approved since the revision was created, or those of `scale`."""
+    if scale is None:
+        scale = revision.deployment.scale
+    return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=scale)
 
 
-def served_revision_of(
-    revision: Revision, *, scale: Mapping[str, Any] | None = None
+def served_revision_for(
+    *,
+    number: int,
+    version: ModelVersion,
+    spec: ServingSpec,
+    additional: Sequence[ModelVersion],
+    files: ServingFiles,
 ) -> ServedRevision:
-    spec = spec_of(revision, scale=scale)
-    return served_revision_for(number=revision.number, version=revision.version, spec=spec)
-
-
-def served_revision_for(*, number: int, version: ModelVersion, spec: ServingSpec) -> ServedRevision:
-    packed = packed_of(version, spec)
-    files = _files(version, spec, packed)
+    """`additional` and `files` as `additional_versions` and `files_for` return them."""
     return ServedRevision(
         number=number,
         model_name=version.model.name,
@@ -113,57 +113,56 @@ def served_revision_for(*, number: int, version: ModelVersion, spec: ServingSpec
         spec=spec,
         size_mib=_size_mib(version),
         config_name=files.config_name,
-        packed=tuple(_packed_model(one) for one in packed),
-        files=_served_files([version, *packed], spec, files),
+        packed=tuple(_packed_model(other) for other in additional),
+        files=_served_files([version, *additional], spec, files),
         source_uri=version.source_uri,
     )
 
 
 def _storage_uri(version: ModelVersion, files: ServingFiles) -> str:
-    """Triton's repository. Where a version by reference gets one, it lies in the portal's bucket."""
+    """Triton's model repository. For a version by reference it is in the portal's bucket, if any."""
     if version.source_uri and not files.prefix:
         return version.source_uri
     return f"s3://{version.bucket or settings.SLIPWAY_S3_BUCKET}/{files.prefix}"
 
 
-def packed_of(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
-    """As `versions_named`, of the spec."""
+def additional_versions(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
+    """The versions of multi-model serving besides the revision's own, in the order of the spec."""
     return versions_named(version, spec.packed)
 
 
 def versions_named(version: ModelVersion, packed: Sequence[Packed]) -> list[ModelVersion]:
-    """The further versions of the version's team, in this order.
-
-    Raises Rejected for what the team has not: nothing is served without what was asked for.
+    """The further versions of the version's team, in this order. Raises Rejected for a version that the
+    team does not have: nothing is served without it.
     """
     if not packed:
         return []
-    models = [one.model for one in packed]
+    models = [further.model for further in packed]
     rows = ModelVersion.objects.select_related("model__team")
     rows = rows.filter(model__team=version.model.team_id, model__name__in=models)
-    found = {(row.model.name, row.number): row for row in rows}
-    wrong = {}
-    for index, one in enumerate(packed):
-        if one.model == version.model.name:
-            words = f"{one.model} is served already: name another model."
-            wrong[f"packed.{index}.model"] = words
-        elif (one.model, one.version) not in found:
-            words = f"{version.model.team.slug} has no version {one.label}."
-            wrong[f"packed.{index}.version"] = words
-    if wrong:
-        raise Rejected(" ".join(wrong.values()), wrong)
-    return [found[one.model, one.version] for one in packed]
+    by_label = {(row.model.name, row.number): row for row in rows}
+    problems = {}
+    for index, further in enumerate(packed):
+        if further.model == version.model.name:
+            problem = f"{further.model} is served already: name another model."
+            problems[f"packed.{index}.model"] = problem
+        elif (further.model, further.version) not in by_label:
+            problem = f"{version.model.team.slug} has no version {further.label}."
+            problems[f"packed.{index}.version"] = problem
+    if problems:
+        raise Rejected(" ".join(problems.values()), problems)
+    return [by_label[further.model, further.version] for further in packed]
 
 
 def _served_files(
-    found: Sequence[ModelVersion], spec: ServingSpec, files: ServingFiles
+    versions: Sequence[ModelVersion], spec: ServingSpec, files: ServingFiles
 ) -> tuple[ServedFile, ...]:
-    """What was recorded of the versions when they were laid out, and what the revision brings."""
+    """The recorded files of the versions and those that the revision adds."""
     digests = {key: hashlib.sha256(body).hexdigest() for key, body in files.objects.items()}
     roots = [files.prefix]
     if spec.engine in ONNX_ENGINES:
-        roots = [one.repository_prefix for one in found]
-        digests |= {row["key"]: row["sha256"] for one in found for row in one.laid_out}
+        roots = [version.repository_prefix for version in versions]
+        digests |= {row["key"]: row["sha256"] for version in versions for row in version.laid_out}
     return tuple(
         ServedFile(key.removeprefix(root), digests[key])
         for root in roots
@@ -189,8 +188,8 @@ def _size_mib(version: ModelVersion) -> int:
 
 
 def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
-    """The cluster's server image for the engine; empty where the cluster's own preset brings it."""
-    used = _filled(policy, default_policy())
+    """The cluster's server image for the engine; empty where the cluster's own preset names it."""
+    used = policy_in_force(policy)
     if spec.engine in ONNX_ENGINES:
         return used.triton_image
     if spec.engine == TRITON_VLLM:
@@ -199,14 +198,10 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
     return "" if is_preset else used.vllm_image
 
 
-def files_for(*, version: ModelVersion, spec: ServingSpec) -> ServingFiles:
-    """What must lie in the bucket before the revision is pushed, beside the versions themselves."""
-    return _files(version, spec, packed_of(version, spec))
-
-
-def _files(
-    version: ModelVersion, spec: ServingSpec, packed: Sequence[ModelVersion]
+def files_for(
+    *, version: ModelVersion, spec: ServingSpec, additional: Sequence[ModelVersion]
 ) -> ServingFiles:
+    """The objects that the bucket must hold before the revision is pushed, besides the versions'."""
     return bucket_files.plan(
         team=version.model.team.slug,
         model=version.model.name,
@@ -215,52 +210,28 @@ def _files(
         signature=signatures.from_json(version.signature),
         spec=spec,
         packed=[
-            PackedFiles(one.repository_prefix, signatures.from_json(one.signature), tuning)
-            for one, tuning in zip(packed, spec.packed, strict=True)
+            PackedFiles(other.repository_prefix, signatures.from_json(other.signature), tuning)
+            for other, tuning in zip(additional, spec.packed, strict=True)
         ],
     )
 
 
-def manifests_for(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """Everything of a revision except the Secret, whose content is nobody's to see."""
-    return [
-        *revision_manifests.shared(context, served),
-        *revision_manifests.own(context, served),
-    ]
-
-
-def manifests_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> list[Manifest]:
-    return manifests_for(context_of(revision.deployment), served_revision_of(revision, scale=scale))
-
-
-def route_of(deployment: Deployment) -> Manifest:
-    return http_route.http_route(context_of(deployment), backends_of(deployment))
-
-
-def backends_of(deployment: Deployment) -> list[http_route.Backend]:
+def backends_of(
+    deployment: Deployment, spec_of_revision: Callable[[Revision], ServingSpec]
+) -> list[http_route.Backend]:
     weight = deployment.candidate_weight
-    wanted = [
+    weighted = [
         (deployment.stable_revision, 100 - weight, 0),
         (deployment.candidate_revision, weight, deployment.candidate_mirror),
     ]
     return [
         http_route.backend_for(
-            one.number,
-            serving_spec.stored(one.spec),
-            share,
-            model=one.version.model.name,
+            revision.number,
+            spec_of_revision(revision),
+            percent,
+            model=revision.version.model.name,
             mirror=mirror,
         )
-        for one, share, mirror in wanted
-        if one is not None
+        for revision, percent, mirror in weighted
+        if revision is not None
     ]
-
-
-def yaml_of(revision: Revision) -> str:
-    return to_yaml(manifests_of(revision))
-
-
-def manifests_of_change(change: ChangeRequest) -> list[Manifest]:
-    if change.revision is None:
-        return []
-    return manifests_of(change.revision, scale=change.scale or None)

@@ -1,4 +1,6 @@
-"""What a spec gets from its version and its cluster before it is checked, so that it pins them."""
+"""Complete a spec with values of its version and its cluster before it is checked, so that it pins
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,15 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.core.errors import Invalid
 
 
-def completed(
+def complete_spec(
     spec: ServingSpec,
     version: ModelVersion,
     serving: ServingPolicy,
     capabilities: Mapping[str, Any],
 ) -> ServingSpec:
-    """With the weights of a version by reference, the cluster's server image, and an autoscaler that
-    it has; what a person wrote there as image is not taken. Raises Invalid for weights that are not
-    the version's.
+    """With the external weights of the version, the cluster's server image (a requested image is
+    ignored) and an autoscaler that the cluster has. Raises Invalid for weights that are not the
+    version's.
     """
     try:
         full = _with_weights(spec, version)
@@ -40,7 +42,7 @@ def completed(
 def autoscaled_in_place(
     spec: ServingSpec, serving: ServingPolicy, capabilities: Mapping[str, Any]
 ) -> ServingSpec:
-    """A running spec of another number of replicas, with an autoscaler that can take over its pods."""
+    """A running spec with other replicas, and an autoscaler that can take over its pods."""
     return _autoscaled(spec, serving, capabilities, is_in_place=True)
 
 
@@ -56,7 +58,7 @@ def _autoscaled(
 
 
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
-    """The spec of the version `now` for `then`: what it got from the one is not kept for the other."""
+    """The spec of the version `now` for `then`, without the values that came from `now`."""
     llm = spec.llm
     if llm is None or not (now.source_uri or then.source_uri):
         return spec
@@ -68,8 +70,8 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
 
 
 def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
-    """As it is for an uploaded version, and for an engine that loads no such weights: preflight
-    refuses that in words.
+    """Unchanged for an uploaded version, and for an engine that cannot load the external weights:
+    preflight refuses that with an explanation.
     """
     llm = spec.llm
     if llm is None or not version.source_uri:
@@ -89,11 +91,13 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
 
 
 def _require_same(llm: Llm, reference: ExternalWeights, label: str) -> None:
-    told = {
+    values = {
         "llm.hugging_face_id": (llm.hugging_face_id, reference.hugging_face_id),
         "llm.artifact": (llm.artifact, reference.artifact),
     }
-    words = f"The weights of {label} lie at {reference.uri}: leave this out."
-    wrong = {name: words for name, (asked, own) in told.items() if asked and asked != own}
-    if wrong:
-        raise Rejected(words, wrong)
+    message = f"The weights of {label} lie at {reference.uri}: leave this out."
+    problems = {
+        name: message for name, (requested, own) in values.items() if requested and requested != own
+    }
+    if problems:
+        raise Rejected(message, problems)

@@ -1,4 +1,4 @@
-"""Manifests as pages show them."""
+"""Manifests for display on pages."""
 
 from __future__ import annotations
 

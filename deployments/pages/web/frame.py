@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from deployments.changes.web import items
-from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.models import Deployment, Rollout
 from deployments.plans.domain import descriptions
 from deployments.rollouts.selectors import rollouts
@@ -104,7 +104,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
         "open_change": None if rollout else open_change,
         "can_request": can_request,
-        "drift_held": deployment.drift.get("outcome") == Outcome.HELD,
+        "drift_held": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from deployments.errors import Rejected
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision, to_yaml
-from deployments.manifests.selectors import draft_digest, rendering
+from deployments.manifests.domain.metadata import ManifestContext
+from deployments.manifests.selectors import rendered, rendering
+from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
@@ -74,16 +75,20 @@ class _Subject:
 
     team: Team
     cluster: ClusterInfo
-    version: ModelVersion
-    spec: ServingSpec
     context: ManifestContext
-    served: ServedRevision
-    # Versions of multi-model serving, in the order of the spec.
-    additional: Sequence[ModelVersion] = ()
+    rendered: RenderedRevision
     # The versions of the stable revision; None for a new deployment.
     stable: ModelVersion | None = None
     stable_additional: Sequence[ModelVersion] = ()
     replaces: ReplacedDeployment | None = None
+
+    @property
+    def version(self) -> ModelVersion:
+        return self.rendered.version
+
+    @property
+    def spec(self) -> ServingSpec:
+        return self.rendered.spec
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
@@ -91,7 +96,7 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(draft.cluster_id)
-    spec = defaults.completed(draft.spec, version, cluster.serving, cluster.capabilities)
+    spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = _subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:
@@ -196,14 +201,13 @@ def _subject_of(
         policy=cluster.serving,
     )
     try:
-        additional = rendering.packed_of(version, spec)
-        served = rendering.served_revision_for(number=number, version=version, spec=spec)
+        revision = rendered.render(context, number=number, version=version, spec=spec)
     except Rejected as error:
         raise as_invalid(error) from error
-    subject = _Subject(team, cluster, version, spec, context, served, additional)
+    subject = _Subject(team, cluster, context, revision)
     if stable is None:
         return subject
-    stable_additional = rendering.packed_of(stable.version, rendering.spec_of(stable))
+    stable_additional = rendering.additional_versions(stable.version, rendering.spec_of(stable))
     return replace(subject, stable=stable.version, stable_additional=stable_additional)
 
 
@@ -215,7 +219,6 @@ def _evaluate(
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
 ) -> Preflight:
-    manifests = rendering.manifests_for(subject.context, subject.served)
     shares = capacity.list_shares(cluster_id=subject.cluster.id)
     cost = preflight_cost.estimate_cost(
         team=subject.team,
@@ -236,7 +239,7 @@ def _evaluate(
         *_check_model(subject, is_ready=bool(version_check.ok)),
         *_check_cluster(subject),
         revision_checks.check_memory(
-            subject.version, subject.spec, shares, additional=subject.additional
+            subject.version, subject.spec, shares, additional=subject.rendered.additional
         ),
         quota,
         preflight_cost.check_budget(cost),
@@ -245,12 +248,12 @@ def _evaluate(
         ),
     ]
     if is_name_valid and version_check.ok:
-        checks.append(_check_dry_run(subject, manifests))
+        checks.append(_check_dry_run(subject))
     return Preflight(
         checks=tuple(checks),
         cost=cost,
-        manifests=to_yaml(manifests),
-        evidence_hash=draft_digest.for_draft(subject.context, subject.served, subject.version),
+        manifests=subject.rendered.to_yaml(),
+        evidence_hash=subject.rendered.evidence_digest,
         url=f"{subject.cluster.gateway_url}{http_route.path_prefix(subject.context)}",
     )
 
@@ -259,13 +262,13 @@ def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
     return [
         *revision_checks.check_artifact(subject.version, subject.spec, is_ready=is_ready),
         *cluster_checks.check_access(
-            subject.context, subject.served, subject.version, cluster_id=subject.cluster.id
+            subject.context, subject.rendered.served, subject.version, cluster_id=subject.cluster.id
         ),
-        *multi_model_checks.check_models(subject.additional, subject.spec),
+        *multi_model_checks.check_models(subject.rendered.additional, subject.spec),
         *revision_checks.check_signature(subject.version, subject.stable),
         # A new deployment has no clients yet.
         *(
-            multi_model_checks.check_clients(subject.stable_additional, subject.additional)
+            multi_model_checks.check_clients(subject.stable_additional, subject.rendered.additional)
             if subject.stable
             else []
         ),
@@ -279,7 +282,7 @@ def _check_cluster(subject: _Subject) -> list[Check]:
             subject.version, subject.spec, capabilities, cluster_name=name
         ),
         *cluster_checks.check_runtime(
-            subject.context, subject.served, cluster_id=subject.cluster.id
+            subject.context, subject.rendered.served, cluster_id=subject.cluster.id
         ),
         *scaling_checks.check_scaling(subject.spec, subject.cluster),
         *capacity_checks.check_instance_type(subject.spec, cluster_id=subject.cluster.id),
@@ -296,8 +299,8 @@ def _capabilities(subject: _Subject) -> Capabilities:
     return Capabilities.from_json(subject.cluster.capabilities)
 
 
-def _check_dry_run(subject: _Subject, manifests: Sequence[Manifest]) -> Check:
-    served = subject.served
+def _check_dry_run(subject: _Subject) -> Check:
+    served = subject.rendered.served
     backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
     route = http_route.http_route(subject.context, [backend])
     # An existing deployment has a live route already, so only its workload is applied.
@@ -305,5 +308,5 @@ def _check_dry_run(subject: _Subject, manifests: Sequence[Manifest]) -> Check:
     return dry_run.check(
         cluster_id=subject.cluster.id,
         namespace=subject.context.namespace,
-        manifests=[*manifests, *extra],
+        manifests=[*subject.rendered.manifests, *extra],
     )

@@ -126,7 +126,7 @@ def _describe_pin(reference: ExternalWeights) -> str:
 
 
 def problem_with_objects(version: ModelVersion) -> str:
-    changes = serving_bytes.of_version(version, Bucket())
+    changes = serving_bytes.compare_version(version, Bucket())
     return (
         f"The serving repository differs from the verified file: {serving_objects.describe_differences(changes)}."
         if changes

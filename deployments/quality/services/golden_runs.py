@@ -20,6 +20,7 @@ from deployments.quality.domain import golden_requests, output_comparison
 from deployments.quality.domain.output_comparison import BadOutputs, Output
 from deployments.registry.domain import signatures
 from deployments.registry.domain.signatures import Signature
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
@@ -99,9 +100,10 @@ def advance(*, run_id: int) -> None:
 
 def _is_ready(rollout: Rollout) -> bool:
     deployment = rollout.deployment
-    seen = deployment.observed.get(f"r{rollout.candidate_revision.number}", {})
-    is_wanted = deployment.candidate_revision_id == rollout.candidate_revision_id
-    return is_wanted and deployment_selectors.is_current(deployment) and seen.get("ready") is True
+    observed = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
+    is_candidate = deployment.candidate_revision_id == rollout.candidate_revision_id
+    is_current = deployment_selectors.is_current(deployment)
+    return is_candidate and is_current and observed.is_ready is True
 
 
 def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[int]) -> None:

@@ -92,7 +92,7 @@ def saving_context(
 ) -> dict[str, Any]:
     """For the form that saves an answer; `saving` is None where there is nothing to save."""
     stable = deployment.stable_revision
-    if trial is None or stable is None or not trial.is_good or trial.is_cut:
+    if trial is None or stable is None or not trial.is_success or trial.is_cut:
         return {"saving": None}
     if not policy.is_allowed(user, Action.UPLOAD, deployment):
         return {"saving": None}

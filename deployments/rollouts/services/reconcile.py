@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 
 from deployments import audit_actions
 from deployments.guards.domain.evidence import Verdict
-from deployments.models import Revision, Rollout
+from deployments.models import Rollout
 from deployments.plans.domain import rollout_plan
 from deployments.plans.selectors import auto_promotion
 from deployments.quality.selectors import quality
@@ -24,6 +24,7 @@ from deployments.rollouts.domain import decide
 from deployments.rollouts.domain.decide import Decision, Effect
 from deployments.rollouts.domain.observation import Checks, RolloutObservation, RolloutPlan
 from deployments.rollouts.services import analysis, evidence, promote, transitions
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import desired_state
 from deployments.states import ROLLOUT, RolloutPhase
@@ -111,17 +112,17 @@ def _decide(rollout: Rollout) -> Decision:
 def observation_of(rollout: Rollout) -> RolloutObservation:
     """From the columns that reconciliation wrote; never newer than what the cluster showed."""
     deployment = rollout.deployment
-    candidate = _seen(rollout, rollout.candidate_revision)
-    since = candidate.get("since")
+    stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
+    candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
     return RolloutObservation(
         is_current=deployment_selectors.is_current(deployment),
         weight=deployment.observed_weight,
         mirror=deployment.observed_mirror,
-        is_candidate_ready=candidate.get("ready"),
-        is_stable_ready=_seen(rollout, rollout.stable_revision).get("ready"),
-        candidate_unready_since=datetime.fromisoformat(since) if since else None,
-        candidate_words=candidate.get("message", ""),
-        **_checks(rollout, is_ready=candidate.get("ready") is True),
+        is_candidate_ready=candidate.is_ready,
+        is_stable_ready=stable.is_ready,
+        candidate_unready_since=candidate.since,
+        candidate_words=candidate.message,
+        **_checks(rollout, is_ready=candidate.is_ready is True),
     )
 
 
@@ -130,11 +131,6 @@ def _checks(rollout: Rollout, *, is_ready: bool) -> dict[str, Any]:
         return {}
     found = quality.before_traffic(rollout=rollout)
     return {"checks": _CHECKS[found.verdict], "checks_words": found.words}
-
-
-def _seen(rollout: Rollout, revision: Revision) -> dict[str, Any]:
-    found: dict[str, Any] = rollout.deployment.observed.get(f"r{revision.number}", {})
-    return found
 
 
 def _wait(rollout: Rollout, found: Decision) -> None:

@@ -55,7 +55,7 @@ class ObservedSerializer(Serializer):
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
-    environment = serializers.ChoiceField(choices=[one.value for one in Environment])
+    environment = serializers.ChoiceField(choices=[value.value for value in Environment])
     state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
     url = serializers.SerializerMethodField()
     is_current = serializers.SerializerMethodField(
@@ -92,8 +92,8 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
         return deployment_selectors.is_current(deployment)
 
     def get_rollout_id(self, deployment: Deployment) -> int | None:
-        found: list[Rollout] = getattr(deployment, "open_rollouts", [])
-        return found[0].pk if found else None
+        open_rollouts: list[Rollout] = getattr(deployment, "open_rollouts", [])
+        return open_rollouts[0].pk if open_rollouts else None
 
 
 class DeploymentEventSerializer(Serializer):

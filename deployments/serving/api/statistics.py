@@ -1,4 +1,4 @@
-"""How a deployment answers right now."""
+"""Current request statistics of a deployment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LatencySplitSerializer(Serializer):
 
 
 class ServingStatsSerializer(Serializer):
-    """Over the last `seconds`, summed over the pods; null is not known."""
+    """Over the last `seconds`, summed over the pods; null is unknown."""
 
     seconds = serializers.IntegerField()
     requests_per_second = serializers.FloatField(allow_null=True)
@@ -68,5 +68,6 @@ class StatsView(APIView):
         ),
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DeploymentStatsSerializer(statistics.by_revision(found)).data)
+        actor = actor_of(request)
+        deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+        return Response(DeploymentStatsSerializer(statistics.by_revision(deployment)).data)

@@ -1,4 +1,4 @@
-"""How a revision is asked: the path behind its address, and a first body; each engine its own way."""
+"""The inference request of each engine: path, port and an example body."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from deployments.registry.domain import example_requests
 from deployments.registry.domain.signatures import Signature
 from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE, TRITON_VLLM
 
-LONGEST_PREFILLED: Final = 250_000
+MAX_PREFILLED_LENGTH: Final = 250_000
 _QUESTION: Final = "Say hello in one short sentence."
-_MOST_TOKENS: Final = 64
+_MAX_TOKENS: Final = 64
 _HTTP_PORT: Final = 8080
 _LLM_SERVICE_PORT: Final = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`path` without a slash before it; `port` is the pod's own."""
+    """`path` has no leading slash; `port` is the pod's."""
 
     path: str
     body: dict[str, Any]
@@ -32,9 +32,9 @@ class Call:
 
 
 def prefilled(call: Call) -> str:
-    """The first body as text; empty where it would be a burden to the browser: the person pastes one."""
+    """The example body as text; empty where it is too large for a form."""
     body = json.dumps(call.body)
-    return body if len(body) <= LONGEST_PREFILLED else ""
+    return body if len(body) <= MAX_PREFILLED_LENGTH else ""
 
 
 def call_of(*, engine: str, model: str, signature: Signature) -> Call:
@@ -42,12 +42,12 @@ def call_of(*, engine: str, model: str, signature: Signature) -> Call:
         body = {
             "model": model,
             "messages": [{"role": "user", "content": _QUESTION}],
-            "max_tokens": _MOST_TOKENS,
+            "max_tokens": _MAX_TOKENS,
         }
         port = _LLM_SERVICE_PORT if engine == LLM_SERVICE else _HTTP_PORT
         return Call("v1/chat/completions", body, "OpenAI's chat", port)
     if engine == TRITON_VLLM:
-        parameters = {"stream": False, "temperature": 0, "max_tokens": _MOST_TOKENS}
+        parameters = {"stream": False, "temperature": 0, "max_tokens": _MAX_TOKENS}
         body = {"text_input": _QUESTION, "parameters": parameters}
         return Call(f"v2/models/{model}/generate", body, "Triton's generate")
     body = example_requests.infer_request(signature)

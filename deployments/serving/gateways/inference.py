@@ -12,12 +12,12 @@ MAX_ANSWER_BYTES = 1_000_000
 
 
 class GatewayUnreachable(Exception):
-    """No answer: the gateway refused, timed out, or broke off."""
+    """No response: the gateway refused the connection, timed out or closed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` says that there was more."""
+    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` tells that there was more."""
 
     status: int
     body: bytes
@@ -27,7 +27,7 @@ class Answer:
 
 def post_json(url: str, body: bytes) -> Answer:
     """Raises GatewayUnreachable. Redirects are not followed."""
-    # Unpacking could make much of little before it is cut off.
+    # Decompression could expand a small response far beyond the limit.
     sent = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     started = time.perf_counter()
     try:
@@ -43,7 +43,7 @@ def post_json(url: str, body: bytes) -> Answer:
 
 
 def _read(response: httpx.Response, until: float) -> tuple[bytes, bool]:
-    """httpx times each read; a gateway that drips for ever is cut off here."""
+    """httpx limits only each read; a gateway that sends slowly for ever is cut off here."""
     content = b""
     for chunk in response.iter_bytes():
         content += chunk

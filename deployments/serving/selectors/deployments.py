@@ -1,15 +1,14 @@
-"""Reading deployments: what is wanted, what is observed, and where they answer."""
+"""Read deployments: desired and observed state, and their addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from deployments.plans.domain import rollout_plan
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
@@ -28,13 +27,13 @@ _RELATED = (
 )
 
 
-# What was seen before the stop is no word about now.
-_STOPPED: Mapping[str, Any] = {"weight": None, "ready": False, "reason": "Stopped", "message": ""}
+# What was observed before the stop says nothing about now.
+_STOPPED = ObservedRevision(is_ready=False, reason="Stopped")
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionStatus:
-    """One revision that the deployment wants: its share of the route and what the cluster says."""
+    """A desired revision: its requested and observed traffic weight, and what the cluster reports."""
 
     number: int
     role: str
@@ -76,37 +75,39 @@ def list_visible_to(
 
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
-    """The live deployment of that name, else the one retired last. Raises NotFound for strangers."""
+    """The live deployment of that name, else the one retired last. Raises NotFound."""
     rows = list_visible_to(actor, team_slug=team_slug, with_retired=True).filter(name=name)
-    found = rows.order_by("is_retired", "-id").first()
-    if found is None:
+    deployment = rows.order_by("is_retired", "-id").first()
+    if deployment is None:
         raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
-    return found
+    return deployment
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
-    found = list_visible_to(actor, with_retired=True).filter(pk=deployment_id).first()
-    if found is None:
+    deployment = list_visible_to(actor, with_retired=True).filter(pk=deployment_id).first()
+    if deployment is None:
         raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
-    return found
+    return deployment
 
 
 def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
     """The stable revision, then the candidate, with requested and observed side by side."""
-    wanted = [
+    weighted = [
         (deployment.stable_revision, "stable", 100 - deployment.candidate_weight),
         (deployment.candidate_revision, "candidate", deployment.candidate_weight),
     ]
     return [
         status_of(deployment, revision, role, weight)
-        for revision, role, weight in wanted
+        for revision, role, weight in weighted
         if revision is not None
     ]
 
 
 def status_of(deployment: Deployment, revision: Revision, role: str, weight: int) -> RevisionStatus:
     is_stopped = deployment.is_stopped
-    seen = _STOPPED if is_stopped else deployment.observed.get(f"r{revision.number}", {})
+    observed = ObservedRevision.of(deployment.observed, revision.number)
+    if is_stopped:
+        observed = _STOPPED
     return RevisionStatus(
         number=revision.number,
         role=role,
@@ -117,15 +118,15 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
             serving_spec.stored(revision.spec), number=revision.number, scale=deployment.scale
         ),
         requested_weight=0 if is_stopped else weight,
-        observed_weight=seen.get("weight"),
-        is_ready=seen.get("ready"),
-        reason=seen.get("reason", ""),
-        message=seen.get("message", ""),
+        observed_weight=observed.weight,
+        is_ready=observed.is_ready,
+        reason=observed.reason,
+        message=observed.message,
     )
 
 
 def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
-    """As it is wanted now, with the replicas that were approved last."""
+    """With the replicas that were approved last."""
     stable = deployment.stable_revision
     return None if stable is None else revisions_of(deployment)[0].spec
 
@@ -142,23 +143,23 @@ def events_of(deployment: Deployment) -> QuerySet[DeploymentEvent]:
 
 
 def is_current(deployment: Deployment) -> bool:
-    """Whether the cluster has been seen doing what is wanted now."""
+    """Whether the cluster was observed after the last change of the desired state."""
     return deployment.observed_generation == deployment.desired_generation
 
 
 def is_stopping(deployment: Deployment) -> bool:
-    """Whether it was stopped and the cluster has not been seen without it yet."""
+    """Whether it was stopped and its objects have not been observed to be gone yet."""
     has_ended = deployment.state in (DeploymentState.STOPPED, DeploymentState.RETIRED)
     return deployment.is_stopped and not has_ended
 
 
 def is_mirrored(deployment: Deployment) -> bool:
-    """Whether the candidate saw copies only, so that what it did is nothing that users got."""
-    opened: list[Rollout] = getattr(deployment, "open_rollouts", [])
+    """Whether the candidate gets mirrored requests only, so that no user sees its responses."""
+    open_rollouts: list[Rollout] = getattr(deployment, "open_rollouts", [])
     is_shadow = any(
         rollout_plan.is_shadow(rollout.plan)
         and rollout.stable_revision_id == deployment.stable_revision_id
-        for rollout in opened
+        for rollout in open_rollouts
     )
     return deployment.candidate_mirror > 0 or (is_shadow and not deployment.candidate_weight)
 

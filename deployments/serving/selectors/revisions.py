@@ -1,4 +1,4 @@
-"""Revisions of rows that are read one by one, with everything that is known of them."""
+"""Read revisions with the rows that they refer to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from deployments.models import ChangeRequest, Deployment, Revision, Rollout
 
-_OF_TWO = ("stable_revision", "candidate_revision")
+_STABLE_AND_CANDIDATE = ("stable_revision", "candidate_revision")
 
 
 def complete() -> QuerySet[Revision]:
@@ -14,16 +14,16 @@ def complete() -> QuerySet[Revision]:
 
 
 def load_onto(*rows: Deployment | Rollout | ChangeRequest) -> None:
-    """Read all revisions that the rows name, at once. In one join with the rows themselves they are
-    two dozen tables, which take PostgreSQL ten times longer to plan than to read.
+    """Read all revisions of the rows in one query. Joined with the rows themselves they are two dozen
+    tables, which PostgreSQL needs ten times longer to plan than to read.
     """
-    named = [
+    references = [
         (row, field, getattr(row, f"{field}_id"))
         for row in rows
-        for field in (("revision",) if isinstance(row, ChangeRequest) else _OF_TWO)
+        for field in (("revision",) if isinstance(row, ChangeRequest) else _STABLE_AND_CANDIDATE)
     ]
-    found = complete().in_bulk({pk for _, _, pk in named if pk is not None})
-    for row, field, pk in named:
+    revisions = complete().in_bulk({pk for _, _, pk in references if pk is not None})
+    for row, field, pk in references:
         if pk is not None:
-            setattr(row, field, found[pk])
-            found[pk].deployment = row if isinstance(row, Deployment) else row.deployment
+            setattr(row, field, revisions[pk])
+            revisions[pk].deployment = row if isinstance(row, Deployment) else row.deployment

@@ -1,5 +1,5 @@
-"""How deployments answer right now. Every page takes its figures from here, so that no two of them
-say different things of one deployment; what is stopped answers nothing, whatever was counted last.
+"""Current request statistics of deployments. All pages take their figures from here, so that no two
+disagree about a deployment. A stopped deployment has no traffic, whatever was counted last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WINDOW_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None is not known, or, for latency and errors, nothing to divide by."""
+    """None is unknown; for latency and errors also no requests to divide by."""
 
     requests_per_second: float | None
     latency_ms: float | None
@@ -40,30 +40,27 @@ class RevisionStats:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStats:
-    """None is not known: no pod was read in these seconds."""
+    """None is unknown: no pod was read in these seconds."""
 
     seconds: int
     total: ServingStats | None
     revisions: list[RevisionStats]
 
 
-def figures_of(found: Sequence[Deployment]) -> dict[int, Figures]:
+def figures_of(rows: Sequence[Deployment]) -> dict[int, Figures]:
     """By primary key, over the last minutes, in one query."""
-    traffic = _traffic_of(found)
+    traffic = _traffic_of(rows)
     now = clock.now()
-    return {
-        deployment.pk: _STOPPED if deployment.is_stopped else _figures(traffic[deployment.pk], now)
-        for deployment in found
-    }
+    return {row.pk: _STOPPED if row.is_stopped else _figures(traffic[row.pk], now) for row in rows}
 
 
-def figures_together(found: Sequence[Deployment]) -> Figures:
-    """The sum of what the rows of these deployments show."""
-    traffic = _traffic_of([one for one in found if not one.is_stopped])
-    together = _figures([one for parts in traffic.values() for one in parts], clock.now())
-    rates = [one.requests_per_second for one in figures_of(found).values()]
+def total_figures(rows: Sequence[Deployment]) -> Figures:
+    """Of these deployments together; the rate is the sum of their rates."""
+    traffic = _traffic_of([row for row in rows if not row.is_stopped])
+    total = _figures([item for items in traffic.values() for item in items], clock.now())
+    rates = [figures.requests_per_second for figures in figures_of(rows).values()]
     known = [rate for rate in rates if rate is not None]
-    return Figures(sum(known) if known else None, together.latency_ms, together.error_ratio)
+    return Figures(sum(known) if known else None, total.latency_ms, total.error_ratio)
 
 
 def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
@@ -79,29 +76,29 @@ def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
 
 def desired_revisions(deployment: Deployment) -> list[Revision]:
     """Stable, then the candidate."""
-    wanted = (deployment.stable_revision, deployment.candidate_revision)
-    return [revision for revision in wanted if revision is not None]
+    revisions = (deployment.stable_revision, deployment.candidate_revision)
+    return [revision for revision in revisions if revision is not None]
 
 
-def _traffic_of(found: Sequence[Deployment]) -> dict[int, list[Traffic]]:
-    """What users were answered: copies to a shadow are nobody's requests."""
-    answering = {one.pk: _answering(one) for one in found}
-    traffic = current.traffic_of([key for keys in answering.values() for key in keys])
-    return {pk: [traffic[key] for key in keys if key in traffic] for pk, keys in answering.items()}
+def _traffic_of(rows: Sequence[Deployment]) -> dict[int, list[Traffic]]:
+    """Requests of users: those mirrored to a shadow do not count."""
+    keys_by_pk = {row.pk: _keys_with_users(row) for row in rows}
+    traffic = current.traffic_of([key for keys in keys_by_pk.values() for key in keys])
+    return {pk: [traffic[key] for key in keys if key in traffic] for pk, keys in keys_by_pk.items()}
 
 
-def _answering(deployment: Deployment) -> list[WorkloadKey]:
+def _keys_with_users(deployment: Deployment) -> list[WorkloadKey]:
     keys = workload_keys(deployment)
     return keys[:1] if deployments.is_mirrored(deployment) else keys
 
 
-def _figures(found: Sequence[Traffic], now: datetime) -> Figures:
-    if not found:
+def _figures(traffic: Sequence[Traffic], now: datetime) -> Figures:
+    if not traffic:
         return Figures(None, None, None)
-    span = max(1.0, (now - min(one.since for one in found)).total_seconds())
-    success = sum(one.success for one in found)
-    total = success + sum(one.failure for one in found)
-    duration = sum(one.duration_us for one in found)
+    span = max(1.0, (now - min(item.since for item in traffic)).total_seconds())
+    success = sum(item.success for item in traffic)
+    total = success + sum(item.failure for item in traffic)
+    duration = sum(item.duration_us for item in traffic)
     return Figures(
         requests_per_second=total / span,
         latency_ms=duration / success / 1000 if success else None,
@@ -110,11 +107,9 @@ def _figures(found: Sequence[Traffic], now: datetime) -> Figures:
 
 
 def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    """Over all these revisions together. Copies to a shadow are nobody's requests: beside stable it
-    does not count.
-    """
+    """Over all these revisions together, without a shadow: no user sent the mirrored requests."""
     if deployment.is_stopped:
-        return _nothing()
+        return _without_traffic()
     if not revisions:
         return None
     if len(revisions) > 1 and deployments.is_mirrored(deployment):
@@ -127,8 +122,8 @@ def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> Ser
     )
 
 
-def _nothing() -> ServingStats:
-    """Of what is stopped: no pod, no request, and nothing to divide by."""
+def _without_traffic() -> ServingStats:
+    """Of a stopped deployment: no pods and no requests."""
     return ServingStats(
         seconds=WINDOW_SECONDS,
         requests_per_second=0.0,
@@ -158,6 +153,7 @@ def by_revision(deployment: Deployment) -> DeploymentStats:
         seconds=WINDOW_SECONDS,
         total=stats_of(deployment, revisions),
         revisions=[
-            RevisionStats(one.number, one.role, stats_of(deployment, [one])) for one in revisions
+            RevisionStats(revision.number, revision.role, stats_of(deployment, [revision]))
+            for revision in revisions
         ],
     )

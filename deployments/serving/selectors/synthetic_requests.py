@@ -1,4 +1,4 @@
-"""How often the portal itself asked a revision."""
+"""Count the synthetic requests that the portal sent to a revision."""
 
 from __future__ import annotations
 

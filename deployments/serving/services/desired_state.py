@@ -1,6 +1,6 @@
-"""The only writers of what a deployment wants. Each raises the generation and makes the row due.
+"""The only writers of desired state. Each raises the generation and makes the row due.
 
-They run inside the transaction of whatever decided; the cluster follows by reconciliation.
+Call them inside the transaction of the decision; reconciliation makes the cluster follow.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PROGRESS_SECONDS: Final = 30 * 60
 
 
 def serve_first(deployment: Deployment, revision: Revision) -> None:
-    _want(deployment, stable=revision, candidate=None, weight=0)
+    _set_revisions(deployment, stable=revision, candidate=None, weight=0)
 
 
 def add_candidate(deployment: Deployment, revision: Revision) -> None:
-    """Beside the stable revision, without any traffic yet."""
-    _want(deployment, stable=deployment.stable_revision, candidate=revision, weight=0)
+    """Next to the stable revision, without traffic yet."""
+    _set_revisions(deployment, stable=deployment.stable_revision, candidate=revision, weight=0)
 
 
 def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
-    """Share of the requests that the candidate answers, or that are copied to it: never both."""
-    _want(
+    """Percent of requests sent, or mirrored, to the candidate: never both."""
+    _set_revisions(
         deployment,
         stable=deployment.stable_revision,
         candidate=deployment.candidate_revision,
@@ -39,8 +39,8 @@ def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
 
 
 def swap(deployment: Deployment) -> None:
-    """Stable and candidate change places; the new candidate gets nothing."""
-    _want(
+    """Exchange stable and candidate; the new candidate gets no traffic."""
+    _set_revisions(
         deployment,
         stable=deployment.candidate_revision,
         candidate=deployment.stable_revision,
@@ -49,18 +49,20 @@ def swap(deployment: Deployment) -> None:
 
 
 def drop_candidate(deployment: Deployment) -> None:
-    _want(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
+    _set_revisions(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
 
 
-def scale(deployment: Deployment, wanted: Mapping[str, Any]) -> None:
-    """Other replicas of the revision that `wanted` names; pods that are ready stay."""
+def scale(deployment: Deployment, to: Mapping[str, Any]) -> None:
+    """Change the replicas of the revision that `to` names, as deployments/spec/domain/replicas.py
+    writes it; ready pods stay.
+    """
     _update(deployment)
-    Deployment.objects.filter(pk=deployment.pk).update(scale=dict(wanted))
-    deployment.scale = dict(wanted)
+    Deployment.objects.filter(pk=deployment.pk).update(scale=dict(to))
+    deployment.scale = dict(to)
 
 
 def stop(deployment: Deployment) -> None:
-    """Remove route and workloads; what it wants to serve stays written down."""
+    """Remove route and workloads; the desired revisions stay."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(is_stopped=True)
     deployment.is_stopped = True
@@ -73,13 +75,13 @@ def start(deployment: Deployment) -> None:
 
 
 def retire(deployment: Deployment) -> None:
-    """Remove everything from the cluster; the row becomes retired when that is seen."""
+    """Remove everything from the cluster; the row becomes retired once that is observed."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(is_retiring=True)
     deployment.is_retiring = True
 
 
-def _want(
+def _set_revisions(
     deployment: Deployment,
     *,
     stable: Revision | None,

@@ -1,4 +1,4 @@
-"""Ask one revision itself, past the route and its weights: one of its pods, through the API server."""
+"""Send requests to one revision, bypassing the route: to one of its pods, through the API server."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fleet.kube.services import objects, pod_proxy
 HTTP_PORT: Final = 8080
 _SECONDS: Final = 10.0
 _REFUSED: Final = 400
-# Of something between the portal and the model, or of a model that is not up: asking again can help.
-_NOT_OF_THE_MODEL: Final = frozenset({408, 425, 429, 502, 503, 504})
+# From a proxy in between, or a model that is not up: trying again can help.
+_RETRYABLE: Final = frozenset({408, 425, 429, 502, 503, 504})
 
 
 class NotAnswered(Exception):
-    """It is not known what the revision answers; the message says why, for people."""
+    """The revision gave no response of its own; the message says why, for people."""
 
 
 def infer(revision: Revision, request: dict[str, Any]) -> PodResponse:
-    """Raises NotAnswered. A status of 400 or above is the model's own refusal."""
+    """Raises NotAnswered. A status of 400 or above is the model's own response."""
     model = revision.version.model.name
     return send(revision, f"v2/models/{model}/infer", json.dumps(request).encode())
 
@@ -33,12 +33,12 @@ def reported_model(revision: Revision) -> dict[str, Any]:
     """The metadata of the model as its server reports it. Raises NotAnswered."""
     answer = send(revision, f"v2/models/{revision.version.model.name}")
     try:
-        found = json.loads(answer.body)
+        model_metadata = json.loads(answer.body)
     except (ValueError, RecursionError) as error:
         raise NotAnswered("its server returned invalid JSON") from error
-    if answer.status >= 400 or not isinstance(found, dict):
+    if answer.status >= _REFUSED or not isinstance(model_metadata, dict):
         raise NotAnswered(f"its server returned HTTP {answer.status} for the model metadata")
-    return found
+    return model_metadata
 
 
 def send(
@@ -53,7 +53,7 @@ def send(
         )
     except ClusterError as error:
         raise NotAnswered(error.message) from error
-    if answer.status in _NOT_OF_THE_MODEL:
+    if answer.status in _RETRYABLE:
         raise NotAnswered(f"pod {pod} returned HTTP {answer.status}")
     if body is not None and answer.status < _REFUSED:
         synthetic_requests.note(revision)

@@ -1,4 +1,4 @@
-"""Stopping a deployment: what it means for its desired state, and who must approve it."""
+"""Stop a deployment, and decide whether that needs approval."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from portal.audit import trail
 
 
 def needs_approval(deployment: Deployment) -> bool:
-    """What has never served has nobody who relies on its answers."""
+    """Nobody relies yet on a deployment that never served."""
     has_served = deployment.first_ready_at is not None
     return Environment(deployment.environment).is_protected and has_served
 
 
 def begin(*, actor: Actor, deployment: Deployment, reason: str) -> None:
-    """Inside the transaction of whatever decided."""
+    """Call it inside the transaction of the decision."""
     desired_state.stop(deployment)
     trail.record(
         actor=actor,
@@ -29,5 +29,5 @@ def begin(*, actor: Actor, deployment: Deployment, reason: str) -> None:
         after={"is_stopped": True},
         reason=reason,
     )
-    words = f"stopped: {reason}" if reason else "stopped"
-    timeline.note(deployment=deployment, kind="stopped", message=words, actor=actor)
+    message = f"stopped: {reason}" if reason else "stopped"
+    timeline.note(deployment=deployment, kind="stopped", message=message, actor=actor)

@@ -1,4 +1,4 @@
-"""Note what the portal itself asks of a revision, so that nobody takes it for a user's request."""
+"""Record requests that the portal itself sends, so that they do not count as users' requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT: Final = timedelta(hours=1)
 
 
 def note(revision: Revision) -> None:
-    """One that was answered, now. Old ones go, so a revision never holds more than an hour's."""
+    """Record one that was answered just now, and delete those older than an hour."""
     at = clock.now()
     OwnRequest.objects.filter(revision=revision, at__lt=at - _KEPT).delete()
     OwnRequest.objects.create(revision=revision, at=at)

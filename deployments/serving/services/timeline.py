@@ -1,4 +1,4 @@
-"""One line of a deployment's timeline, or of a rollout's history."""
+"""Write the timeline of a deployment and the history of a rollout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def line(
     actor: Actor,
     revision_number: int | None = None,
 ) -> DeploymentEvent:
-    """Not yet written: for who writes many."""
+    """Unsaved, for bulk_create."""
     return DeploymentEvent(
         deployment=deployment,
         at=clock.now(),
@@ -54,7 +54,7 @@ def note_rollout(
     actor: Actor,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """In both histories: whoever reads the deployment's timeline sees its rollouts too."""
+    """In the rollout's history and in the deployment's timeline."""
     name = "" if isinstance(actor, System) else actor_name(actor)
     RolloutEvent.objects.create(
         rollout=rollout,

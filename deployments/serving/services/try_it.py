@@ -1,5 +1,5 @@
-"""Try a deployment: one request that the portal sends, bounded in every way. Through the gateway,
-as any client's, or to one revision itself, which also reaches a candidate without any traffic.
+"""Try a deployment: send one request, bounded in time and size. It goes through the gateway like any
+client's, or to one revision directly, which also reaches a candidate without traffic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.core.documents import Bounds
 from portal.core.errors import Conflict, Invalid, Unavailable
 
 MAX_REQUEST_BYTES = 2_000_000
-# Texts for a model may hold NUL: what is sent is stored nowhere.
+# Input of a model may hold NUL; the request is not stored.
 _BODY = Bounds(may_hold_nul=True)
 _FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
 _NEWLINE = re.compile(r"\n\s*")
@@ -40,7 +40,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`version_id`: whose answer it is; through the gateway of two revisions that is not known."""
+    """`version_id` is the version that answered; None where the gateway chose between two revisions."""
 
     version_id: int | None
     status: int
@@ -50,7 +50,7 @@ class Trial:
     milliseconds: float
 
     @property
-    def is_good(self) -> bool:
+    def is_success(self) -> bool:
         return self.status < HTTPStatus.BAD_REQUEST
 
     @property
@@ -75,7 +75,7 @@ def url_of(deployment: Deployment, revision: Revision) -> str:
 
 
 def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
-    """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
+    """Raises Invalid unless the body is a JSON object within the limit, Unavailable without a response."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)
     if deployment.stable_revision is None or deployment.is_retired:
@@ -97,7 +97,7 @@ def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -
 
 
 def post(url: str, body: str, *, version_id: int | None) -> Trial:
-    """To any address behind a gateway. Raises Invalid and Unavailable as `send`."""
+    """Post to any address behind a gateway. Raises Invalid and Unavailable like `send`."""
     return _post(url, _checked(body), version_id)
 
 
@@ -149,18 +149,18 @@ def _checked(body: str) -> bytes:
     try:
         value = documents.read_json(body, _BODY)
     except documents.Unreadable as error:
-        place = f"{error.place}: " if error.place else ""
-        raise Invalid(f"{place}{error.message}", fields={"body": "fix the JSON"}) from error
+        location = f"{error.place}: " if error.place else ""
+        raise Invalid(f"{location}{error.message}", fields={"body": "fix the JSON"}) from error
     if not isinstance(value, dict):
         raise Invalid("Send a JSON object.", fields={"body": "begin with {"})
     return body.encode()
 
 
 def _readable(body: bytes) -> str:
-    """Indented JSON with each list of numbers on one line, or the text as it came."""
+    """Indented JSON with each list of numbers on one line, or the text unchanged."""
     text = body.decode(errors="replace")
     try:
         lines = json.dumps(json.loads(text), indent=2)
     except (ValueError, RecursionError):
         return text
-    return _FLAT_LIST.sub(lambda found: _NEWLINE.sub(" ", found.group(0)), lines)
+    return _FLAT_LIST.sub(lambda match: _NEWLINE.sub(" ", match.group(0)), lines)

@@ -22,20 +22,24 @@ def minute_chart(
 ) -> Chart | None:
     """None when nothing was measured: an empty chart would look like zero.
 
-    The running minute is left out: it is not over, so it would look like a fall.
+    The current minute is left out: it is incomplete and would look like a drop.
     """
-    running = minute_of(clock.now())
-    found = [
-        Point(at, role, amount)
+    current = minute_of(clock.now())
+    series = {
+        role: [(point.at, value(point)) for point in points if point.at < current]
         for role, points in by_role.items()
-        for at, amount in _with_gaps([(one.at, value(one)) for one in points if one.at < running])
+    }
+    plotted = [
+        Point(at, role, amount)
+        for role, values in series.items()
+        for at, amount in _with_gaps(values)
     ]
-    if not any(point.value is not None for point in found):
+    if not any(point.value is not None for point in plotted):
         return None
-    first = min(point.at for point in found)
+    first = min(point.at for point in plotted)
     return charts.lines(
         label=label,
-        points=found,
+        points=plotted,
         unit=unit,
         threshold=threshold,
         marks=[mark for mark in marks if mark.at >= first],
@@ -45,10 +49,10 @@ def minute_chart(
 def _with_gaps(
     points: Sequence[tuple[datetime, float | None]],
 ) -> list[tuple[datetime, float | None]]:
-    """A minute that nobody observed breaks the line instead of being drawn over."""
-    found: list[tuple[datetime, float | None]] = []
+    """Break the line at a minute that was not measured."""
+    result: list[tuple[datetime, float | None]] = []
     for at, value in points:
-        if found and at - found[-1][0] > timedelta(minutes=1):
-            found.append((found[-1][0] + timedelta(minutes=1), None))
-        found.append((at, value))
-    return found
+        if result and at - result[-1][0] > timedelta(minutes=1):
+            result.append((result[-1][0] + timedelta(minutes=1), None))
+        result.append((at, value))
+    return result

@@ -115,7 +115,7 @@ def test_each_text_has_its_reason_and_is_quoted(text: str, reason: str, is_termi
 
     assert found is not None
     assert (found.reason, found.is_terminal) == (reason, is_terminal)
-    assert text.splitlines()[-1][:60] in found.words
+    assert text.splitlines()[-1][:60] in found.message
 
 
 def test_what_is_not_known_is_not_guessed_at() -> None:
@@ -157,7 +157,7 @@ def test_without_a_node_it_waits(message: str, reason: str) -> None:
     found = diagnosis.of_scheduling(message)
 
     assert (found.reason, found.is_terminal) == (reason, False)
-    assert message in found.words
+    assert message in found.message
 
 
 def test_a_reclaimed_node_is_not_the_models_fault() -> None:
@@ -177,6 +177,6 @@ def test_a_pod_evicted_for_its_disk_says_so() -> None:
 def test_of_a_log_the_telling_line_is_taken() -> None:
     log = f"starting\n{VLLM_OOM}\nEngine core initialization failed.\n"
 
-    assert diagnosis.telling_of(log) == VLLM_OOM
-    assert diagnosis.telling_of("one\ntwo\n") == "two"
-    assert diagnosis.telling_of("") == ""
+    assert diagnosis.explaining_line(log) == VLLM_OOM
+    assert diagnosis.explaining_line("one\ntwo\n") == "two"
+    assert diagnosis.explaining_line("") == ""

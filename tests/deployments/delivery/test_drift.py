@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.delivery.domain import drift
+from deployments.delivery.domain.drift import Drift
 from deployments.delivery.services import drift_decisions
 from deployments.models import ChangeRequest, Deployment
 from deployments.states import DriftPolicy
@@ -52,7 +52,7 @@ def test_an_edit_is_put_right_and_told_with_who_made_it(live: Live) -> None:
     ]
     live.look(deployment)
     assert len(told(deployment, "drift")) == 1
-    assert drift.from_json(deployment.drift).heals == 1
+    assert Drift.from_json(deployment.drift).reverts == 1
 
 
 def test_what_others_add_beside_the_portals_fields_stays_theirs(live: Live) -> None:
@@ -108,7 +108,7 @@ def test_adopting_asks_for_a_change_and_approves_nothing(live: Live) -> None:
     live.world.approved(change)
     live.look(deployment)
     assert most_replicas(live, "five") == 3
-    assert drift.from_json(deployment.drift).outcome == "", "what was approved is what is there"
+    assert Drift.from_json(deployment.drift).outcome == "", "what was approved is what is there"
 
 
 def test_a_range_that_nothing_here_can_scale_is_not_adopted(live: Live) -> None:

@@ -21,7 +21,7 @@ CHOOSE = "/deployments/vision/detector/drift"
 def held(world: World) -> Deployment:
     deployment = world.serving()
     at = clock.now()
-    drift = Drift(Outcome.HELD, (EDIT,), at, at).to_json()
+    drift = Drift(Outcome.PENDING, (EDIT,), at, at).to_json()
     Deployment.objects.filter(pk=deployment.pk).update(drift=drift)
     return deployment
 

@@ -49,7 +49,7 @@ def draft(server: GitServer) -> GitDraft:
 
 @pytest.fixture
 def operator(world: World, server: GitServer, draft: GitDraft) -> Operator:
-    git_settings.choose(actor=world.admin, team=world.team, draft=draft)
+    git_settings.save(actor=world.admin, team=world.team, draft=draft)
     return Operator(world, server)
 
 
@@ -226,7 +226,7 @@ def test_unreachable_server_delays_only_those_who_deliver_through_it(
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"
-        git_settings.choose(
+        git_settings.save(
             actor=world.admin, team=world.team, draft=replace(draft, repository_url=url)
         )
         change = decisions.request_deploy(actor=world.member, draft=world.draft())
@@ -273,7 +273,7 @@ def test_a_team_that_begins_with_git_finds_there_what_already_runs(
     world.cluster.make_ready("detector-r1")
     look_later(world, deployment)
 
-    git_settings.choose(actor=world.admin, team=world.team, draft=draft)
+    git_settings.save(actor=world.admin, team=world.team, draft=draft)
     look_later(world, deployment)
 
     assert f"{FOLDER}/detector/httproute-detector.yaml" in server.files()
@@ -284,7 +284,7 @@ def test_a_team_that_begins_with_git_finds_there_what_already_runs(
 def test_a_team_that_leaves_git_is_delivered_straight_again(
     world: World, operator: Operator, draft: GitDraft, server: GitServer
 ) -> None:
-    git_settings.choose(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
+    git_settings.save(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)

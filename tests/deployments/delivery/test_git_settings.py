@@ -52,14 +52,14 @@ def draft(server: GitServer) -> GitDraft:
 
 @pytest.fixture
 def chosen(admin: User, team: Team, draft: GitDraft) -> None:
-    git_settings.choose(actor=admin, team=team, draft=draft)
+    git_settings.save(actor=admin, team=team, draft=draft)
 
 
 def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
     lead = make_membership(team=team, role="lead").user
 
     with pytest.raises(Forbidden):
-        git_settings.choose(actor=lead, team=team, draft=draft)
+        git_settings.save(actor=lead, team=team, draft=draft)
 
     assert not GitDelivery.objects.exists()
     assert not AuditEvent.objects.filter(action="team.delivery_set").exists()
@@ -68,7 +68,7 @@ def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
 def test_choosing_is_audited_once_and_names_no_token(
     admin: User, team: Team, chosen: None, draft: GitDraft
 ) -> None:
-    git_settings.choose(actor=admin, team=team, draft=draft)
+    git_settings.save(actor=admin, team=team, draft=draft)
 
     event = AuditEvent.objects.get(action="team.delivery_set")
     assert event.after["credential"] == "fleet-repo"
@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused(
     admin: User, team: Team, draft: GitDraft, changed: Mapping[str, Any], field: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
-        git_settings.choose(actor=admin, team=team, draft=replace(draft, **changed))
+        git_settings.save(actor=admin, team=team, draft=replace(draft, **changed))
 
     assert set(caught.value.fields) == {field}
     assert not GitDelivery.objects.exists()
@@ -104,9 +104,9 @@ def test_trying_says_where_the_branch_is_or_what_is_wrong(
     server.push_by_hand("README.md", "ours")
     head = server.git("rev-parse", "main")
 
-    good = git_settings.try_out(actor=admin, team=team)
+    good = git_settings.test_connection(actor=admin, team=team)
     GitDelivery.objects.update(credential="gone")
-    bad = git_settings.try_out(actor=admin, team=team)
+    bad = git_settings.test_connection(actor=admin, team=team)
 
-    assert (good.ok, good.words) == (True, f"main of {server.url} is at {head[:8]}.")
-    assert (bad.ok, bad.words) == (False, "The Git credential gone cannot be read.")
+    assert (good.ok, good.message) == (True, f"main of {server.url} is at {head[:8]}.")
+    assert (bad.ok, bad.message) == (False, "The Git credential gone cannot be read.")

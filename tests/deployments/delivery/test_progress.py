@@ -8,7 +8,7 @@ import pytest
 
 from deployments.delivery.domain import health, progress, reconcile
 from deployments.delivery.domain.progress import Progress
-from deployments.delivery.domain.reconcile import Next, Seen, Step, Wanted
+from deployments.delivery.domain.reconcile import Desired, NextStep, Observed, Step
 from deployments.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
 
 
@@ -129,7 +129,7 @@ def test_a_deployment_that_claims_to_be_available_without_pods_is_not_ready() ->
         },
     }
 
-    found = progress.of_workload(workload=claims, pods=[], wanted_pods=1)
+    found = progress.of_workload(workload=claims, pods=[], desired_pods=1)
 
     assert (found.is_ready, found.message) == (False, "0 of 1 replicas are ready")
 
@@ -145,7 +145,7 @@ def test_a_load_failure_that_only_kserve_tells_is_told() -> None:
         },
     }
 
-    found = progress.of_workload(workload=blocked, pods=[pod()], wanted_pods=1)
+    found = progress.of_workload(workload=blocked, pods=[pod()], desired_pods=1)
 
     assert (found.reason, found.message, found.is_failing) == ("ModelLoadFailed", "bad opset", True)
 
@@ -181,33 +181,45 @@ def test_every_state_is_reachable_and_final_ones_have_no_way_out(table: Any) -> 
 @pytest.mark.parametrize(
     ("wanted", "seen", "expected"),
     [
-        (Wanted({1: "a"}, {"s1": 100}, False), Seen({}, None), Next(Step.PUSH_REVISION, 1)),
-        (Wanted({1: "a"}, {"s1": 100}, False), Seen({1: "a"}, None), Next(Step.PUSH_ROUTE)),
-        (Wanted({1: "a"}, {"s1": 100}, False), Seen({1: "a"}, {"s1": 100}), Next(Step.NONE)),
+        (
+            Desired({1: "a"}, {"s1": 100}, False),
+            Observed({}, None),
+            NextStep(Step.PUSH_REVISION, 1),
+        ),
+        (
+            Desired({1: "a"}, {"s1": 100}, False),
+            Observed({1: "a"}, None),
+            NextStep(Step.PUSH_ROUTE),
+        ),
+        (
+            Desired({1: "a"}, {"s1": 100}, False),
+            Observed({1: "a"}, {"s1": 100}),
+            NextStep(Step.NONE),
+        ),
         (
             # An abort: the route first, although the candidate is still to be pushed.
-            Wanted({1: "a", 2: "b"}, {"s1": 100}, False),
-            Seen({1: "a"}, {"s1": 50, "s2": 50}),
-            Next(Step.PUSH_ROUTE),
+            Desired({1: "a", 2: "b"}, {"s1": 100}, False),
+            Observed({1: "a"}, {"s1": 50, "s2": 50}),
+            NextStep(Step.PUSH_ROUTE),
         ),
         (
             # Nothing is removed while the route is wrong.
-            Wanted({1: "a"}, {"s1": 100}, False),
-            Seen({1: "a", 2: "b"}, {"s2": 100}),
-            Next(Step.PUSH_ROUTE),
+            Desired({1: "a"}, {"s1": 100}, False),
+            Observed({1: "a", 2: "b"}, {"s2": 100}),
+            NextStep(Step.PUSH_ROUTE),
         ),
         (
-            Wanted({1: "a"}, {"s1": 100}, False),
-            Seen({1: "a", 2: "b"}, {"s1": 100}),
-            Next(Step.DELETE_REVISION, 2),
+            Desired({1: "a"}, {"s1": 100}, False),
+            Observed({1: "a", 2: "b"}, {"s1": 100}),
+            NextStep(Step.DELETE_REVISION, 2),
         ),
-        (Wanted({}, {}, True), Seen({1: "a"}, {"s1": 100}), Next(Step.DELETE_ROUTE)),
-        (Wanted({}, {}, True), Seen({1: "a"}, None), Next(Step.DELETE_REVISION, 1)),
-        (Wanted({}, {}, True), Seen({}, None, is_going=True), Next(Step.NONE)),
-        (Wanted({}, {}, True), Seen({}, None), Next(Step.FINISH_RETIRING)),
+        (Desired({}, {}, True), Observed({1: "a"}, {"s1": 100}), NextStep(Step.DELETE_ROUTE)),
+        (Desired({}, {}, True), Observed({1: "a"}, None), NextStep(Step.DELETE_REVISION, 1)),
+        (Desired({}, {}, True), Observed({}, None, has_terminating=True), NextStep(Step.NONE)),
+        (Desired({}, {}, True), Observed({}, None), NextStep(Step.FINISH_RETIRING)),
     ],
 )
 def test_the_next_effect_keeps_the_order_that_is_the_safety(
-    wanted: Wanted, seen: Seen, expected: Next
+    wanted: Desired, seen: Observed, expected: NextStep
 ) -> None:
     assert reconcile.decide(wanted, seen) == expected

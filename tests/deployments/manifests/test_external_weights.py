@@ -7,7 +7,7 @@ import pytest
 from deployments.changes.selectors import evidence
 from deployments.changes.services import decisions
 from deployments.manifests.domain.metadata import ServedRevision
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import rendered, rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.preflight.services import preflight
 from deployments.spec.domain import serving_spec
@@ -55,7 +55,7 @@ def test_the_weights_are_those_of_the_version(
     assert change.revision is not None
     [workload] = [
         one
-        for one in rendering.manifests_of(change.revision)
+        for one in rendered.render_revision(change.revision).manifests
         if one["kind"] in ("InferenceService", "LLMInferenceService")
     ]
     spec = workload["spec"]
@@ -77,8 +77,8 @@ def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world
     )
 
     assert change.revision is not None
-    served = rendering.served_revision_of(change.revision)
-    files = rendering.files_for(version=version, spec=served.spec)
+    revision = rendered.render_revision(change.revision)
+    served, files = revision.served, revision.files
     [engine] = [body for key, body in files.objects.items() if key.endswith("model.json")]
     assert served.storage_uri == f"s3://slipway-models/{files.prefix}"
     assert f'"revision": "{COMMIT}"' in engine.decode()
@@ -161,7 +161,7 @@ def test_its_manifests_are_taken_by_a_strict_server(world: World, engine: str, u
         return
     change = decisions.request_deploy(actor=world.member, draft=asked)
     assert change.revision is not None
-    served: ServedRevision = rendering.served_revision_of(change.revision)
+    served: ServedRevision = rendered.render_revision(change.revision).served
 
     seen = set()
     for manifest in all_manifests(rendering.context_of(change.deployment), served):

@@ -9,19 +9,23 @@ import pytest
 
 from deployments.delivery.domain import progress
 from deployments.manifests.domain import digest_check
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import rendered
+from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.spec.domain import serving_spec
+from tests.deployments.manifests.test_manifests import CONTEXT
 from tests.deployments.world import World
 
 pytestmark = pytest.mark.django_db
 
 
 def _record(world: World, **spec: Any) -> str:
-    made = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
-    version = world.version1
-    version.refresh_from_db()
-    served = rendering.served_revision_for(number=1, version=version, spec=made)
-    return digest_check.record_of(served)
+    world.version1.refresh_from_db()
+    return digest_check.record_of(_render(world, **spec).served)
+
+
+def _render(world: World, **fields: Any) -> RenderedRevision:
+    spec = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **fields})
+    return rendered.render(CONTEXT, number=1, version=world.version1, spec=spec)
 
 
 def test_the_record_of_the_version_is_what_is_compared(world: World) -> None:
@@ -41,8 +45,7 @@ def test_the_record_of_the_version_is_what_is_compared(world: World) -> None:
 
 def test_files_that_the_portal_makes_are_compared_too(world: World) -> None:
     spec = {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}}
-    made = serving_spec.from_json({"instance_type": "g5.xlarge", **spec})
-    files = rendering.files_for(version=world.version1, spec=made)
+    files = _render(world, **spec).files
 
     assert _record(world, **spec) == "".join(
         f"{hashlib.sha256(body).hexdigest()}  {key.removeprefix(files.prefix)}\n"
@@ -64,8 +67,8 @@ def test_a_difference_is_told_in_plain_words() -> None:
 
     assert (told.stage, told.reason, told.is_failing) == ("download", "not what was approved", True)
     assert told.message == (
-        "what the pod downloaded is not what was approved, so nothing was started from it: a platform "
-        "admin must put the bucket right: detector/1/model.onnx: FAILED"
+        "the downloaded files differ from the approved ones, so nothing was started from them: a "
+        "platform admin must restore the bucket: detector/1/model.onnx: FAILED"
     )
 
 

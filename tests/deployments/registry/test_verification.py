@@ -69,7 +69,7 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
         (one.key, one.version_id, one.etag, one.size_bytes) for one in s3_store.list_newest(prefix)
     ]
     assert laid[0].sha256 == sha256
-    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
+    assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
     assert version.next_check_at is None
     assert list(AuditEvent.objects.order_by("id").values_list("action", flat=True)) == [
         "model.created",
@@ -89,17 +89,17 @@ def test_what_is_written_over_a_laid_out_object_is_seen(
 
     # The same bytes again are another version too: nobody but the portal writes here.
     s3_store.put(key, same, content_type="application/octet-stream")
-    seen = serving_bytes.of_version(version, serving_bytes.Bucket())
+    seen = serving_bytes.compare_version(version, serving_bytes.Bucket())
     intruder = s3_store.head(key).version_id
     s3_store.client.delete_object(Bucket=s3_store.bucket, Key=key)
-    hidden = serving_bytes.of_version(version, serving_bytes.Bucket())
+    hidden = serving_bytes.compare_version(version, serving_bytes.Bucket())
 
     assert seen == [f"{key} was overwritten"]
     assert hidden == [f"{key} was deleted"]
     markers = s3_store.client.list_object_versions(Bucket=s3_store.bucket)["DeleteMarkers"]
     for version_id in (markers[0]["VersionId"], intruder):
         s3_store.client.delete_object(Bucket=s3_store.bucket, Key=key, VersionId=version_id)
-    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
+    assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
 
 
 def assert_failed_and_gone(version: ModelVersion, store: S3Store, words: str) -> None:
@@ -345,7 +345,7 @@ def test_settings_of_a_revision_are_compared_by_content(s3_store: S3Store) -> No
     key, body = "repositories/vision/detector/1/ab/detector/configs/slipway-1.pbtxt", b"max: 8"
 
     def differences(*, is_laid_out: bool) -> list[str]:
-        return serving_bytes._of_settings(s3_store, {key: body}, is_laid_out=is_laid_out)
+        return serving_bytes._compare_settings(s3_store, {key: body}, is_laid_out=is_laid_out)
 
     assert differences(is_laid_out=False) == []
     assert differences(is_laid_out=True) == [f"{key} was deleted"]

@@ -59,7 +59,7 @@ def assert_as_before(version: ModelVersion, before: dict[str, Any], reason: str)
     assert (version.lease_token, version.deadline_at, version.next_check_at) == ("", None, None)
     # What is recorded is what serving would read.
     store = object_store.store()
-    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
+    assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
     assert store.head(version.key, version.s3_version_id).size_bytes == version.size_bytes
 
 
@@ -260,7 +260,7 @@ def test_a_worker_of_the_stopped_declaration_writes_nothing_over_the_next_one(
     assert (version.state, version.signature["max_batch_size"]) == (VersionState.READY, 8)
     assert (version.former, version.state_reason) == ({}, "")
     assert "max_batch_size: 8\n" in version.config_pbtxt
-    assert serving_bytes.of_version(version, serving_bytes.Bucket()) == []
+    assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
 
 
 def test_what_was_ready_before_cannot_fail_by_a_page_that_saw_it_earlier(

@@ -113,7 +113,11 @@ def test_delivery_through_git_is_chosen_by_platform_admins_only(admin: Client) -
     browser = Client()
     browser.force_login(lead)
     path = "/admin/teams/vision/delivery"
-    form = {"way": "git", "repository_url": "https://git.example.com/fleet.git", "branch": "main"}
+    form = {
+        "method": "git",
+        "repository_url": "https://git.example.com/fleet.git",
+        "branch": "main",
+    }
 
     assert browser.get(path).status_code == 403
     assert browser.post(path, form).status_code == 403
@@ -121,13 +125,17 @@ def test_delivery_through_git_is_chosen_by_platform_admins_only(admin: Client) -
     assert admin.post(path, form).status_code == 302
     assert GitDelivery.objects.get().is_enabled
     assert "https://git.example.com/fleet.git" in admin.get(path).content.decode()
-    admin.post(path, form | {"way": "straight"})
+    admin.post(path, form | {"method": "direct"})
     assert not GitDelivery.objects.get().is_enabled
 
 
 def test_address_with_a_password_is_refused_beside_the_field(admin: Client) -> None:
     make_team(slug="vision")
-    form = {"way": "git", "repository_url": "https://a:b@git.example.com/f.git", "branch": "main"}
+    form = {
+        "method": "git",
+        "repository_url": "https://a:b@git.example.com/f.git",
+        "branch": "main",
+    }
 
     answer = admin.post("/admin/teams/vision/delivery", form)
 

@@ -1,0 +1,162 @@
+"""Revisions and deployments rendered once: parse the spec, read the versions of multi-model serving and build the
+manifests in one go, then hand the object on instead of rendering again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain import revision as revision_manifests
+from deployments.manifests.domain.bucket_files import ServingFiles
+from deployments.manifests.domain.http_route import Backend
+from deployments.manifests.domain.metadata import (
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+    digest_of,
+    to_yaml,
+)
+from deployments.manifests.selectors import rendering
+from deployments.models import Deployment, ModelVersion, Revision
+from deployments.spec.domain.serving_spec import ServingSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRevision:
+    """`additional` are the versions of multi-model serving, in the order of the spec; `files` are the
+    objects that the bucket must hold; `manifests` are all objects but the Secret.
+    """
+
+    version: ModelVersion
+    spec: ServingSpec
+    additional: Sequence[ModelVersion]
+    files: ServingFiles
+    served: ServedRevision
+    manifests: Sequence[Manifest]
+
+    @property
+    def workload(self) -> Manifest:
+        return next(manifest for manifest in self.manifests if metadata.is_workload(manifest))
+
+    @property
+    def workload_digest(self) -> str:
+        """The digest annotation of the workload: it covers all objects of the revision."""
+        return str(self.workload["metadata"]["annotations"][metadata.DIGEST_ANNOTATION])
+
+    @property
+    def evidence_digest(self) -> str:
+        """What a form shows before a change request exists: the manifests and the version's identity."""
+        return digest_of({"manifests": self.manifests, "version": identity_of(self.version)})
+
+    def to_yaml(self) -> str:
+        return to_yaml(self.manifests)
+
+
+def identity_of(version: ModelVersion) -> list[str]:
+    """What an approval binds to: the external address of the weights, or the exact uploaded bytes."""
+    if version.source_uri:
+        return [version.source_uri]
+    return [version.bucket, version.key, version.s3_version_id, version.sha256]
+
+
+def render(
+    context: ManifestContext, *, number: int, version: ModelVersion, spec: ServingSpec
+) -> RenderedRevision:
+    """For a revision with or without a row. Raises Rejected for a version of multi-model serving that
+    the team does not have.
+    """
+    additional = rendering.additional_versions(version, spec)
+    files = rendering.files_for(version=version, spec=spec, additional=additional)
+    served = rendering.served_revision_for(
+        number=number, version=version, spec=spec, additional=additional, files=files
+    )
+    manifests = [
+        *revision_manifests.shared(context, served),
+        *revision_manifests.own(context, served),
+    ]
+    return RenderedRevision(version, spec, additional, files, served, manifests)
+
+
+def render_revision(
+    revision: Revision, *, scale: Mapping[str, Any] | None = None
+) -> RenderedRevision:
+    """With the replicas of `scale`, else those of its deployment."""
+    return render(
+        rendering.context_of(revision.deployment),
+        number=revision.number,
+        version=revision.version,
+        spec=rendering.spec_of(revision, scale=scale),
+    )
+
+
+class RenderedDeployment:
+    """The manifests of a deployment's rows, each rendered when first needed and never again. Make one
+    per reconcile pass or page; a changed row needs a new one.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        rows = (deployment.stable_revision, deployment.candidate_revision)
+        self.revisions = [revision for revision in rows if revision is not None]
+        for revision in self.revisions:
+            # The same row, already loaded with its team and cluster.
+            revision.deployment = deployment
+        self._specs: dict[int, ServingSpec] = {}
+        self._rendered: dict[int, RenderedRevision] = {}
+
+    @cached_property
+    def context(self) -> ManifestContext:
+        return rendering.context_of(self.deployment)
+
+    @cached_property
+    def backends(self) -> Sequence[Backend]:
+        return rendering.backends_of(self.deployment, self.spec_of)
+
+    @cached_property
+    def route(self) -> Manifest:
+        return http_route.http_route(self.context, self.backends)
+
+    @cached_property
+    def weights(self) -> Mapping[str, int]:
+        return http_route.weights_of(self.context, self.backends)
+
+    @cached_property
+    def mirrors(self) -> Mapping[str, int]:
+        return http_route.mirrors_of(self.context, self.backends)
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """As http_route.paths_in reads them from the live route; empty without a route."""
+        return http_route.paths_in(self.route if self.has_route else None)
+
+    @property
+    def has_route(self) -> bool:
+        """A route without a weighted backend would answer nothing."""
+        return any(backend.weight for backend in self.backends)
+
+    def row_of(self, number: int) -> Revision:
+        return next(revision for revision in self.revisions if revision.number == number)
+
+    def spec_of(self, revision: Revision) -> ServingSpec:
+        if revision.number not in self._specs:
+            self._specs[revision.number] = rendering.spec_of(revision)
+        return self._specs[revision.number]
+
+    def service_of(self, revision: Revision) -> str:
+        """The name of the Service behind the route."""
+        spec = self.spec_of(revision)
+        return http_route.service_name(self.deployment.name, revision.number, spec)
+
+    def of(self, revision: Revision) -> RenderedRevision:
+        if revision.number not in self._rendered:
+            self._rendered[revision.number] = render(
+                self.context,
+                number=revision.number,
+                version=revision.version,
+                spec=self.spec_of(revision),
+            )
+        return self._rendered[revision.number]
