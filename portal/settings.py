@@ -13,7 +13,8 @@ from deployments.guards.domain.evidence import Verdict
 from deployments.pipelines.domain.pipeline_spec import NodeKind
 from deployments.plans.domain.rollout_plan import PlanKind
 from deployments.sizing.domain.memory import BITS
-from deployments.spec.domain.parts import PRECISIONS, SCALING_KINDS
+from deployments.spec.domain.model_settings import PRECISIONS
+from deployments.spec.domain.scaling import SCALING_KINDS
 from deployments.states import (
     ChangeKind,
     ChangeState,

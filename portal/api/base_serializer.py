@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,10 +9,10 @@ from django.http import QueryDict
 from rest_framework import serializers
 
 from portal.api.pagination import CursorPage
+from portal.core.definitions import unknown_names
 
 # Query parameters of every list, beside those of its filter.
 _OF_LISTS = frozenset({CursorPage.cursor_query_param, str(CursorPage.page_size_query_param)})
-_LONGEST_NAME = 60
 
 
 # A docstring here would become the description of every component in the OpenAPI document.
@@ -38,16 +37,10 @@ def _unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, 
     names = list(known)
     ignored = _OF_LISTS if isinstance(data, QueryDict) else frozenset()
     return {
-        str(name)[:_LONGEST_NAME]: _describe_unknown(str(name), names)
+        str(name)[: unknown_names.LONGEST]: unknown_names.describe(str(name), names)
         for name in data
         if name not in names and name not in ignored
     }
-
-
-def _describe_unknown(name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1)
-    hint = f'Did you mean "{nearest[0]}"?' if nearest else "Remove it."
-    return f'There is no field "{name[:_LONGEST_NAME]}". {hint}'
 
 
 def dollars(**options: Any) -> serializers.DecimalField:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django import forms
 
 from deployments.changes.web.request_body import OFF, ON
-from deployments.spec.domain import parts
+from deployments.spec.domain import scaling as parts
 
 _SWITCHES: Final = ((ON, "on"), (OFF, "off"))
 SCALING: Final = (
@@ -75,7 +75,9 @@ class SettingsForm(forms.Form):
     context_tokens = _number("Max context length", "Empty: the model's maximum.", "tokens")
     concurrency = _number("Concurrent requests", "Empty: vLLM's default.")
     kv_cache_dtype = _choice(
-        "KV cache", [(name, name) for name in parts.KV_CACHE_DTYPES], "fp8 halves it."
+        "KV cache",
+        [(name, name) for name in ("auto", "fp8", "fp8_e4m3", "fp8_e5m2")],
+        "fp8 halves it.",
     )
     memory_percent = _number("GPU memory for vLLM", "", "%")
     nodes = _number("Nodes", "Above 1, layers are split across that many pods.")

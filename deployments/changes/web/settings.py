@@ -21,7 +21,7 @@ from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.parts import FIXED, USUAL_TARGETS
+from deployments.spec.domain.scaling import DEFAULT_TARGETS, FIXED
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -176,7 +176,7 @@ def what_it_has(cluster: ClusterInfo | None) -> str:
 def usual_target(data: Mapping[str, str]) -> str:
     """What an empty target stands for, in words."""
     kind, metric = data.get("scaling", ""), data.get("metric", "")
-    usual = USUAL_TARGETS.get((kind, metric))
+    usual = DEFAULT_TARGETS.get((kind, metric))
     if usual is None:
         return ""
     return f"Empty: {usual} {METRICS[metric][1]}."
@@ -205,7 +205,7 @@ def _options(
     )
     if name == "metric":
         kind = data.get("scaling", "")
-        usable = {metric for one, metric in USUAL_TARGETS if one == kind} | {""}
+        usable = {metric for one, metric in DEFAULT_TARGETS if one == kind} | {""}
         choices = {key: label for key, label in choices.items() if key in usable}
     return [
         Option(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deployments.delivery.domain.edits import Edit
 from deployments.spec.domain import replicas
-from deployments.spec.domain.parts import FIXED
+from deployments.spec.domain.scaling import FIXED
 from deployments.spec.domain.serving_spec import ServingSpec
 
 _AMOUNT = re.compile(r"\.resources\.(?:requests|limits)(?:\.(\w+)|\[([^\]]+)\])$")
@@ -63,11 +63,11 @@ def _with_amount(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
         return None
     resource = match[1] or match[2]
     if resource == "cpu":
-        return replace(spec, cpu=edit.live)
+        return spec.replace(cpu=edit.live)
     if resource == "memory":
-        return replace(spec, memory=edit.live)
+        return spec.replace(memory=edit.live)
     if resource == spec.gpu_resource and edit.live.isdecimal():
-        return replace(spec, gpus=int(edit.live))
+        return spec.replace(gpus=int(edit.live))
     return None
 
 
@@ -79,4 +79,4 @@ def _with_env(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
     is_removed = not edit.live and match[2] is None
     if len(others) == len(spec.env):
         return None
-    return replace(spec, env=others if is_removed else (*others, (match[1], edit.live)))
+    return spec.replace(env=others if is_removed else (*others, (match[1], edit.live)))

@@ -17,7 +17,7 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
-from deployments.spec.domain.parts import USUAL_TARGETS
+from deployments.spec.domain.scaling import DEFAULT_TARGETS
 from deployments.spec.domain.serving_spec import OfficeHours, ServingSpec
 
 _KEDA = "keda.sh/v1alpha1"
@@ -184,7 +184,9 @@ def _or_zero(query: str) -> str:
 def _sqs_queue(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     scaling = served.spec.scaling
     region = _SQS_REGION.match(scaling.sqs_queue_url)
-    length = scaling.target if scaling.metric == "sqs" else USUAL_TARGETS[serving_spec.KEDA, "sqs"]
+    length = (
+        scaling.target if scaling.metric == "sqs" else DEFAULT_TARGETS[serving_spec.KEDA, "sqs"]
+    )
     return {
         "type": "aws-sqs-queue",
         "name": "jobs",

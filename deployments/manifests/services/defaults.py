@@ -5,7 +5,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from deployments.errors import Rejected
@@ -36,7 +35,7 @@ def complete_spec(
     except Rejected as error:
         raise Invalid(error.message, fields=error.fields) from error
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
-    return replace(scaled, image=rendering.image_for(scaled, serving))
+    return scaled.replace(image=rendering.image_for(scaled, serving))
 
 
 def autoscaled_in_place(
@@ -65,8 +64,8 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
     size = llm.parameters_millions
     if size == declared_size.from_version(now.source_uri, now.metadata).parameters_millions:
         size = 0
-    kept = replace(llm, hugging_face_id="", artifact="", parameters_millions=size)
-    return replace(spec, llm=kept)
+    kept = llm.replace(hugging_face_id="", artifact="", parameters_millions=size)
+    return spec.replace(llm=kept)
 
 
 def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
@@ -81,13 +80,12 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
         return spec
     _require_same(llm, reference, version.label)
     stated = declared_size.from_metadata(version.metadata)
-    full = replace(
-        llm,
+    full = llm.replace(
         hugging_face_id=reference.hugging_face_id,
         artifact=reference.artifact,
         parameters_millions=llm.parameters_millions or stated.parameters_millions,
     )
-    return replace(spec, llm=full)
+    return spec.replace(llm=full)
 
 
 def _require_same(llm: Llm, reference: ExternalWeights, label: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from deployments.manifests.domain import autoscaling
 from deployments.preflight.domain.checks import Check
 from deployments.spec.domain import default_scaling
-from deployments.spec.domain.parts import FIXED, HPA, KEDA
+from deployments.spec.domain.scaling import FIXED, HPA, KEDA
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.prometheus import PrometheusError

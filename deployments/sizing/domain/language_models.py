@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
-from deployments.spec.domain.parts import Llm
+from deployments.spec.domain.llm import Llm
 
 # By default, vLLM keeps the cache in the precision of the weights.
 _KV_PRECISION: Final[Mapping[str, str]] = {"auto": "bf16", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}

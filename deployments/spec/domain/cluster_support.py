@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deployments.errors import Rejected
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.parts import FIXED, HPA, KEDA, KNATIVE, SCALING_KINDS
+from deployments.spec.domain.scaling import FIXED, HPA, KEDA, KNATIVE, SCALING_KINDS
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 

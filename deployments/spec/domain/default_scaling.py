@@ -7,10 +7,16 @@ do, and only where the cluster can see them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from deployments.errors import Rejected
-from deployments.spec.domain.parts import AUTOMATIC, FIXED, KEDA, KNATIVE, Scaling
+from deployments.spec.domain.scaling import (
+    AUTOMATIC,
+    FIXED,
+    KEDA,
+    KNATIVE,
+    Scaling,
+    ScalingKind,
+)
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 
@@ -30,8 +36,8 @@ def resolve(
             return _with(spec, way)
         except Rejected:
             continue  # `explain` says why.
-    fixed = replace(spec.scaling, kind=FIXED)
-    return replace(spec, scaling=fixed, max_replicas=spec.min_replicas)
+    fixed = spec.scaling.replace(kind=FIXED)
+    return spec.replace(scaling=fixed, max_replicas=spec.min_replicas)
 
 
 def explain(
@@ -56,7 +62,9 @@ def explain(
     ).strip()
 
 
-def _ways(offered: Capabilities, prometheus_url: str, *, is_in_place: bool) -> Iterator[str]:
+def _ways(
+    offered: Capabilities, prometheus_url: str, *, is_in_place: bool
+) -> Iterator[ScalingKind]:
     is_scraped = offered.offers("service-monitor").ok and prometheus_url
     if offered.offers(KEDA).ok and is_scraped:
         yield KEDA
@@ -82,9 +90,9 @@ def _obstacles(spec: ServingSpec, offered: Capabilities, *, is_in_place: bool) -
             yield from error.fields.values()
 
 
-def _with(spec: ServingSpec, kind: str) -> ServingSpec:
+def _with(spec: ServingSpec, kind: ScalingKind) -> ServingSpec:
     seconds = spec.scaling.cooldown_seconds
-    made = replace(spec, scaling=Scaling(kind=kind, cooldown_seconds=seconds))
+    made = spec.replace(scaling=Scaling(kind=kind, cooldown_seconds=seconds))
     if kind == KEDA:
-        made = replace(made, network=replace(spec.network, service_monitor=True))
+        made = made.replace(network=spec.network.replace(service_monitor=True))
     return made

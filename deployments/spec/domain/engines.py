@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal, get_args
+
+from pydantic import Field
+
+Engine = Literal["kserve-triton", "triton", "kserve-vllm", "triton-vllm", "llm-inference-service"]
 
 KSERVE_TRITON: Final = "kserve-triton"
 TRITON: Final = "triton"
 KSERVE_VLLM: Final = "kserve-vllm"
 TRITON_VLLM: Final = "triton-vllm"
 LLM_SERVICE: Final = "llm-inference-service"
-ENGINES: Final = (KSERVE_TRITON, TRITON, KSERVE_VLLM, TRITON_VLLM, LLM_SERVICE)
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 # Serve what the registry holds; the others serve language models with vLLM.
 ONNX_ENGINES: Final = (KSERVE_TRITON, TRITON)
 LLM_ENGINES: Final = (KSERVE_VLLM, TRITON_VLLM, LLM_SERVICE)
 KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM)
 # Plain Deployments, which the portal scales and guards itself.
 PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
+# With Triton's own metrics.
+TRITON_ENGINES: Final = (*ONNX_ENGINES, TRITON_VLLM)
+
+
+def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
+    """For `Annotated`: the engines that use a field, and the fix for the others (it may name
+    {engine}). With these a field keeps its default.
+    """
+    return Field(json_schema_extra={"engines": list(engines), "unsupported": unsupported})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.parts import AUTOMATIC, FIXED, HPA
+from deployments.spec.domain.scaling import AUTOMATIC, FIXED, HPA
 from deployments.spec.domain.serving_spec import ServingSpec
 
 
@@ -19,10 +18,10 @@ def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) ->
     scaling = spec.scaling
     is_range = min_replicas < max_replicas
     if scaling.kind == FIXED and is_range:
-        scaling = replace(scaling, kind=AUTOMATIC)
+        scaling = scaling.replace(kind=AUTOMATIC)
     elif scaling.kind == HPA and not is_range:
-        scaling = replace(scaling, kind=FIXED, metric="", target=0)
-    return replace(spec, scaling=scaling, min_replicas=min_replicas, max_replicas=max_replicas)
+        scaling = scaling.replace(kind=FIXED, metric="", target=0)
+    return spec.replace(scaling=scaling, min_replicas=min_replicas, max_replicas=max_replicas)
 
 
 def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
@@ -33,8 +32,8 @@ def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
         "revision": number,
         "min_replicas": spec.min_replicas,
         "max_replicas": spec.max_replicas,
-        "scaling": asdict(spec.scaling),
-        "network": asdict(spec.network),
+        "scaling": spec.scaling.model_dump(),
+        "network": spec.network.model_dump(),
     }
 
 

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
-from deployments.spec.domain.parts import (
+from deployments.spec.domain.scaling import (
     AUTOMATIC,
+    DEFAULT_TARGETS,
     FIXED,
     KEDA,
     KNATIVE,
-    USUAL_TARGETS,
-    OfficeHours,
     Scaling,
 )
+from portal.core.definitions import Rule
 
 if TYPE_CHECKING:
-    from deployments.spec.domain.rules import Rule
     from deployments.spec.domain.serving_spec import ServingSpec
 
-_COOLDOWN = "Use 0 to 86400 seconds."
 _NEVER_WAKES = (
     "Queue and latency come from running pods, so they can't scale up from zero. Use kind "
     "knative, metric gateway-latency, an SQS queue or office_hours."
-)
-_CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-_DAYS = re.compile(r"[0-7](-[0-7])?(,[0-7](-[0-7])?)*|\*")
-_SQS = re.compile(
-    r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/[0-9]{12}/[-\w]{1,80}(\.fifo)?"
 )
 
 
@@ -41,7 +31,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     if kind == AUTOMATIC:
         yield from _without_kind(scaling)
         return
-    metrics = [metric for one, metric in USUAL_TARGETS if one == kind]
+    metrics = [metric for watcher, metric in DEFAULT_TARGETS if watcher == kind]
     if kind == FIXED:
         yield (
             "max_replicas",
@@ -62,11 +52,6 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
         "Only keda and knative can scale up from zero. Use one of them.",
     )
     yield "scaling.can_scale_to_zero", _can_wake(scaling), _NEVER_WAKES
-    yield (
-        "scaling.cooldown_seconds",
-        0 <= scaling.cooldown_seconds <= 86_400,
-        _COOLDOWN,
-    )
     yield from _scaling_of_engine(spec)
     yield from _triggers(scaling, spec.max_replicas)
 
@@ -76,12 +61,11 @@ def _without_kind(scaling: Scaling) -> Iterator[Rule]:
     yield "scaling.metric", not scaling.metric, first
     yield "scaling.target", scaling.target == 0, first
     yield "scaling.can_scale_to_zero", not scaling.can_scale_to_zero, first
-    yield "scaling.cooldown_seconds", 0 <= scaling.cooldown_seconds <= 86_400, _COOLDOWN
     yield from _triggers(scaling, 1)
 
 
 def _can_wake(scaling: Scaling) -> bool:
-    """Pods tell their queue and latency themselves: without one, nobody does."""
+    """Queue and latency are metrics of pods: without a pod there are none."""
     if not scaling.can_scale_to_zero or scaling.kind != KEDA:
         return True
     has_trigger = bool(scaling.sqs_queue_url) or scaling.office_hours is not None
@@ -113,18 +97,12 @@ def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
         )
 
 
-def _triggers(scaling: Scaling, most: int) -> Iterator[Rule]:
+def _triggers(scaling: Scaling, max_replicas: int) -> Iterator[Rule]:
     is_keda = scaling.kind == KEDA
     hours, queue = scaling.office_hours, scaling.sqs_queue_url
     only_keda = "Only keda supports it. Set scaling.kind to keda or remove it."
     yield "scaling.office_hours", is_keda or hours is None, only_keda
     yield "scaling.sqs_queue_url", is_keda or not queue, only_keda
-    if queue:
-        yield (
-            "scaling.sqs_queue_url",
-            bool(_SQS.fullmatch(queue)),
-            "Use the queue's URL: https://sqs.us-east-1.amazonaws.com/111122223333/jobs.",
-        )
     if scaling.metric == "sqs":
         yield "scaling.sqs_queue_url", bool(queue), "Enter the SQS queue URL."
     if is_keda:
@@ -134,27 +112,8 @@ def _triggers(scaling: Scaling, most: int) -> Iterator[Rule]:
             "keda needs a trigger: queue, latency, gateway-latency, sqs or office_hours.",
         )
     if hours is not None:
-        yield from _office_hours(hours, most)
-
-
-def _office_hours(hours: OfficeHours, most: int) -> Iterator[Rule]:
-    path = "scaling.office_hours"
-    clock = "Use hh:mm, for example 07:00."
-    yield f"{path}.start", bool(_CLOCK.fullmatch(hours.start)), clock
-    yield f"{path}.end", bool(_CLOCK.fullmatch(hours.end)) and hours.end != hours.start, clock
-    yield f"{path}.days", bool(_DAYS.fullmatch(hours.days)), "Use 1-5, or 0-6, or *."
-    yield (
-        f"{path}.timezone",
-        _is_timezone(hours.timezone),
-        "Use an IANA name, for example Europe/Berlin.",
-    )
-    yield f"{path}.replicas", 1 <= hours.replicas <= most, f"Use 1 to max_replicas ({most})."
-
-
-@cache
-def _is_timezone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
+        yield (
+            "scaling.office_hours.replicas",
+            1 <= hours.replicas <= max_replicas,
+            f"Use 1 to max_replicas ({max_replicas}).",
+        )

@@ -1,15 +1,20 @@
-"""The serving spec of a revision: what runs, on which share of a GPU, how many times, and how."""
+"""The serving spec of a revision: what runs, on which GPU share, how many times, and how.
+
+A field is defined here, or in the module of its part, and nowhere else: reading, REST, the form of a
+new deployment and its review follow from the definition. `engines` says which engines use a field,
+`unsupported` what to do with the others, `group` where the form shows it.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
-from deployments.errors import Rejected
-from deployments.spec.domain import rules, typed_json
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+
+from deployments.spec.domain import field_rules, rules
 from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
@@ -20,25 +25,31 @@ from deployments.spec.domain.engines import (
     ONNX_ENGINES,
     PLAIN_ENGINES,
     TRITON,
+    TRITON_ENGINES,
     TRITON_VLLM,
+    Engine,
+    used_by,
 )
-from deployments.spec.domain.parts import (
+from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
+from deployments.spec.domain.llm import Llm
+from deployments.spec.domain.model_settings import (
+    Batching,
+    InstancesPerGpu,
+    ModelPrecision,
+    Packed,
+    WarmUp,
+)
+from deployments.spec.domain.pod_settings import Components, Network, Placement, Storage
+from deployments.spec.domain.scaling import (
     FIXED,
     HPA,
     KEDA,
     KNATIVE,
-    USUAL_TARGETS,
-    Batching,
-    Components,
-    Llm,
-    Network,
     OfficeHours,
-    Packed,
-    Placement,
     Scaling,
-    Storage,
 )
-from deployments.spec.domain.rules import WHOLE_GPU
+from portal.core import definitions
+from portal.core.definitions import Definition, setting
 
 __all__ = [
     "ENGINES",
@@ -71,54 +82,202 @@ __all__ = [
 ]
 
 SCHEMA: Final = 1
+WHOLE_GPU: Final = "nvidia.com/gpu"
+MAX_REPLICAS: Final = 100
+MAX_GPUS: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSpec:
-    """Raises Rejected for what no cluster would run. `env` is sorted by name.
+class ServingSpec(Definition):
+    """What a revision runs: engine, GPUs, replicas and settings. Left out, a setting has its default."""
 
-    Scaling without a kind is fixed for one number of replicas; for a range it stays empty until the
-    cluster is known (deployments/spec/domain/default_scaling.py).
-    """
+    engine: Annotated[
+        Engine,
+        setting(
+            "Engine",
+            "What serves the model, and which Kubernetes objects run it.",
+            choices={
+                KSERVE_TRITON: "KServe · Triton",
+                TRITON: "Triton",
+                KSERVE_VLLM: "KServe · vLLM",
+                TRITON_VLLM: "Triton · vLLM",
+                LLM_SERVICE: "KServe · LLM service",
+            },
+        ),
+    ]
+    instance_type: Annotated[
+        str,
+        setting(
+            "Instance type",
+            "Of the nodes that run it.",
+            pattern=r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?",
+            max_length=40,
+            fix="Enter an instance type of the cluster, for example g5.xlarge.",
+        ),
+    ]
+    gpu_resource: Annotated[
+        str,
+        setting(
+            "GPU resource",
+            "A whole GPU, a shared one or a MIG slice, as the node names it.",
+            pattern=r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)",
+            max_length=60,
+            fix="Use nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb.",
+        ),
+    ] = WHOLE_GPU
+    gpus: Annotated[
+        int,
+        setting(
+            "GPUs",
+            "Of the GPU resource, per replica.",
+            ge=1,
+            le=MAX_GPUS,
+            fix=f"Use 1 to {MAX_GPUS} GPUs per replica.",
+        ),
+    ] = 1
+    min_replicas: Annotated[
+        int,
+        setting(
+            "Min replicas",
+            "Always running and always billed.",
+            ge=1,
+            le=MAX_REPLICAS,
+            fix=f"Use 1 to {MAX_REPLICAS} replicas. To scale to zero, set "
+            "scaling.can_scale_to_zero.",
+        ),
+    ] = 1
+    max_replicas: Annotated[
+        int,
+        setting(
+            "Max replicas",
+            "Upper limit of the autoscaler. Quota counts this number.",
+            ge=1,
+            le=MAX_REPLICAS,
+            fix=f"Use at least min_replicas and at most {MAX_REPLICAS}.",
+        ),
+    ] = 1
+    cpu: Annotated[
+        str,
+        AfterValidator(field_rules.check_cpu),
+        setting(
+            "CPU",
+            "Cores per replica, for example 2 or 1500m.",
+            max_length=10,
+            group="advanced",
+            fix=f"Use whole cores or millicores, up to {MAX_CORES} cores: 2 or 1500m.",
+        ),
+    ] = "2"
+    memory: Annotated[
+        str,
+        AfterValidator(field_rules.check_memory),
+        setting(
+            "Memory",
+            "Per replica, for example 8Gi or 512Mi.",
+            max_length=10,
+            group="advanced",
+            fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
+        ),
+    ] = "8Gi"
+    env: Annotated[
+        tuple[tuple[str, str], ...],
+        BeforeValidator(field_rules.sorted_pairs),
+        PlainSerializer(dict, return_type=dict[str, str]),
+        setting(
+            "Environment variables",
+            "Your own names start with APP_. Tuning variables such as OMP_NUM_THREADS are also "
+            "allowed. No secrets.",
+            fix='must map names to values, for example {"NAME": "value"}',
+            is_mapping=True,
+        ),
+    ] = ()
+    # Pinned so that a new default image never restarts what was approved with another one.
+    image: Annotated[
+        str,
+        setting(
+            "Image", "The server image, pinned when the revision is requested.", read_only=True
+        ),
+    ] = ""
+    schema_version: Annotated[
+        int,
+        setting(
+            "Schema",
+            "Version of this format.",
+            ge=SCHEMA,
+            le=SCHEMA,
+            fix=f"Use spec schema {SCHEMA}.",
+            alias="schema",
+            read_only=True,
+        ),
+    ] = SCHEMA
+    batching: Annotated[
+        Batching,
+        setting("Batching", "How requests become batches.", group="batching"),
+        used_by(ONNX_ENGINES, "vLLM uses continuous batching. Remove the batching settings."),
+    ] = Batching()
+    instances_per_gpu: Annotated[
+        InstancesPerGpu,
+        used_by(ONNX_ENGINES, "vLLM uses the whole GPU share for one instance. Use 1."),
+    ] = 1
+    warm_up: Annotated[
+        WarmUp, used_by(ONNX_ENGINES, "vLLM warms up on its own. Turn warm-up off.")
+    ] = False
+    precision: ModelPrecision = "original"
+    summary_latencies: Annotated[
+        bool,
+        setting(
+            "Latency summaries",
+            "p95 from Triton. Costs up to a third of the throughput.",
+            group="advanced",
+        ),
+        used_by(
+            TRITON_ENGINES,
+            "Only Triton reports them, and {engine} does not use Triton. Turn it off.",
+        ),
+    ] = False
+    scaling: Annotated[
+        Scaling, setting("Autoscaling", "How many replicas run.", group="scaling")
+    ] = Scaling()
+    placement: Annotated[
+        Placement, setting("Placement", "Which nodes take the pods.", group="placement")
+    ] = Placement()
+    storage: Annotated[Storage, setting("Storage", "How pods get the model.", group="advanced")] = (
+        Storage()
+    )
+    network: Annotated[Network, setting("Network", "Who reaches the pods.", group="advanced")] = (
+        Network()
+    )
+    llm: Annotated[
+        Llm | None,
+        setting("Language model", "Its weights and its limits.", group="llm"),
+        used_by(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
+    ] = None
+    components: Annotated[
+        Components,
+        setting("Components", "Containers beside the model.", group="advanced"),
+        used_by(KSERVE_ENGINES, rules.NO_COMPONENTS),
+    ] = Components()
+    packed: Annotated[
+        tuple[Packed, ...],
+        Field(strict=False),
+        setting(
+            "Multi-model serving",
+            "Further models of the team in the same Triton processes, each at /v2/models/{model} of "
+            "the deployment's address.",
+        ),
+        used_by(
+            ONNX_ENGINES,
+            "vLLM uses the whole GPU share for one model. Use " + " or ".join(ONNX_ENGINES) + ".",
+        ),
+    ] = ()
 
-    engine: str
-    instance_type: str
-    gpu_resource: str = WHOLE_GPU
-    gpus: int = 1
-    min_replicas: int = 1
-    max_replicas: int = 1
-    cpu: str = "2"
-    memory: str = "8Gi"
-    env: tuple[tuple[str, str], ...] = ()
-    # The server image, pinned by the portal when the revision is asked for, so that a new default
-    # image never restarts what was approved with another one.
-    image: str = ""
-    schema: int = SCHEMA
-    batching: Batching = field(default_factory=Batching)
-    instances_per_gpu: int = 1
-    warm_up: bool = False
-    precision: str = "original"
-    # Triton then measures quantiles of its own latencies, which costs throughput.
-    summary_latencies: bool = False
-    scaling: Scaling = field(default_factory=Scaling)
-    placement: Placement = field(default_factory=Placement)
-    storage: Storage = field(default_factory=Storage)
-    network: Network = field(default_factory=Network)
-    llm: Llm | None = None
-    components: Components = field(default_factory=Components)
-    # Further models of the team in the same Triton processes, for dense packing.
-    packed: tuple[Packed, ...] = ()
-
-    def __post_init__(self) -> None:
-        found = typed_json.wrong_kinds(self)
-        if not found:
-            object.__setattr__(self, "env", tuple(sorted(self.env)))
-            object.__setattr__(self, "scaling", _completed(self))
-            if self.llm is None and self.engine in LLM_ENGINES:
-                object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
-            found = rules.wrong_values(self) | _wrong_schema(self)
-        if found:
-            raise Rejected("Check " + ", ".join(sorted(found)) + ".", found)
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """Fill in what depends on other fields, then check the rules across fields."""
+        is_range = self.min_replicas < self.max_replicas
+        object.__setattr__(self, "scaling", self.scaling.completed(is_range=is_range))
+        if self.llm is None and self.engine in LLM_ENGINES:
+            object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
+        definitions.check(rules.rules_of(self))
+        return self
 
     @property
     def floor_replicas(self) -> int:
@@ -132,77 +291,23 @@ class ServingSpec:
 
     @property
     def most_gpus(self) -> int:
-        """GPUs (or shares) taken when scaled out fully; quotas count these."""
+        """GPUs (or GPU shares) when scaled out fully; quotas count these."""
         return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "env": dict(self.env), "packed": [asdict(p) for p in self.packed]}
-
-
-_PARTS: Final = {
-    "batching": Batching,
-    "scaling": Scaling,
-    "placement": Placement,
-    "storage": Storage,
-    "network": Network,
-    "llm": Llm,
-    "components": Components,
-}
-
-
-def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """As `from_json`, of what a row holds. A spec never changes, so each is read once."""
-    return _of_text(json.dumps(data))
-
-
-@functools.lru_cache(maxsize=4096)
-def _of_text(text: str) -> ServingSpec:
-    return from_json(json.loads(text))
+        return self.model_dump(mode="json", by_alias=True)
 
 
 def from_json(data: Mapping[str, Any]) -> ServingSpec:
-    """Raises Rejected for unknown or missing fields and for a schema of a later portal."""
-    known = {one.name for one in fields(ServingSpec)}
-    found = {
-        name: f'There is no field "{name}". Leave it out.' for name in data if name not in known
-    }
-    found |= {name: f"State {name}." for name in ("engine", "instance_type") if not data.get(name)}
-    values = dict(data)
-    env = data.get("env", {})
-    if isinstance(env, Mapping):
-        values["env"] = tuple((str(name), str(value)) for name, value in env.items())
-    else:
-        found["env"] = 'must map names to values, for example {"NAME": "value"}'
-    for name, kind in _PARTS.items():
-        if name in data and not (name == "llm" and data[name] is None):
-            values[name] = typed_json.read(kind, data[name], name, found)
-    if "packed" in data:
-        values["packed"] = typed_json.read_list(Packed, data["packed"], "packed", found)
-    if found:
-        raise Rejected("Check " + ", ".join(sorted(found)) + " of the spec.", found)
-    return ServingSpec(**values)
+    """Raises Rejected for unknown, missing and wrong fields."""
+    return ServingSpec.from_json(data)
 
 
-def _completed(spec: ServingSpec) -> Scaling:
-    """The scaling with what is usual in place of what was left out."""
-    scaling = spec.scaling
-    if not scaling.kind:
-        if spec.min_replicas >= spec.max_replicas:
-            scaling = replace(scaling, kind=FIXED)
-        else:
-            return scaling
-    if not scaling.metric:
-        metric = {HPA: "cpu", KNATIVE: "concurrency"}.get(scaling.kind, "")
-        if scaling.kind == KEDA and not scaling.office_hours:
-            metric = "sqs" if scaling.sqs_queue_url else "queue"
-        scaling = replace(scaling, metric=metric)
-    if not scaling.target:
-        usual = USUAL_TARGETS.get((scaling.kind, scaling.metric), 0)
-        scaling = replace(scaling, target=usual)
-    return scaling
+def stored(data: Mapping[str, Any]) -> ServingSpec:
+    """As `from_json`, from a row. A spec never changes, so each is parsed once."""
+    return _parse(json.dumps(data))
 
 
-def _wrong_schema(spec: ServingSpec) -> dict[str, str]:
-    if spec.schema == SCHEMA:
-        return {}
-    return {"schema": f"Use spec schema {SCHEMA}."}
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> ServingSpec:
+    return ServingSpec.from_json(json.loads(text))

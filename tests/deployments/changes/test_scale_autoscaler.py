@@ -10,7 +10,7 @@ from django.test import Client
 
 from deployments.changes.services import decisions, recheck
 from deployments.models import ChangeRequest, Deployment
-from deployments.spec.domain.parts import Scaling
+from deployments.spec.domain.scaling import Scaling
 from deployments.spec.domain.serving_spec import ServingSpec
 from portal.core.errors import Invalid
 from tests.deployments import canaries

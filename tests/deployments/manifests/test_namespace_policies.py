@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deployments.errors import Rejected
 from deployments.manifests.domain import network, resource_limits, revision
 from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
@@ -76,7 +77,7 @@ def test_nothing_else_in_the_namespace_reaches_anything_but_names() -> None:
 
 @pytest.mark.parametrize("field", ["network_policy", "egress"])
 def test_no_request_switches_it_off(field: str) -> None:
-    with pytest.raises(serving_spec.Rejected, match=f"network.{field}"):
+    with pytest.raises(Rejected, match=f"network.{field}"):
         _served("triton", network={field: False})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,7 @@ _SPEC = ServingSpec(
     warm_up=True,
 )
 # The same beside two others: one with a setting of its own, one as it was laid out.
-_PACKED_SPEC = replace(
-    _SPEC,
+_PACKED_SPEC = _SPEC.replace(
     packed=(
         Packed(model="tens", version=1, batching=Batching(is_dynamic=False)),
         Packed(model="hundreds", version=1),
@@ -216,7 +215,7 @@ def test_every_configuration_parses_as_tritons_own_and_says_what_was_asked(
 
 def test_what_the_model_cannot_use_is_told_with_the_fix() -> None:
     single = Signature(inputs=(Tensor("x", "FP32", (2,)),), outputs=(Tensor("y", "FP32", (2,)),))
-    large = replace(_SPEC, batching=Batching(preferred_batch_sizes=(64,)))
+    large = _SPEC.replace(batching=Batching(preferred_batch_sizes=(64,)))
 
     assert triton_config.problem_with(_SIGNATURE, _SPEC) == ""
     assert "does not support batching" in triton_config.problem_with(single, _SPEC)

@@ -23,7 +23,11 @@ def test_what_is_left_out_becomes_what_is_usual() -> None:
     assert fixed.scaling == Scaling(kind="fixed")
     assert scaled.scaling == Scaling(), "the cluster decides"
     assert queue.scaling == Scaling(kind="keda", metric="queue", target=5)
-    assert (fixed.schema, fixed.placement.capacity, fixed.precision) == (1, "on-demand", "original")
+    assert (fixed.schema_version, fixed.placement.capacity, fixed.precision) == (
+        1,
+        "on-demand",
+        "original",
+    )
 
 
 def test_a_row_is_read_as_it_was_written() -> None:

@@ -1,0 +1,109 @@
+"""A language model on vLLM."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from deployments.spec.domain import field_rules
+from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE, used_by
+from portal.core.definitions import Definition, setting
+
+
+class Llm(Definition):
+    """A language model on vLLM: its weights and its limits."""
+
+    hugging_face_id: Annotated[
+        str,
+        setting(
+            "Hugging Face id",
+            "For example Qwen/Qwen3-8B. Add :commit to pin it.",
+            pattern=r"([A-Za-z0-9][-A-Za-z0-9_.]{0,95}/[A-Za-z0-9][-A-Za-z0-9_.]{0,95}"
+            r"(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,63})?)?",
+            max_length=200,
+            fix="Use organisation/model or organisation/model:commit, for example Qwen/Qwen3-8B.",
+        ),
+    ] = ""
+    artifact: Annotated[
+        str,
+        setting(
+            "Or your own weights",
+            "pvc://claim/path or oci://registry/image:tag.",
+            pattern=r"((pvc|oci)://[a-z0-9][-a-zA-Z0-9._/:@]{0,250})?",
+            max_length=260,
+            fix="Use pvc://claim/path or oci://registry/image:tag.",
+        ),
+    ] = ""
+    parameters_millions: Annotated[
+        int,
+        setting(
+            "Parameters",
+            "In millions: 8,030 for an 8B model. Used for GPU memory and load time.",
+            unit="million",
+            ge=0,
+            le=10_000_000,
+            fix="Enter millions: 8030 for 8 billion, or 0 if unknown.",
+            is_empty_zero=True,
+            has_separators=True,
+        ),
+    ] = 0
+    tensor_parallel: Annotated[
+        int,
+        AfterValidator(field_rules.check_tensor_parallel),
+        setting(
+            "Tensor parallel",
+            "GPUs of a pod that the model is split across.",
+            fix="Use 1, 2, 4, 8 or 16. It must divide the number of attention heads.",
+        ),
+    ] = 1
+    nodes: Annotated[
+        int,
+        setting(
+            "Nodes",
+            "Above 1, layers are split across that many pods.",
+            ge=1,
+            le=16,
+            fix="Use 1 to 16 nodes.",
+        ),
+        used_by((KSERVE_VLLM, LLM_SERVICE), f"Triton runs on one node. Use {LLM_SERVICE}."),
+    ] = 1
+    max_model_len: Annotated[
+        int,
+        AfterValidator(field_rules.check_context_length),
+        setting(
+            "Max context length",
+            "Not set: the model's maximum.",
+            unit="tokens",
+            fix="Use 128 to 2000000 tokens, or 0 for the model's own length.",
+            is_empty_zero=True,
+        ),
+    ] = 0
+    gpu_memory_utilization: Annotated[
+        float,
+        setting(
+            "GPU memory for vLLM",
+            "For weights, activations and KV cache.",
+            unit="%",
+            ge=0.1,
+            le=0.98,
+            fix="Use 0.1 to 0.98 of the GPU's memory for weights, activations and KV cache.",
+        ),
+    ] = 0.9
+    kv_cache_dtype: Annotated[
+        Literal["auto", "fp8", "fp8_e4m3", "fp8_e5m2"], setting("KV cache", "fp8 halves it.")
+    ] = "auto"
+    max_num_seqs: Annotated[
+        int,
+        setting(
+            "Concurrent requests",
+            "Not set: vLLM's default.",
+            ge=0,
+            le=4096,
+            fix="Use up to 4096 requests at a time, or 0 for vLLM's default.",
+            is_empty_zero=True,
+        ),
+    ] = 0
+    prefix_caching: Annotated[
+        bool, setting("Prefix caching", "Shared prompt prefixes are computed once.")
+    ] = True

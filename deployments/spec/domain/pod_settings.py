@@ -1,0 +1,113 @@
+"""Where pods run, what they read, who reaches them, and which containers stand beside the model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator
+
+from deployments.spec.domain import field_rules
+from portal.core.definitions import Definition, setting
+
+_OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
+_IMAGE_FIX: Final = "Enter an image as registry/name:tag."
+
+
+class Placement(Definition):
+    """Which nodes take the pods."""
+
+    capacity: Annotated[
+        Literal["on-demand", "spot", "any"],
+        setting(
+            "Nodes",
+            "Spot is cheaper. Replicas get two minutes' notice.",
+            choices={"spot": "spot (can be reclaimed)", "any": "either"},
+        ),
+    ] = "on-demand"
+    priority_class: Annotated[
+        str,
+        setting(
+            "Priority class",
+            "Empty: the cluster's default.",
+            pattern=r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?",
+            max_length=63,
+            fix="Enter a PriorityClass of the cluster, or leave it empty.",
+        ),
+    ] = ""
+    spread_zones: Annotated[
+        bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")
+    ] = True
+
+
+class Storage(Definition):
+    """How pods get the model, and their shared memory."""
+
+    model_cache: Annotated[
+        Literal["none", "cluster"],
+        setting(
+            "Model cache",
+            "Restarts on the same node skip S3.",
+            choices={"cluster": "by KServe on the nodes"},
+        ),
+    ] = "none"
+    shm_size: Annotated[
+        str,
+        AfterValidator(field_rules.check_optional_memory),
+        setting(
+            "Shared memory",
+            "Size of /dev/shm, counted as pod memory. For example 1Gi. Empty: unbounded.",
+            max_length=10,
+            fix="Use Mi or Gi: 1Gi or 512Mi.",
+        ),
+    ] = "1Gi"
+    service_account: Annotated[
+        str,
+        setting(
+            "Service account",
+            "Empty: the default, with the cluster's IAM role (IRSA).",
+            pattern=_OBJECT_NAME,
+            max_length=253,
+            fix="Enter a ServiceAccount of the team's namespace, or leave it empty.",
+        ),
+    ] = ""
+    secret: Annotated[
+        str,
+        setting(
+            "Storage credentials",
+            "A Secret with S3 keys. Empty: the cluster default.",
+            pattern=_OBJECT_NAME,
+            max_length=253,
+            fix="Enter a Secret of the team's namespace, or leave it empty.",
+        ),
+    ] = ""
+
+
+class Network(Definition):
+    """Who reaches the pods."""
+
+    strict_mtls: Annotated[bool, setting("Strict mTLS", "Rejects calls from outside the mesh.")] = (
+        False
+    )
+    service_monitor: Annotated[
+        bool, setting("ServiceMonitor", "Prometheus scrapes Triton's metrics.")
+    ] = False
+
+
+class Components(Definition):
+    """KServe components beside the model."""
+
+    transformer_image: Annotated[
+        str,
+        AfterValidator(field_rules.check_image),
+        setting(
+            "Transformer image",
+            "Runs before and after the model.",
+            max_length=300,
+            fix=_IMAGE_FIX,
+        ),
+    ] = ""
+    explainer_image: Annotated[
+        str,
+        AfterValidator(field_rules.check_image),
+        setting("Explainer image", "Explains the model's answers.", max_length=300, fix=_IMAGE_FIX),
+    ] = ""

@@ -1,0 +1,175 @@
+"""How many replicas run, and what decides it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, model_validator
+
+from deployments.spec.domain import field_rules
+from portal.core.definitions import Definition, Rejected, setting
+
+# A range of replicas without an autoscaler: chosen by what the cluster can measure.
+AUTOMATIC: Final = ""
+FIXED: Final = "fixed"
+HPA: Final = "hpa"
+KEDA: Final = "keda"
+KNATIVE: Final = "knative"
+ScalingKind = Literal["", "fixed", "hpa", "keda", "knative"]
+Metric = Literal[
+    "", "concurrency", "cpu", "gateway-latency", "latency", "memory", "queue", "rps", "sqs"
+]
+SCALING_KINDS: Final = (FIXED, HPA, KEDA, KNATIVE)
+# What a replica should handle, by the metric that the autoscaler watches.
+DEFAULT_TARGETS: Final = {
+    (HPA, "cpu"): 80,
+    (HPA, "memory"): 80,
+    (KEDA, "queue"): 5,
+    (KEDA, "latency"): 200,
+    (KEDA, "gateway-latency"): 300,
+    (KEDA, "sqs"): 20,
+    (KNATIVE, "concurrency"): 4,
+    (KNATIVE, "rps"): 50,
+}
+_SQS: Final = (
+    r"(https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/[0-9]{12}/[-A-Za-z0-9_]{1,80}(\.fifo)?)?"
+)
+_CLOCK: Final[dict[str, Any]] = {
+    "pattern": r"([01][0-9]|2[0-3]):[0-5][0-9]",
+    "max_length": 5,
+    "fix": "Use hh:mm, for example 07:00.",
+}
+
+
+class OfficeHours(Definition):
+    """Replicas kept running from start to end on these days."""
+
+    timezone: Annotated[
+        str,
+        AfterValidator(field_rules.check_timezone),
+        setting(
+            "Time zone",
+            "Its IANA name.",
+            max_length=60,
+            placeholder="Europe/Berlin",
+            fix="Use an IANA name, for example Europe/Berlin.",
+        ),
+    ] = "UTC"
+    start: Annotated[str, setting("From", "As hh:mm.", placeholder="07:00", **_CLOCK)] = "07:00"
+    end: Annotated[str, setting("To", "As hh:mm.", placeholder="20:00", **_CLOCK)] = "20:00"
+    days: Annotated[
+        str,
+        setting(
+            "Days",
+            "As in cron: 1-5 is Monday to Friday, 0 is Sunday.",
+            pattern=r"[0-7](-[0-7])?(,[0-7](-[0-7])?)*|\*",
+            max_length=20,
+            fix="Use 1-5, or 0-6, or *.",
+        ),
+    ] = "1-5"
+    replicas: Annotated[int, setting("Replicas in these hours", "At most the max replicas.")] = 1
+
+    @model_validator(mode="after")
+    def _check_end(self) -> Self:
+        if self.start == self.end:
+            raise Rejected(_CLOCK["fix"], {"end": _CLOCK["fix"]})
+        return self
+
+
+class Scaling(Definition):
+    """How many replicas run. Kind, metric and target have defaults by the rest of the spec."""
+
+    kind: Annotated[
+        ScalingKind,
+        setting(
+            "Autoscaling",
+            "Automatic if not set: by queue or requests in flight where the cluster has these "
+            "metrics, otherwise fixed.",
+            choices={
+                AUTOMATIC: "Automatic",
+                FIXED: "Fixed",
+                HPA: "CPU or memory",
+                KEDA: "KEDA",
+                KNATIVE: "Knative",
+            },
+            is_derived=True,
+            is_blank_hidden=True,
+        ),
+    ] = AUTOMATIC
+    metric: Annotated[
+        Metric,
+        setting(
+            "Metric",
+            "hpa: cpu, memory. keda: queue, latency, gateway-latency, sqs. knative: concurrency, rps.",
+            choices={
+                "": "default",
+                "cpu": "CPU",
+                "memory": "Memory",
+                "queue": "Requests waiting in Triton",
+                "latency": "Latency (Triton)",
+                "gateway-latency": "Latency (gateway)",
+                "sqs": "Messages in SQS",
+                "concurrency": "Requests in flight",
+                "rps": "Requests per second",
+            },
+            is_derived=True,
+        ),
+    ] = ""
+    target: Annotated[
+        int,
+        setting(
+            "Target",
+            "Value per replica that the autoscaler aims at. Not set: the default of the metric.",
+            ge=0,
+            le=100_000,
+            fix="Use 1 to 100000, or remove it if no metric is set.",
+            is_derived=True,
+            is_empty_zero=True,
+        ),
+    ] = 0
+    can_scale_to_zero: Annotated[
+        bool, setting("Scale to zero", "No replicas and no cost without traffic.")
+    ] = False
+    cooldown_seconds: Annotated[
+        int,
+        setting(
+            "Cooldown",
+            "Idle time before scaling down.",
+            unit="seconds",
+            ge=0,
+            le=86_400,
+            fix="Use 0 to 86400 seconds.",
+        ),
+    ] = 300
+    office_hours: Annotated[
+        OfficeHours | None, setting("Office hours", "Keeps replicas running during these hours.")
+    ] = None
+    sqs_queue_url: Annotated[
+        str,
+        setting(
+            "SQS queue",
+            "Queue URL. KEDA counts its messages.",
+            pattern=_SQS,
+            max_length=300,
+            fix="Use the queue's URL: https://sqs.us-east-1.amazonaws.com/111122223333/jobs.",
+            is_derived=True,
+        ),
+    ] = ""
+
+    def completed(self, *, is_range: bool) -> Self:
+        """With defaults in place of what was left out. Which autoscaler a range of replicas gets
+        depends on the cluster (deployments/spec/domain/default_scaling.py).
+        """
+        if not self.kind and is_range:
+            return self
+        kind = self.kind or FIXED
+        metric = self.metric or self._default_metric(kind)
+        target = self.target or DEFAULT_TARGETS.get((kind, metric), 0)
+        if (kind, metric, target) == (self.kind, self.metric, self.target):
+            return self
+        return self.replace(kind=kind, metric=metric, target=target)
+
+    def _default_metric(self, kind: ScalingKind) -> Metric:
+        if kind == KEDA and not self.office_hours:
+            return "sqs" if self.sqs_queue_url else "queue"
+        return "cpu" if kind == HPA else "concurrency" if kind == KNATIVE else ""
