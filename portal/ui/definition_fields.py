@@ -1,7 +1,7 @@
 """Form fields of definitions (portal/core/definitions.py): label, help, unit and choices are theirs.
 
-The form has texts; the definition checks the values that they stand for, so a field is never
-required here and keeps what was typed.
+The form has texts; the definition checks the values that they stand for, so a setting is not
+required and keeps what was typed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,19 @@ def form_field(definition: FieldDefinition) -> forms.Field:
     return forms.CharField(max_length=length, widget=widget, **options)
 
 
+def required_field(definition: FieldDefinition) -> forms.Field:
+    options: dict[str, Any] = {
+        "label": definition.label,
+        "help_text": definition.help,
+        "initial": definition.default,
+    }
+    if definition.kind is int:
+        bounds = {"min_value": definition.minimum, "max_value": definition.maximum}
+        options["error_messages"] = dict.fromkeys(bounds, definition.fix)
+        return forms.IntegerField(**bounds, **options)
+    return forms.CharField(max_length=definition.max_length or _LONGEST, **options)
+
+
 def is_switch(definition: FieldDefinition) -> bool:
     """A part that may be left out is switched on and off as a whole."""
     return definition.kind is bool or (definition.is_nullable and definition.model is not None)
@@ -47,13 +60,13 @@ def default_text(definition: FieldDefinition) -> str:
     default = definition.default
     if definition.extra.get("is_empty_zero") and default == 0:
         return ""
-    if definition.is_nullable and definition.model is not None:
-        return OFF if default is None else ON
     return to_text(definition, list(default) if definition.is_list else default)
 
 
 def to_text(definition: FieldDefinition, value: Any) -> str:
     """What is of another type stays as it is written, so that it is refused at its field."""
+    if definition.model is not None:
+        return OFF if value is None else ON
     if definition.is_list:
         return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
     if definition.kind is bool:
@@ -65,19 +78,22 @@ def to_text(definition: FieldDefinition, value: Any) -> str:
 
 
 def from_text(definition: FieldDefinition, text: str) -> Any:
-    """The JSON value. What is no number stays as typed, so that it is refused at its field."""
+    """The JSON value. A part that is switched on has its defaults."""
+    if definition.model is not None:
+        return {} if text == ON else None
     if definition.is_list:
-        return [_number(part.strip()) for part in text.split(",") if part.strip()]
+        return [number_of(part.strip()) for part in text.split(",") if part.strip()]
     if definition.kind is bool:
         return text == ON
     if definition.kind is float:
-        number = _number(text)
+        number = number_of(text)
         is_percent = definition.unit == "%" and isinstance(number, int)
         return int(number) / 100 if is_percent else number
     if definition.kind is int:
-        return _number(text.replace(",", "") if definition.extra.get("has_separators") else text)
+        return number_of(text.replace(",", "") if definition.extra.get("has_separators") else text)
     return text
 
 
-def _number(text: str) -> int | str:
+def number_of(text: str) -> int | str:
+    """What is no number stays as typed, so that it is refused at its field."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else text

@@ -69,7 +69,7 @@ def build(
     if cluster is not None and follows:
         data["engine"] = _usual_engine(cluster, loads)
     listed = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
-    shares = capacity.for_capacity(listed, data["capacity"])
+    shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:
         taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)

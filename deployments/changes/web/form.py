@@ -13,54 +13,12 @@ from typing import Any, ClassVar, cast
 from django import forms
 
 from deployments.changes.web import request_body
-from deployments.changes.web.fields import SettingsForm
+from deployments.changes.web.fields import SettingsForm, required_field
 from deployments.spec.domain import kubernetes_names, serving_spec
 from deployments.states import Environment
 from portal.ui.service_form import ServiceForm
 
-ENGINES = (
-    (serving_spec.KSERVE_TRITON, "KServe · Triton"),
-    (serving_spec.TRITON, "Triton"),
-    (serving_spec.KSERVE_VLLM, "KServe · vLLM"),
-    (serving_spec.TRITON_VLLM, "Triton · vLLM"),
-    (serving_spec.LLM_SERVICE, "KServe · LLM service"),
-)
-LOAD_FIELDS = ("requests_per_second",)
-LLM_FIELDS = tuple(setting.field for setting in request_body.LLM)
-SCALING_FIELDS = (
-    "scaling",
-    "metric",
-    "target",
-    "to_zero",
-    "cooldown",
-    "sqs_queue_url",
-    "office_hours",
-    *(setting.field for setting in request_body.OFFICE_HOURS),
-)
-BATCHING_FIELDS = (
-    "dynamic_batching",
-    "queue_delay",
-    "batch_sizes",
-    "instances",
-    "warm_up",
-    "precision",
-)
-PLACEMENT_FIELDS = ("capacity", "priority_class", "spread_zones")
-ADVANCED_FIELDS = (
-    "cpu",
-    "memory",
-    "model_cache",
-    "shm_size",
-    "service_account",
-    "storage_secret",
-    "strict_mtls",
-    "service_monitor",
-    "summary_latencies",
-    "transformer_image",
-    "explainer_image",
-    *request_body.PACKED,
-    "env",
-)
+ENGINES = tuple(request_body.DEFINITIONS["engine"].choices.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +33,15 @@ STEPS = (
     Step(
         "serving",
         "Serving",
-        ("cluster", "name", "environment", "engine", "share", *LOAD_FIELDS, *LLM_FIELDS),
+        (
+            "cluster",
+            "name",
+            "environment",
+            "engine",
+            "share",
+            "requests_per_second",
+            *request_body.names_in("llm"),
+        ),
     ),
     Step(
         "scaling",
@@ -83,10 +49,14 @@ STEPS = (
         (
             "min_replicas",
             "max_replicas",
-            *SCALING_FIELDS,
-            *BATCHING_FIELDS,
-            *PLACEMENT_FIELDS,
-            *ADVANCED_FIELDS,
+            *request_body.names_in("scaling"),
+            *request_body.names_in("batching"),
+            *request_body.names_in("placement"),
+            "cpu",
+            "memory",
+            *request_body.names_in("advanced"),
+            *request_body.PACKED,
+            "env",
         ),
     ),
     Step("review", "Review", ("comment",)),
@@ -96,13 +66,13 @@ STEP_NAMES = tuple(step.name for step in STEPS)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What may be chosen here: (value, label) pairs. `packable`: labels of versions with a file."""
+    """(value, label) pairs. `packable`: labels of versions with a file."""
 
     versions: Sequence[tuple[str, str]]
     packable: Sequence[str]
     clusters: Sequence[tuple[str, str]]
     shares: Sequence[tuple[str, str]]
-    # Where its name must be legal and free.
+    # The name must be valid and unused in this namespace.
     namespace: str = ""
     taken_names: Collection[str] = ()
 
@@ -121,38 +91,20 @@ class DeployForm(SettingsForm, ServiceForm):
     share = forms.ChoiceField(
         label="GPU", error_messages={"required": "Choose a GPU for each replica."}
     )
-    min_replicas = forms.IntegerField(
-        label="Min replicas", initial=1, min_value=1, help_text="Always running and always billed."
-    )
-    max_replicas = forms.IntegerField(
-        label="Max replicas",
-        initial=1,
-        min_value=1,
-        help_text="Upper limit of the autoscaler. Quota counts this number.",
-    )
-    cpu = forms.CharField(
-        label="CPU",
-        initial="2",
-        max_length=10,
-        help_text="Cores per replica, for example 2 or 1500m.",
-    )
-    memory = forms.CharField(
-        label="Memory",
-        initial="8Gi",
-        max_length=10,
-        help_text="Per replica, for example 8Gi or 512Mi.",
-    )
+    min_replicas = required_field("min_replicas")
+    max_replicas = required_field("max_replicas")
+    cpu = required_field("cpu")
+    memory = required_field("memory")
     env = forms.CharField(
-        label="Environment variables",
+        label=request_body.DEFINITIONS["env"].label,
         required=False,
         max_length=4000,
-        help_text="One NAME=value per line. Your own names start with APP_. Tuning variables such as "
-        "OMP_NUM_THREADS are also allowed. No secrets.",
+        help_text=f"One NAME=value per line. {request_body.DEFINITIONS['env'].help}",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     environment = forms.ChoiceField(
         label="Environment",
-        choices=[(one.value, one.value) for one in Environment],
+        choices=[(environment.value, environment.value) for environment in Environment],
         initial=Environment.PRODUCTION,
         help_text="Can't be changed later; sets the approval rules.",
     )
@@ -166,16 +118,16 @@ class DeployForm(SettingsForm, ServiceForm):
 
     def __init__(self, *args: Any, choices: Choices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, offered in (
+        for name, values in (
             ("version", choices.versions),
             ("cluster", choices.clusters),
             ("share", choices.shares),
         ):
-            cast("forms.ChoiceField", self.fields[name]).choices = list(offered)
+            cast("forms.ChoiceField", self.fields[name]).choices = list(values)
         self._namespace, self._taken_names = choices.namespace, choices.taken_names
-        others = _labels_beside(str(self.data.get("version", "")), choices)
+        labels = _labels_beside(str(self.data.get("version", "")), choices)
         for name in request_body.PACKED:
-            packable = [("", "none"), *((label, label) for label in others)]
+            packable = [("", "none"), *((label, label) for label in labels)]
             cast("forms.ChoiceField", self.fields[name]).choices = packable
 
     def clean_name(self) -> str:
@@ -208,7 +160,7 @@ class DeployForm(SettingsForm, ServiceForm):
         return STEP_NAMES[-1]
 
     def spec(self) -> serving_spec.ServingSpec:
-        """Raises specs' Rejected; call it only when the fields are clean."""
+        """Raises Rejected. Call it only when the fields are clean."""
         return serving_spec.from_json(request_body.spec_of(self.data))
 
 
@@ -219,15 +171,15 @@ def _labels_beside(chosen: str, choices: Choices) -> list[str]:
     return [label for label in choices.packable if label.rpartition(":")[0] != own]
 
 
-def is_back(*, at: str, wanted: str) -> bool:
-    known = at in STEP_NAMES and wanted in STEP_NAMES
-    return known and STEP_NAMES.index(wanted) < STEP_NAMES.index(at)
+def is_back(*, at: str, target: str) -> bool:
+    is_known = at in STEP_NAMES and target in STEP_NAMES
+    return is_known and STEP_NAMES.index(target) < STEP_NAMES.index(at)
 
 
-def step_to_show(form: DeployForm, *, at: str, wanted: str) -> str:
-    """Going back is always allowed; going on stops at the first step that needs mending."""
-    if at not in STEP_NAMES or wanted not in STEP_NAMES:
+def step_to_show(form: DeployForm, *, at: str, target: str) -> str:
+    """Going back is always allowed; going on stops at the first step with an error."""
+    if at not in STEP_NAMES or target not in STEP_NAMES:
         return STEP_NAMES[0]
-    if is_back(at=at, wanted=wanted):
-        return wanted
-    return min(wanted, form.first_wrong_step(), key=STEP_NAMES.index)
+    if is_back(at=at, target=target):
+        return target
+    return min(target, form.first_wrong_step(), key=STEP_NAMES.index)

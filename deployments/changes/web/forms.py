@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 
+from deployments.changes.web.fields import required_field
 from deployments.models import Deployment, Revision
 from portal.ui.service_form import CommentForm
 
@@ -28,14 +29,8 @@ class RollBackForm(CommentForm):
 
 
 class ScaleForm(CommentForm):
-    min_replicas = forms.IntegerField(
-        label="Min replicas", min_value=1, help_text="Always running and always billed."
-    )
-    max_replicas = forms.IntegerField(
-        label="Max replicas",
-        min_value=1,
-        help_text="Upper limit of the autoscaler. Quota counts this number.",
-    )
+    min_replicas = required_field("min_replicas")
+    max_replicas = required_field("max_replicas")
 
 
 class StopForm(CommentForm):

@@ -80,7 +80,7 @@ def advice_of(
         return None
     load = Load(
         requests_per_second=_number(data.get("requests_per_second", "")),
-        instances=_number(data.get("instances", "")) or 1,
+        instances=_number(data.get("instances_per_gpu", "")) or 1,
         most_replicas=_number(data.get("max_replicas", "")) or 1,
         language=language,
         packed=_packed(data),
@@ -167,20 +167,20 @@ def _load_words(advice: Advice) -> str:
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
     """What was left empty is as the version states it, where it is one by reference."""
     stated = declared_size.from_version(version.source_uri, version.metadata)
-    typed = _number(data.get("parameters_millions", "").replace(",", ""))
+    typed = _number(data.get("llm_parameters_millions", "").replace(",", ""))
     millions = typed or stated.parameters_millions
     if not millions:
         return None
-    kv = data.get("kv_cache_dtype", "auto")
+    kv = data.get("llm_kv_cache_dtype", "auto")
     try:
         return LanguageModel(
             parameters_millions=millions,
             precision=stated.precision,
             kv_precision=_KV_PRECISION.get(kv, kv.split("_")[0]),
-            context_tokens=_number(data.get("context_tokens", ""))
+            context_tokens=_number(data.get("llm_max_model_len", ""))
             or min(_DEFAULT_CONTEXT, stated.context_length or _DEFAULT_CONTEXT),
-            concurrency=_number(data.get("concurrency", "")) or _DEFAULT_CONCURRENCY,
-            memory_percent=_number(data.get("memory_percent", "")) or 90,
+            concurrency=_number(data.get("llm_max_num_seqs", "")) or _DEFAULT_CONCURRENCY,
+            memory_percent=_number(data.get("llm_gpu_memory_utilization", "")) or 90,
         )
     except Rejected:
         return None

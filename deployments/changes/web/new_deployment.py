@@ -1,7 +1,8 @@
-"""A new deployment: one address, four steps, nothing kept between requests."""
+"""A new deployment: one address, four steps, nothing stored between requests."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from deployments.changes.web import settings as change_settings
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
 from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
+from deployments.changes.web.settings import SettingView
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -34,7 +36,7 @@ from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import is_partial, respond
 
-_FIELDS = tuple(DeployForm.base_fields)
+_FIELDS = tuple(name for step in STEPS for name in step.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
         raise NotFound("You are not in a team yet. Ask a team lead to add you.")
     policy.require(user, Action.REQUEST_CHANGE, team)
     if request.method == "GET":
-        return _first_look(request, user, team)
+        return _first_page(request, user, team)
     if request.POST.get("as") == "yaml":
         return _from_yaml(request, user, team)
     is_choosing = request.POST.get("at", "model") == "model"
@@ -61,7 +63,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
     return _from_form(request, draft)
 
 
-def _first_look(request: HttpRequest, user: User, team: Team) -> HttpResponse:
+def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     draft = build(user, team, {"version": request.GET.get("version", "")})
     at = "serving" if draft.version else "model"
     if draft.version is None and len(draft.versions) == 1:
@@ -78,9 +80,9 @@ def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:
         return _show(request, draft, at=at, shown_as="yaml")
     if go == "submit":
         return _submit(request, draft)
-    wanted = go if go in STEP_NAMES else at
-    _forget_errors_after(draft.form, at, is_back=is_back(at=at, wanted=wanted))
-    return _show(request, draft, at=step_to_show(draft.form, at=at, wanted=wanted))
+    target = go if go in STEP_NAMES else at
+    _forget_errors_after(draft.form, at, is_back=is_back(at=at, target=target))
+    return _show(request, draft, at=step_to_show(draft.form, at=at, target=target))
 
 
 def _from_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
@@ -119,7 +121,7 @@ def _posted(request: HttpRequest) -> dict[str, str]:
 
 
 def _forget_errors_after(form: DeployForm, at: str, *, is_back: bool) -> None:
-    """Fields of steps that were not visited yet are not wrong yet; going back asks for nothing."""
+    """Steps that were not visited yet show no errors; going back shows none at all."""
     if is_back or at not in STEP_NAMES:
         form.errors.clear()
         return
@@ -175,8 +177,8 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
         "groups": change_settings.groups_of(settings, draft.data),
-        "office_hours_fields": [draft.form[one.field] for one in request_body.OFFICE_HOURS],
-        "usual_target": change_settings.usual_target(draft.data),
+        "version_weights": _version_weights(draft, settings),
+        "default_target": change_settings.default_target(draft.data),
         "sizing": gpu_choice.card_of(draft.advice),
         "shares": allowed,
         "rejected_shares": rejected,
@@ -184,6 +186,14 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
     }
+
+
+def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Sequence[SettingView]:
+    """Fields that are not shown because the version names its weights."""
+    if new_deployment_cards.weights_of(draft.version) is None:
+        return []
+    weights = (settings["llm_hugging_face_id"], settings["llm_artifact"])
+    return [view for view in weights if not view.value]
 
 
 def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
@@ -216,7 +226,7 @@ def _cluster_note(cluster: ClusterInfo | None) -> str:
         return ""
     if cluster.is_reachable is False:
         return f"does not answer: {cluster.last_error}"
-    return change_settings.what_it_has(cluster)
+    return change_settings.describe_cluster(cluster)
 
 
 def _address(draft: Draft) -> str:

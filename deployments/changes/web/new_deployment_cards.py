@@ -13,7 +13,6 @@ from django import forms
 
 from deployments.changes.web.form import Choices, DeployForm
 from deployments.changes.web.gpu_choice import value_of
-from deployments.changes.web.request_body import ON
 from deployments.errors import Rejected
 from deployments.models import ModelVersion
 from deployments.plans.domain.descriptions import duration_words
@@ -32,6 +31,7 @@ from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import DomainError
 from portal.core.money import HOURS_PER_MONTH
+from portal.ui.definition_fields import ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
     """Only where it matters: with scale to zero someone waits for it."""
-    if version is None or data.get("to_zero") != ON:
+    if version is None or data.get("scaling_can_scale_to_zero") != ON:
         return None
     starts = measurements.list_start_seconds(version)
     if not starts:

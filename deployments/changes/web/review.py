@@ -10,10 +10,8 @@ from django import forms
 
 from deployments.changes.web import request_body
 from deployments.changes.web.draft import Draft
-from deployments.changes.web.form import LLM_FIELDS, STEPS, DeployForm, Step
-from deployments.changes.web.request_body import OFF, ON
+from deployments.changes.web.form import STEPS, DeployForm, Step
 from deployments.preflight.domain.checks import Preflight
-from deployments.spec.domain.engines import LLM_ENGINES
 
 # Always said; of the others only what is not as it is by default.
 _ALWAYS = frozenset(
@@ -26,7 +24,7 @@ _ALWAYS = frozenset(
         "share",
         "min_replicas",
         "max_replicas",
-        "scaling",
+        "scaling_kind",
         "cpu",
         "memory",
     }
@@ -76,11 +74,8 @@ def _chosen(draft: Draft, step: Step) -> ChosenStep:
 
 
 def _applies(name: str, data: Mapping[str, str]) -> bool:
-    if name in LLM_FIELDS:
-        return data.get("engine") in LLM_ENGINES
-    if name.startswith("hours_"):
-        return data.get("office_hours") == ON
-    return True
+    setting = request_body.SETTINGS.get(name)
+    return setting is None or request_body.applies(setting, data)
 
 
 def _is_changed(name: str, data: Mapping[str, str]) -> bool:
@@ -101,7 +96,7 @@ def _words(draft: Draft, name: str) -> str:
     if isinstance(field, forms.ChoiceField):
         offered = cast("Iterable[tuple[str, str]]", field.choices)
         chosen = {str(key): str(text) for key, text in offered}
-        value = {ON: "on", OFF: "off"}.get(value, chosen.get(value, value))
+        value = chosen.get(value, value)
     unit = str(field.widget.attrs.get("data-unit", ""))
     text = f"{value} {unit}".strip() if value else "not set"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.forms import BoundField
 
 from deployments.changes.web import request_body
-from deployments.changes.web.fields import METRICS, SCALING, SCALING_DETAILS
-from deployments.changes.web.form import (
-    BATCHING_FIELDS,
-    ENGINES,
-    PLACEMENT_FIELDS,
-    SCALING_FIELDS,
-    DeployForm,
-)
-from deployments.changes.web.request_body import ON
+from deployments.changes.web.form import ENGINES, DeployForm
 from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.spec.domain import cluster_support
+from deployments.spec.domain.engines import ENGINES as ENGINE_NAMES
 from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.scaling import DEFAULT_TARGETS, FIXED
+from deployments.spec.domain.scaling import DEFAULT_TARGETS, FIXED, HPA, KEDA, KNATIVE
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.selectors.clusters import ClusterInfo
+from portal.ui import definition_fields
+from portal.ui.definition_fields import ON
 
 _ENGINE_DETAILS = {
     "kserve-triton": "autoscaling, canary by the route",
@@ -33,19 +28,14 @@ _ENGINE_DETAILS = {
     "triton-vllm": "language models, plain Deployment",
     "llm-inference-service": "language models over several nodes",
 }
-_PATHS = {setting.field: setting.path for setting in request_body.SETTINGS}
-# Settings whose reason is told for a whole group of the spec.
-_GROUPS = {
-    "office_hours": "scaling.office_hours",
-    "dynamic_batching": "batching",
-    "queue_delay": "batching",
-    "batch_sizes": "batching",
-    "transformer_image": "components",
-    "explainer_image": "components",
-    **dict.fromkeys(request_body.PACKED, "packed"),
+_SCALING_DETAILS = {
+    "": "by queue or requests in flight where the cluster has these metrics, otherwise fixed",
+    FIXED: "always the minimum",
+    HPA: "HPA on pod load",
+    KEDA: "queue, latency, office hours, SQS; scales to zero",
+    KNATIVE: "requests in flight; queues them during a cold start",
 }
-
-
+_TARGET_UNITS = {"cpu": "%", "memory": "%", "latency": "ms", "gateway-latency": "ms"}
 _OF_AN_AUTOSCALER = ("scaling.metric", "scaling.target", "scaling.cooldown_seconds")
 
 
@@ -68,7 +58,7 @@ class Option:
 
     @property
     def is_off(self) -> bool:
-        """What was chosen before it went off is still sent, so that it is refused in words."""
+        """A choice that went off later is still sent, so that it is refused with its reason."""
         return bool(self.reason) and not self.is_chosen
 
 
@@ -77,7 +67,8 @@ class SettingView:
     field: BoundField
     value: str
     reason: str
-    is_usual: bool
+    is_default: bool
+    is_switch: bool = False
     options: Sequence[Option] = ()
 
     @property
@@ -90,34 +81,45 @@ class SettingView:
 
     @property
     def is_off(self) -> bool:
-        return bool(self.reason) and self.is_usual
+        return bool(self.reason) and self.is_default
 
     @property
-    def off_words(self) -> Sequence[str]:
-        """Why options of it are off, each reason once."""
+    def option_reasons(self) -> Sequence[str]:
         return [f"{option.label}: {option.reason}" for option in self.options if option.reason]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the closed group says; open when something in it differs from the default."""
+    """`summary` shows while it is closed; it is open when a setting differs from its default."""
 
     summary: str
-    is_open: bool
+    settings: Sequence[SettingView] = field(repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        return any(not view.is_default or view.field.errors for view in self.settings)
+
+    @property
+    def inputs(self) -> Sequence[SettingView]:
+        return [view for view in self.settings if not view.is_switch]
+
+    @property
+    def switches(self) -> Sequence[SettingView]:
+        return [view for view in self.settings if view.is_switch]
 
 
 def engine_choices(
     cluster: ClusterInfo | None, version: ModelVersion | None = None
 ) -> list[EngineChoice]:
-    offered = _offered(cluster)
+    capabilities = _capabilities(cluster)
     source = "" if version is None else version.source_uri
     choices = []
     for engine, title in ENGINES:
-        reason = cluster_support.engine_reason(engine, offered)
+        reason = cluster_support.engine_reason(engine, capabilities)
         if source and engine not in external_weights.parse(source).engines:
             reason = f"it cannot load {source.partition('://')[0]}:// references."
-        words = f"off: {reason}" if reason else ""
-        choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], words))
+        off = f"off: {reason}" if reason else ""
+        choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], off))
     return choices
 
 
@@ -125,93 +127,98 @@ def settings_of(
     form: DeployForm, data: Mapping[str, str], cluster: ClusterInfo | None
 ) -> dict[str, SettingView]:
     """By field name, every setting with its reason when it is off."""
-    engine, kind = data.get("engine", ""), data.get("scaling", "")
-    known = [name for name, _ in ENGINES]
+    engine, kind = data.get("engine", ""), data.get("scaling_kind", "")
     reasons = cluster_support.reasons(
-        engine if engine in known else known[0], kind, _offered(cluster)
+        engine if engine in ENGINE_NAMES else ENGINE_NAMES[0], kind, _capabilities(cluster)
     )
     if kind in ("", FIXED):
         reasons |= dict.fromkeys(_OF_AN_AUTOSCALER, "choose an autoscaler first.")
-    fields = [*request_body.DEFAULTS, "requests_per_second"]
-    return {name: _view(form, name, data, reasons) for name in fields if name in form.fields}
+    names = [*request_body.SETTINGS, *request_body.PACKED, "requests_per_second"]
+    return {name: _view(form, name, data, reasons) for name in names}
 
 
 def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> dict[str, Group]:
-    found = {
-        "scaling": Group(_scaling_words(data), _is_open(SCALING_FIELDS, settings)),
-        "batching": Group(_batching_words(data), _is_open(BATCHING_FIELDS, settings)),
-        "placement": Group(_placement_words(data), _is_open(PLACEMENT_FIELDS, settings)),
+    """By the `group` of their definition; a new setting shows up here without a change."""
+    hours = [name for name in settings if name.startswith("scaling_office_hours_")]
+    apart = {"scaling_kind", *hours}
+    scaling = [name for name in request_body.names_in("scaling") if name not in apart]
+    members = {
+        "scaling": (_describe_scaling(data), scaling),
+        "office_hours": ("", hours),
+        "batching": (_describe_batching(data), request_body.names_in("batching")),
+        "placement": (_describe_placement(data), request_body.names_in("placement")),
+        "packing": (_describe_packed(data), request_body.PACKED),
+        "advanced": (_describe_advanced(data), request_body.names_in("advanced")),
+        "llm": ("", request_body.names_in("llm")),
     }
-    found["packing"] = Group(_packing_words(data), _is_open(request_body.PACKED, settings))
-    more = [name for name in settings if name in _ADVANCED]
-    return found | {"advanced": Group(_advanced_words(data), _is_open(more, settings))}
+    return {
+        group: Group(summary, [settings[name] for name in names])
+        for group, (summary, names) in members.items()
+    }
 
 
-_ADVANCED = (
-    "cpu",
-    "memory",
-    "model_cache",
-    "shm_size",
-    "service_account",
-    "storage_secret",
-    "strict_mtls",
-    "service_monitor",
-    "summary_latencies",
-    "transformer_image",
-    "explainer_image",
-)
-
-
-def what_it_has(cluster: ClusterInfo | None) -> str:
-    """What the cluster brings along, in a line; what it lacks is told where it would be used."""
-    offered = _offered(cluster)
-    there = [
-        f"{description.title} {offered.feature(name).version}".strip()
-        for name, description in FEATURE_DESCRIPTIONS.items()
-        if offered.feature(name).is_there
+def describe_cluster(cluster: ClusterInfo | None) -> str:
+    """The features that the cluster has, in a line. A missing one shows where it would be used."""
+    capabilities = _capabilities(cluster)
+    features = [
+        f"{feature.title} {capabilities.feature(name).version}".strip()
+        for name, feature in FEATURE_DESCRIPTIONS.items()
+        if capabilities.feature(name).is_there
     ]
-    return ", ".join(there)
+    return ", ".join(features)
 
 
-def usual_target(data: Mapping[str, str]) -> str:
-    """What an empty target stands for, in words."""
-    kind, metric = data.get("scaling", ""), data.get("metric", "")
-    usual = DEFAULT_TARGETS.get((kind, metric))
-    if usual is None:
+def default_target(data: Mapping[str, str]) -> str:
+    """A hint: what an empty target stands for."""
+    metric = data.get("scaling_metric", "")
+    target = DEFAULT_TARGETS.get((data.get("scaling_kind", ""), metric))
+    if target is None:
         return ""
-    return f"Empty: {usual} {METRICS[metric][1]}."
+    return f"Empty: {target} {_TARGET_UNITS.get(metric, 'per replica')}."
 
 
 def _view(
     form: DeployForm, name: str, data: Mapping[str, str], reasons: Mapping[str, str]
 ) -> SettingView:
-    value = data.get(name, request_body.DEFAULTS.get(name, ""))
-    path = _GROUPS.get(name) or _PATHS.get(name, name)
-    options = _options(form, name, value, path, reasons, data)
-    is_usual = value == request_body.DEFAULTS.get(name, "")
-    return SettingView(form[name], value, reasons.get(path, ""), is_usual, options)
+    setting = request_body.SETTINGS.get(name)
+    default = request_body.DEFAULTS.get(name, "")
+    path = setting.path if setting else "packed" if name in request_body.PACKED else name
+    value = data.get(name, default)
+    return SettingView(
+        field=form[name],
+        value=value,
+        reason=_reason(path, reasons),
+        is_default=value == default,
+        is_switch=setting is not None and definition_fields.is_switch(setting.definition),
+        options=_options(form, name, path, value, reasons, data),
+    )
+
+
+def _reason(path: str, reasons: Mapping[str, str]) -> str:
+    """Its own, or that of the part that it belongs to."""
+    while path not in reasons and "." in path:
+        path = path.rpartition(".")[0]
+    return reasons.get(path, "")
 
 
 def _options(
     form: DeployForm,
     name: str,
-    value: str,
     path: str,
+    value: str,
     reasons: Mapping[str, str],
     data: Mapping[str, str],
 ) -> list[Option]:
-    choices = (
-        dict(SCALING) if name == "scaling" else dict(getattr(form.fields[name], "choices", ()))
-    )
-    if name == "metric":
-        kind = data.get("scaling", "")
-        usable = {metric for one, metric in DEFAULT_TARGETS if one == kind} | {""}
+    choices = dict(getattr(form.fields[name], "choices", ()))
+    if name == "scaling_metric":
+        kind = data.get("scaling_kind", "")
+        usable = {metric for watcher, metric in DEFAULT_TARGETS if watcher == kind} | {""}
         choices = {key: label for key, label in choices.items() if key in usable}
     return [
         Option(
             value=str(key),
             label=str(label),
-            detail=_detail(str(key), reasons) if name == "scaling" else "",
+            detail=_scaling_detail(str(key), reasons) if name == "scaling_kind" else "",
             reason=reasons.get(f"{path}={key}", "") if key else "",
             is_chosen=str(key) == value,
         )
@@ -219,51 +226,46 @@ def _options(
     ]
 
 
-def _detail(kind: str, reasons: Mapping[str, str]) -> str:
+def _scaling_detail(kind: str, reasons: Mapping[str, str]) -> str:
     without_keda = reasons.get("scaling.kind=keda", "")
     if not kind and without_keda and "scaling.kind=knative" in reasons:
         return f"fixed at min replicas here. {without_keda}"
-    return SCALING_DETAILS.get(kind, "")
+    return _SCALING_DETAILS.get(kind, "")
 
 
-def _is_open(names: Sequence[str], settings: Mapping[str, SettingView]) -> bool:
-    views = [settings[name] for name in names if name in settings]
-    return any(not view.is_usual or view.field.errors for view in views)
+def _describe_scaling(data: Mapping[str, str]) -> str:
+    kind = data.get("scaling_kind", "")
+    is_range = data.get("min_replicas", "") != data.get("max_replicas", "")
+    choices = request_body.DEFINITIONS["scaling.kind"].choices
+    summary = choices.get(kind, "") if kind else "automatic" if is_range else "fixed"
+    zero = ", down to zero" if data.get("scaling_can_scale_to_zero") == ON else ""
+    hours = ", office hours" if data.get("scaling_office_hours") == ON else ""
+    return f"{summary}{zero}{hours}"
 
 
-def _scaling_words(data: Mapping[str, str]) -> str:
-    kind = data.get("scaling", "")
-    fewest, most = data.get("min_replicas", ""), data.get("max_replicas", "")
-    words = dict(SCALING).get(kind, "") if kind else "automatic" if fewest != most else "fixed"
-    zero = ", down to zero" if data.get("to_zero") == ON else ""
-    hours = ", office hours" if data.get("office_hours") == ON else ""
-    return f"{words}{zero}{hours}"
-
-
-def _batching_words(data: Mapping[str, str]) -> str:
+def _describe_batching(data: Mapping[str, str]) -> str:
     if data.get("engine") in LLM_ENGINES:
         return "vLLM batches automatically"
-    batching = "dynamic" if data.get("dynamic_batching") == ON else "none"
-    delay = data.get("queue_delay", "0")
+    batching = "dynamic" if data.get("batching_is_dynamic") == ON else "none"
+    delay = data.get("batching_max_queue_delay_us", "0")
     waits = f", waits {delay} µs" if delay not in ("", "0") else ""
-    count = data.get("instances", "1")
     warm = ", warmed up" if data.get("warm_up") == ON else ""
-    return f"{batching}{waits} · {count} per GPU{warm}"
+    return f"{batching}{waits} · {data.get('instances_per_gpu', '1')} per GPU{warm}"
 
 
-def _placement_words(data: Mapping[str, str]) -> str:
-    zones = ", spread across zones" if data.get("spread_zones") == ON else ""
-    return f"{data.get('capacity', '')}{zones}"
+def _describe_placement(data: Mapping[str, str]) -> str:
+    zones = ", spread across zones" if data.get("placement_spread_zones") == ON else ""
+    return f"{data.get('placement_capacity', '')}{zones}"
 
 
-def _packing_words(data: Mapping[str, str]) -> str:
+def _describe_packed(data: Mapping[str, str]) -> str:
     labels = [data[name] for name in request_body.PACKED if data.get(name)]
     return f"with {', '.join(labels)}" if labels else "none: one model per Triton"
 
 
-def _advanced_words(data: Mapping[str, str]) -> str:
+def _describe_advanced(data: Mapping[str, str]) -> str:
     return f"{data.get('cpu', '')} CPU, {data.get('memory', '')} memory, network, cache"
 
 
-def _offered(cluster: ClusterInfo | None) -> Capabilities:
+def _capabilities(cluster: ClusterInfo | None) -> Capabilities:
     return Capabilities.from_json(cluster.capabilities if cluster else {})

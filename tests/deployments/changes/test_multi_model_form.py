@@ -68,7 +68,7 @@ def test_versions_of_other_models_are_offered() -> None:
     ("changed", "words"),
     [
         ({"engine": "kserve-vllm"}, "vLLM uses the whole GPU share"),
-        ({"scaling": "knative"}, "Knative"),
+        ({"scaling_kind": "knative"}, "Knative"),
     ],
 )
 def test_packing_is_off_with_its_reason_where_it_cannot_be(

@@ -180,8 +180,12 @@ def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, wo
         ("name: 2026-99-99", "name", "2026-99-99"),
         ("spec: {cpu: 1:30}", "cpu", "1:30"),
         ("spec: {max_replicas: 999999999999999999}", "max_replicas", "9" * 18),
-        ("spec: {batching: {is_dynamic: maybe}}", "dynamic_batching", "maybe"),
-        ("spec: {llm: {gpu_memory_utilization: 1000000.5}}", "memory_percent", "1000000.5"),
+        ("spec: {batching: {is_dynamic: maybe}}", "batching_is_dynamic", "maybe"),
+        (
+            "spec: {llm: {gpu_memory_utilization: 1000000.5}}",
+            "llm_gpu_memory_utilization",
+            "1000000.5",
+        ),
     ],
 )
 def test_yaml_with_a_value_that_a_field_refuses_shows_it_there(

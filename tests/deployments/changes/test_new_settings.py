@@ -57,11 +57,11 @@ def test_what_the_cluster_lacks_is_off_and_says_why(world: World, client: Client
 
     page = shown(client, world, "scaling")
 
-    assert "disabled" in control(page, "scaling", "keda")
+    assert "disabled" in control(page, "scaling_kind", "keda")
     assert "off: KEDA is not installed" in page
-    assert "disabled" in control(page, "strict_mtls")
+    assert "disabled" in control(page, "network_strict_mtls")
     assert "Off: Istio is not installed" in page
-    assert "disabled" not in control(page, "spread_zones")
+    assert "disabled" not in control(page, "placement_spread_zones")
 
 
 def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
@@ -69,9 +69,14 @@ def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
 
-    page = shown(client, world, "scaling", scaling="keda")
+    page = shown(client, world, "scaling", scaling_kind="keda")
 
-    for field, value in (("scaling", "keda"), ("strict_mtls", ""), ("to_zero", ""), ("target", "")):
+    for field, value in (
+        ("scaling_kind", "keda"),
+        ("network_strict_mtls", ""),
+        ("scaling_can_scale_to_zero", ""),
+        ("scaling_target", ""),
+    ):
         assert "disabled" not in control(page, field, value)
 
 
@@ -80,14 +85,14 @@ def test_what_was_chosen_before_it_went_off_is_refused_in_words_not_dropped(
 ) -> None:
     can("kserve")
 
-    page = shown(client, world, "review", scaling="keda", max_replicas="2", go="submit")
+    page = shown(client, world, "review", scaling_kind="keda", max_replicas="2", go="submit")
 
     assert "scaling.kind: KEDA is not installed" in page
     assert not ChangeRequest.objects.exists()
 
 
 def test_a_switch_that_is_turned_off_stays_off(world: World, client: Client) -> None:
-    page = shown(client, world, "review", spread_zones="off", go="submit")
+    page = shown(client, world, "review", placement_spread_zones="off", go="submit")
 
     assert page == ""
     change = ChangeRequest.objects.get()
@@ -99,7 +104,14 @@ def test_a_switch_that_is_turned_off_stays_off(world: World, client: Client) -> 
 def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
     world: World, client: Client
 ) -> None:
-    page = shown(client, world, "scaling", go="review", queue_delay="soon", instances="99")
+    page = shown(
+        client,
+        world,
+        "scaling",
+        go="review",
+        batching_max_queue_delay_us="soon",
+        instances_per_gpu="99",
+    )
 
     assert '"soon" is not a whole number' in page
     batching = page.split("<b>Batching</b>")[0].rsplit("<details", 1)[1]
@@ -114,15 +126,15 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
         "version": str(world.version1.pk),
         "cluster": str(world.cluster_id),
         "at": "scaling",
-        "scaling": "keda",
-        "office_hours": "on",
+        "scaling_kind": "keda",
+        "scaling_office_hours": "on",
     }
 
     answer = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side").content.decode()
 
     assert answer.lstrip().startswith("<aside")
     swapped = answer.split('id="autoscaling" hx-swap-oob="true"')[1]
-    assert 'name="hours_timezone"' in swapped
+    assert 'name="scaling_office_hours_timezone"' in swapped
     assert "Requests waiting in Triton" in swapped
     assert "Requests in flight" not in swapped
 
@@ -150,9 +162,9 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
         "serving",
         engine="kserve-vllm",
         share="",
-        parameters_millions="8030",
-        context_tokens="8192",
-        concurrency="16",
+        llm_parameters_millions="8030",
+        llm_max_model_len="8192",
+        llm_max_num_seqs="16",
     )
 
     # 128 KiB a token by the rule makes the same cache as Llama's architecture.
@@ -166,10 +178,10 @@ def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
     typed = {
-        "scaling": "keda",
-        "metric": "gateway-latency",
+        "scaling_kind": "keda",
+        "scaling_metric": "gateway-latency",
         "max_replicas": "2",
-        "to_zero": "on",
+        "scaling_can_scale_to_zero": "on",
     }
     before = shown(client, world, "scaling", **typed)
     world.serving()

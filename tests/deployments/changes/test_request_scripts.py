@@ -18,27 +18,28 @@ from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.changes.web import request_body
-from deployments.changes.web.request_body import SETTINGS, Unreadable
+from deployments.changes.web.request_body import SETTINGS, Setting, Unreadable, applies
 from deployments.models import ChangeRequest, ModelVersion
 from portal.accounts import tokens
 from portal.accounts.models import User
+from portal.ui.definition_fields import is_switch
 from tests.deployments.world import World
 
 URL = "/deployments/new"
 TYPED = {
     "share": "g5.xlarge|nvidia.com/gpu|1",
     "max_replicas": "3",
-    "scaling": "keda",
-    "metric": "queue",
-    "service_monitor": "on",
-    "target": "7",
-    "office_hours": "on",
-    "hours_timezone": "Europe/Berlin",
-    "queue_delay": "500",
-    "instances": "2",
+    "scaling_kind": "keda",
+    "scaling_metric": "queue",
+    "network_service_monitor": "on",
+    "scaling_target": "7",
+    "scaling_office_hours": "on",
+    "scaling_office_hours_timezone": "Europe/Berlin",
+    "batching_max_queue_delay_us": "500",
+    "instances_per_gpu": "2",
     "warm_up": "on",
-    "capacity": "spot",
-    "spread_zones": "off",
+    "placement_capacity": "spot",
+    "placement_spread_zones": "off",
     "env": 'APP_LOG=1\nAPP_NOTE=it\'s "quoted" $HOME `x` \\n',
     "comment": "For Friday's demo.\nJSON\nIt's cheap.",
 }
@@ -123,15 +124,22 @@ def test_what_was_left_alone_is_left_out_of_the_copy() -> None:
     }
 
 
-VALUES = {
-    request_body.SWITCH: st.sampled_from(["on", "off"]),
-    request_body.NUMBER: st.integers(0, 10**6).map(str),
-    request_body.NUMBERS: st.lists(st.integers(1, 64).map(str), max_size=3).map(", ".join),
-    request_body.TEXT: st.from_regex(r"[a-z0-9:/.-]{0,12}", fullmatch=True),
-}
+def _texts(setting: Setting) -> st.SearchStrategy[str]:
+    definition = setting.definition
+    if is_switch(definition):
+        return st.sampled_from(["on", "off"])
+    if definition.is_list:
+        return st.lists(st.integers(1, 64).map(str), max_size=3).map(", ".join)
+    if definition.kind is int:
+        return st.integers(0, 10**6).map(str)
+    return st.from_regex(r"[a-z0-9:/.-]{0,12}", fullmatch=True)
 
 
-@given(st.fixed_dictionaries({one.field: VALUES[one.kind] for one in SETTINGS}))
+@given(
+    st.fixed_dictionaries(
+        {name: _texts(one) for name, one in SETTINGS.items() if applies(one, request_body.DEFAULTS)}
+    )
+)
 def test_form_to_yaml_and_back_loses_nothing(settings: dict[str, str]) -> None:
     data = {**request_body.DEFAULTS, "name": "street", "share": "g5.xlarge|nvidia.com/gpu|1"}
     data |= settings
@@ -146,9 +154,11 @@ def test_form_to_yaml_and_back_loses_nothing(settings: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"spec": {"colour": "red"}}, "'spec.colour'"),
-        ({"spec": {"scaling": {"speed": 1}}}, "'spec.scaling.speed'"),
-        ({"colour": "red"}, "'colour'"),
+        ({"spec": {"colour": "red"}}, 'no field "spec.colour"'),
+        ({"spec": {"scaling": {"speed": 1}}}, 'no field "spec.scaling.speed"'),
+        ({"spec": {"scalling": {"kind": "keda"}}}, 'Did you mean "spec.scaling"'),
+        ({"spec": {"scaling": "keda"}}, "spec.scaling must be a mapping"),
+        ({"colour": "red"}, 'no field "colour"'),
         ({"spec": {"env": ["A=1"]}}, "spec.env must map"),
         (["name"], "as a mapping"),
     ],

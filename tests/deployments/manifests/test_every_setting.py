@@ -36,12 +36,12 @@ _SIGNATURE = Signature(
     max_batch_size=16,
 )
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
-_KEDA = {"scaling": "keda", "max_replicas": "4"}
-_HOURS = {**_KEDA, "office_hours": "on"}
+_KEDA = {"scaling_kind": "keda", "max_replicas": "4"}
+_HOURS = {**_KEDA, "scaling_office_hours": "on"}
 _CRON = "ScaledObject.spec.triggers.0.metadata"
 _TRITON = "Deployment.spec.template.spec"
 _KSERVE = "InferenceService.spec.predictor"
-_VLLM = {"engine": "kserve-vllm", "hugging_face_id": "org/model"}
+_VLLM = {"engine": "kserve-vllm", "llm_hugging_face_id": "org/model"}
 _ARGS = f"{_KSERVE}.model.args"
 _SPOT = [
     {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
@@ -53,52 +53,118 @@ _SPOT = [
 _ROUTE = "ServiceAccount.metadata.annotations.eks$amazonaws$com/role-arn"
 # Field, what is typed with it, where it arrives, as what. A text in a list or text has to be in it.
 _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
-    ("scaling", {**_KEDA, "scaling": "keda"}, "ScaledObject.spec.maxReplicaCount", 4),
-    ("metric", {**_KEDA, "metric": "latency"}, "ScaledObject.spec.triggers.0.name", "latency"),
-    ("target", {**_KEDA, "target": "7"}, "ScaledObject.spec.triggers.0.metadata.threshold", "7"),
+    ("scaling_kind", {**_KEDA, "scaling_kind": "keda"}, "ScaledObject.spec.maxReplicaCount", 4),
     (
-        "to_zero",
-        {**_KEDA, "metric": "gateway-latency", "to_zero": "on"},
+        "scaling_metric",
+        {**_KEDA, "scaling_metric": "latency"},
+        "ScaledObject.spec.triggers.0.name",
+        "latency",
+    ),
+    (
+        "scaling_target",
+        {**_KEDA, "scaling_target": "7"},
+        "ScaledObject.spec.triggers.0.metadata.threshold",
+        "7",
+    ),
+    (
+        "scaling_can_scale_to_zero",
+        {**_KEDA, "scaling_metric": "gateway-latency", "scaling_can_scale_to_zero": "on"},
         "ScaledObject.spec.minReplicaCount",
         0,
     ),
-    ("cooldown", {**_KEDA, "cooldown": "901"}, "ScaledObject.spec.cooldownPeriod", 901),
     (
-        "sqs_queue_url",
-        {**_KEDA, "sqs_queue_url": _QUEUE},
+        "scaling_cooldown_seconds",
+        {**_KEDA, "scaling_cooldown_seconds": "901"},
+        "ScaledObject.spec.cooldownPeriod",
+        901,
+    ),
+    (
+        "scaling_sqs_queue_url",
+        {**_KEDA, "scaling_sqs_queue_url": _QUEUE},
         "ScaledObject.spec.triggers.0.metadata.queueURL",
         _QUEUE,
     ),
-    ("hours_start", {**_HOURS, "hours_start": "08:15"}, f"{_CRON}.start", "15 8 * * 1-5"),
-    ("hours_end", {**_HOURS, "hours_end": "19:45"}, f"{_CRON}.end", "45 19 * * 1-5"),
-    ("hours_days", {**_HOURS, "hours_days": "1-6"}, f"{_CRON}.start", "0 7 * * 1-6"),
+    ("scaling_office_hours", _HOURS, f"{_CRON}.timezone", "UTC"),
     (
-        "hours_timezone",
-        {**_HOURS, "hours_timezone": "Asia/Tokyo"},
+        "scaling_office_hours_start",
+        {**_HOURS, "scaling_office_hours_start": "08:15"},
+        f"{_CRON}.start",
+        "15 8 * * 1-5",
+    ),
+    (
+        "scaling_office_hours_end",
+        {**_HOURS, "scaling_office_hours_end": "19:45"},
+        f"{_CRON}.end",
+        "45 19 * * 1-5",
+    ),
+    (
+        "scaling_office_hours_days",
+        {**_HOURS, "scaling_office_hours_days": "1-6"},
+        f"{_CRON}.start",
+        "0 7 * * 1-6",
+    ),
+    (
+        "scaling_office_hours_timezone",
+        {**_HOURS, "scaling_office_hours_timezone": "Asia/Tokyo"},
         f"{_CRON}.timezone",
         "Asia/Tokyo",
     ),
-    ("hours_replicas", {**_HOURS, "hours_replicas": "3"}, f"{_CRON}.desiredReplicas", "3"),
-    ("dynamic_batching", {"dynamic_batching": "off"}, "config", "!dynamic_batching"),
-    ("queue_delay", {"queue_delay": "750"}, "config", "max_queue_delay_microseconds: 750"),
-    ("batch_sizes", {"batch_sizes": "4, 8"}, "config", "preferred_batch_size: [ 4, 8 ]"),
-    ("instances", {"instances": "3"}, "config", "count: 3"),
+    (
+        "scaling_office_hours_replicas",
+        {**_HOURS, "scaling_office_hours_replicas": "3"},
+        f"{_CRON}.desiredReplicas",
+        "3",
+    ),
+    ("batching_is_dynamic", {"batching_is_dynamic": "off"}, "config", "!dynamic_batching"),
+    (
+        "batching_max_queue_delay_us",
+        {"batching_max_queue_delay_us": "750"},
+        "config",
+        "max_queue_delay_microseconds: 750",
+    ),
+    (
+        "batching_preferred_batch_sizes",
+        {"batching_preferred_batch_sizes": "4, 8"},
+        "config",
+        "preferred_batch_size: [ 4, 8 ]",
+    ),
+    ("instances_per_gpu", {"instances_per_gpu": "3"}, "config", "count: 3"),
     ("warm_up", {"warm_up": "on"}, "config", "model_warmup"),
     ("precision", {"precision": "fp16"}, "config", 'value: "FP16"'),
     (
-        "capacity",
-        {"capacity": "spot"},
+        "placement_capacity",
+        {"placement_capacity": "spot"},
         f"{_KSERVE}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
         ".nodeSelectorTerms",
         _SPOT,
     ),
-    ("priority_class", {"priority_class": "high"}, f"{_KSERVE}.priorityClassName", "high"),
-    ("spread_zones", {"spread_zones": "off"}, f"{_KSERVE}.topologySpreadConstraints", None),
-    ("model_cache", {"model_cache": "cluster"}, "LocalModelCache.spec.nodeGroups", ["gpu"]),
-    ("shm_size", {"shm_size": "3Gi"}, f"{_KSERVE}.volumes.0.emptyDir.sizeLimit", "3Gi"),
     (
-        "service_account",
-        {"service_account": "readers", "engine": "triton"},
+        "placement_priority_class",
+        {"placement_priority_class": "high"},
+        f"{_KSERVE}.priorityClassName",
+        "high",
+    ),
+    (
+        "placement_spread_zones",
+        {"placement_spread_zones": "off"},
+        f"{_KSERVE}.topologySpreadConstraints",
+        None,
+    ),
+    (
+        "storage_model_cache",
+        {"storage_model_cache": "cluster"},
+        "LocalModelCache.spec.nodeGroups",
+        ["gpu"],
+    ),
+    (
+        "storage_shm_size",
+        {"storage_shm_size": "3Gi"},
+        f"{_KSERVE}.volumes.0.emptyDir.sizeLimit",
+        "3Gi",
+    ),
+    (
+        "storage_service_account",
+        {"storage_service_account": "readers", "engine": "triton"},
         f"{_TRITON}.serviceAccountName",
         "readers",
     ),
@@ -108,10 +174,15 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         f"{_TRITON}.initContainers.0.envFrom",
         [{"secretRef": {"name": "models-s3"}}],
     ),
-    ("strict_mtls", {"strict_mtls": "on"}, "PeerAuthentication.spec.mtls.mode", "STRICT"),
     (
-        "service_monitor",
-        {"service_monitor": "on"},
+        "network_strict_mtls",
+        {"network_strict_mtls": "on"},
+        "PeerAuthentication.spec.mtls.mode",
+        "STRICT",
+    ),
+    (
+        "network_service_monitor",
+        {"network_service_monitor": "on"},
         "ServiceMonitor.spec.endpoints.0.port",
         "metrics",
     ),
@@ -122,18 +193,18 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "--metrics-config=summary_latencies=true",
     ),
     (
-        "transformer_image",
-        {"transformer_image": "a/b:1"},
+        "components_transformer_image",
+        {"components_transformer_image": "a/b:1"},
         "InferenceService.spec.transformer.containers.0.image",
         "a/b:1",
     ),
     (
-        "explainer_image",
-        {"explainer_image": "a/c:1"},
+        "components_explainer_image",
+        {"components_explainer_image": "a/c:1"},
         "InferenceService.spec.explainer.containers.0.image",
         "a/c:1",
     ),
-    ("hugging_face_id", _VLLM, f"{_KSERVE}.model.storageUri", "hf://org/model"),
+    ("llm_hugging_face_id", _VLLM, f"{_KSERVE}.model.storageUri", "hf://org/model"),
     (
         "llm_artifact",
         {"engine": "kserve-vllm", "llm_artifact": "oci://registry/m:1"},
@@ -142,22 +213,32 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
     ),
     (
         # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; looked at every 5 s.
-        "parameters_millions",
-        {**_VLLM, "parameters_millions": "8,000"},
+        "llm_parameters_millions",
+        {**_VLLM, "llm_parameters_millions": "8,000"},
         f"{_KSERVE}.model.startupProbe.failureThreshold",
         216,
     ),
     (
-        "nodes",
-        {"engine": "llm-inference-service", "hugging_face_id": "org/model", "nodes": "2"},
+        "llm_nodes",
+        {"engine": "llm-inference-service", "llm_hugging_face_id": "org/model", "llm_nodes": "2"},
         "LLMInferenceService.spec.parallelism",
         {"tensor": 1, "pipeline": 2},
     ),
-    ("context_tokens", {**_VLLM, "context_tokens": "8192"}, _ARGS, "--max-model-len=8192"),
-    ("concurrency", {**_VLLM, "concurrency": "64"}, _ARGS, "--max-num-seqs=64"),
-    ("memory_percent", {**_VLLM, "memory_percent": "85"}, _ARGS, "--gpu-memory-utilization=0.85"),
-    ("kv_cache_dtype", {**_VLLM, "kv_cache_dtype": "fp8"}, _ARGS, "--kv-cache-dtype=fp8"),
-    ("prefix_caching", {**_VLLM, "prefix_caching": "off"}, _ARGS, "--no-enable-prefix-caching"),
+    ("llm_max_model_len", {**_VLLM, "llm_max_model_len": "8192"}, _ARGS, "--max-model-len=8192"),
+    ("llm_max_num_seqs", {**_VLLM, "llm_max_num_seqs": "64"}, _ARGS, "--max-num-seqs=64"),
+    (
+        "llm_gpu_memory_utilization",
+        {**_VLLM, "llm_gpu_memory_utilization": "85"},
+        _ARGS,
+        "--gpu-memory-utilization=0.85",
+    ),
+    ("llm_kv_cache_dtype", {**_VLLM, "llm_kv_cache_dtype": "fp8"}, _ARGS, "--kv-cache-dtype=fp8"),
+    (
+        "llm_prefix_caching",
+        {**_VLLM, "llm_prefix_caching": "off"},
+        _ARGS,
+        "--no-enable-prefix-caching",
+    ),
 ]
 
 
@@ -195,10 +276,7 @@ def test_what_is_typed_arrives(
 
 
 def test_no_field_of_the_form_is_left_out_here() -> None:
-    fields = {one.field for one in (*request_body.SETTINGS, *request_body.OFFICE_HOURS)}
-    fields |= {one.field for one in request_body.LLM}
-
-    assert fields == {field for field, *_ in _ARRIVES}
+    assert set(request_body.SETTINGS) == {field for field, *_ in _ARRIVES}
 
 
 def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
@@ -225,7 +303,7 @@ def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
 
 
 def test_an_own_secret_is_named_to_kserve_too() -> None:
-    found = made({"storage_secret": "models-s3", "service_account": "readers"})
+    found = made({"storage_secret": "models-s3", "storage_service_account": "readers"})
     service = found["InferenceService"]
 
     assert service["metadata"]["annotations"]["serving.kserve.io/storageSecretName"] == "models-s3"
