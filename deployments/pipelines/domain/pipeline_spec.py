@@ -7,13 +7,13 @@ router passes bodies on as they are: such a chain could never answer, so it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from deployments.errors import Rejected
-from deployments.spec.domain import typed_json
+from pydantic import Field, model_validator
+
+from portal.core.definitions import Definition, Rejected, setting
 
 SCHEMA: Final = 1
 # KServe's own word for the node that a request enters.
@@ -34,8 +34,7 @@ class NodeKind(StrEnum):
     SWITCH = "switch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Definition):
     """Asks one deployment, or the node of that name. `is_required`: its failure is the answer.
 
     `weight` is for splitters; `condition` is a GJSON path: of the request in a switch, of the answer
@@ -49,24 +48,35 @@ class Step:
     condition: str = ""
     is_required: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_chain(cls, values: Any) -> Any:
+        """KServe's own field `data` is refused with the reason, not as unknown."""
+        if not isinstance(values, Mapping) or "data" not in values:
+            return values
+        if values["data"] != "$request":
+            raise Rejected(NO_CHAIN, {"data": NO_CHAIN})
+        return {name: value for name, value in values.items() if name != "data"}
+
     @property
     def label(self) -> str:
         """As an ensemble's answer names it."""
         return self.name or self.deployment or self.node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    name: str
-    kind: NodeKind
-    steps: tuple[Step, ...]
+class Node(Definition):
+    name: str = ROOT
+    kind: Annotated[NodeKind, Field(strict=False)]
+    steps: Annotated[tuple[Step, ...], Field(strict=False)] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineSpec:
+class PipelineSpec(Definition):
     """Replicas are those of KServe's router, which needs no GPU."""
 
-    nodes: tuple[Node, ...]
+    schema_version: Annotated[
+        int, setting("Schema", ge=SCHEMA, le=SCHEMA, fix=f"Use schema {SCHEMA}.", alias="schema")
+    ] = SCHEMA
+    nodes: Annotated[tuple[Node, ...], Field(strict=False)]
     min_replicas: int = 1
     max_replicas: int = 2
 
@@ -95,88 +105,18 @@ class PipelineSpec:
                 yield from self._asked(self.node(step.node))
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **asdict(self)}
+        return self.model_dump(mode="json", by_alias=True)
 
 
 def from_json(data: Any) -> PipelineSpec:
-    """Raises Rejected with every fault of form by dotted path; the rules are checked apart."""
-    found: dict[str, str] = {}
-    if not isinstance(data, Mapping) or not isinstance(data.get("nodes"), list | tuple):
-        raise Rejected("A pipeline has nodes.", {"nodes": "must be a list of nodes"})
-    for name in set(data) - {"schema", "nodes", "min_replicas", "max_replicas"}:
-        found[name] = f"There is no field {name!r}; leave it out."
-    if data.get("schema", SCHEMA) != SCHEMA:
-        found["schema"] = f"must be {SCHEMA}"
-    nodes = [_node(raw, f"nodes.{index}", found) for index, raw in enumerate(data["nodes"])]
-    replicas = {name: data[name] for name in ("min_replicas", "max_replicas") if name in data}
-    if not found:
-        spec = PipelineSpec(nodes=tuple(node for node in nodes if node), **replicas)
-        found |= _wrong_kinds(spec)
-    if found:
-        raise Rejected(_first_of(found), found)
-    return spec
+    """Raises Rejected with every fault of form by dotted path; `rules` checks the rest."""
+    try:
+        return PipelineSpec.from_json(data)
+    except Rejected as error:
+        path, message = next(iter(error.fields.items()))
+        raise Rejected(f"{path}: {message}" if path else message, error.fields) from error
 
 
 def stored(data: Mapping[str, Any]) -> PipelineSpec:
-    """What was checked when it was written."""
-    nodes = tuple(
-        Node(
-            name=raw["name"],
-            kind=NodeKind(raw["kind"]),
-            steps=tuple(Step(**step) for step in raw["steps"]),
-        )
-        for raw in data["nodes"]
-    )
-    return PipelineSpec(
-        nodes=nodes, min_replicas=data["min_replicas"], max_replicas=data["max_replicas"]
-    )
-
-
-def _node(raw: Any, path: str, found: dict[str, str]) -> Node | None:
-    if not isinstance(raw, Mapping):
-        found[path] = "must be an object with name, kind, steps."
-        return None
-    for name in set(raw) - {"name", "kind", "steps"}:
-        found[f"{path}.{name}"] = f"There is no field {name!r}; leave it out."
-    kinds = [kind.value for kind in NodeKind]
-    if raw.get("kind") not in kinds:
-        found[f"{path}.kind"] = f"must be one of {', '.join(kinds)}"
-    raw_steps = raw.get("steps", [])
-    if isinstance(raw_steps, list | tuple):
-        raw_steps = _unchained(raw_steps, path, found)
-    steps = typed_json.read_list(Step, raw_steps, f"{path}.steps", found)
-    if found:
-        return None
-    return Node(name=raw.get("name", ROOT), kind=NodeKind(raw["kind"]), steps=steps)
-
-
-def _unchained(steps: Sequence[Any], path: str, found: dict[str, str]) -> list[Any]:
-    """KServe's own field `data`, which is answered with what is the matter, not as unknown."""
-    kept = []
-    for index, step in enumerate(steps):
-        if isinstance(step, Mapping) and "data" in step:
-            if step["data"] != "$request":
-                found[f"{path}.steps.{index}.data"] = NO_CHAIN
-            kept.append({name: value for name, value in step.items() if name != "data"})
-        else:
-            kept.append(step)
-    return kept
-
-
-def _wrong_kinds(spec: PipelineSpec) -> dict[str, str]:
-    found = {}
-    for name in ("min_replicas", "max_replicas"):
-        value = getattr(spec, name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            found[name] = f"{value!r} is not a whole number."
-    for place, node in enumerate(spec.nodes):
-        if not isinstance(node.name, str):
-            found[f"nodes.{place}.name"] = f"{node.name!r} must be text"
-        for index, step in enumerate(node.steps):
-            found |= typed_json.wrong_kinds(step, f"nodes.{place}.steps.{index}.")
-    return found
-
-
-def _first_of(found: Mapping[str, str]) -> str:
-    path, words = next(iter(found.items()))
-    return f"{path}: {words}"
+    """From a row."""
+    return PipelineSpec.from_json(data)

@@ -179,7 +179,7 @@ def check_settings(spec: ServingSpec, capabilities: Capabilities, *, cluster_nam
     missing = cluster_support.missing(spec, capabilities)
     if not missing:
         return Check("Settings", ok=True, detail=f"{cluster_name} supports all requested settings.")
-    detail = " ".join(f"{setting.path}: {setting.words}" for setting in missing)
+    detail = " ".join(f"{setting.path}: {setting.message}" for setting in missing)
     is_blocking = any(setting.is_blocking for setting in missing)
     return Check("Settings", ok=False, detail=detail, fix=missing[0].fix, is_blocking=is_blocking)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, get_args
-
-from pydantic import Field
+from typing import Final, Literal, get_args
 
 Engine = Literal["kserve-triton", "triton", "kserve-vllm", "triton-vllm", "llm-inference-service"]
 
@@ -23,10 +20,3 @@ KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM)
 PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
 # With Triton's own metrics.
 TRITON_ENGINES: Final = (*ONNX_ENGINES, TRITON_VLLM)
-
-
-def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
-    """For `Annotated`: the engines that use a field, and the fix for the others (it may name
-    {engine}). With these a field keeps its default.
-    """
-    return Field(json_schema_extra={"engines": list(engines), "unsupported": unsupported})

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-_NAMES: Final = {
-    "cpu": "CPU",
-    "env": "environment",
-    "gpu": "GPU",
-    "gpus": "GPUs",
-    "id": "ID",
-    "kv": "KV",
-    "llm": "language model",
-    "mtls": "mTLS",
-    "sha256": "SHA-256",
-    "shm": "shared memory",
-    "sqs": "SQS",
-    "url": "URL",
-    "us": "(µs)",
-    "seconds": "(seconds)",
-    "millions": "(millions)",
-}
-_VERBS: Final = ("is", "can", "has")
+from pydantic import BaseModel
+
+from deployments.spec.domain.serving_spec import ServingSpec
+from portal.core import definitions
+
+_NAMES: Final = {"gpu": "GPU", "id": "ID", "sha256": "SHA-256", "url": "URL"}
 _PAIRS: Final = ("env",)
 
 
@@ -31,11 +19,15 @@ def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return dict(_lines(fields, prefix))
 
 
-def describe_field(name: str) -> str:
-    """ "scaling.can_scale_to_zero" is "Scaling: scale to zero"."""
-    parts = [_describe_part(part) for part in name.split(".")]
-    label = ": ".join(parts)
-    return label[:1].upper() + label[1:]
+def describe_field(path: str) -> str:
+    """ "scaling.cooldown_seconds" is "Autoscaling: Cooldown (seconds)"; what is no field of the spec
+    keeps its own name.
+    """
+    labels = _labels(path)
+    if labels:
+        return ": ".join(labels)
+    name = ": ".join(_describe_part(part) for part in path.split("."))
+    return name[:1].upper() + name[1:]
 
 
 def format_value(value: Any) -> str:
@@ -46,9 +38,9 @@ def format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(_pair(str(key), one) for key, one in sorted(value.items()))
+        return ", ".join(_pair(str(key), item) for key, item in sorted(value.items()))
     if isinstance(value, list | tuple):
-        return ", ".join(format_value(one) for one in value)
+        return ", ".join(format_value(item) for item in value)
     return str(value)
 
 
@@ -56,10 +48,10 @@ def _lines(fields: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in fields.items():
         name = f"{prefix}{key}"
         if key in _PAIRS and isinstance(value, Mapping):
-            yield name, ", ".join(f"{one}={value[one]}" for one in sorted(value))
+            yield name, ", ".join(f"{variable}={value[variable]}" for variable in sorted(value))
         elif isinstance(value, Mapping):
             yield from _lines(value, f"{name}.")
-        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
             yield from _items(value, name)
         else:
             yield name, format_value(value)
@@ -67,8 +59,8 @@ def _lines(fields: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 def _items(values: list[Mapping[str, Any]], name: str) -> Iterator[tuple[str, str]]:
     """Further models are named as people name versions; other parts are counted."""
-    for number, one in enumerate(values, start=1):
-        rest = dict(one)
+    for number, item in enumerate(values, start=1):
+        rest = dict(item)
         if "model" in rest and "version" in rest:
             yield f"{name}.{number}", f"{rest.pop('model')}:{rest.pop('version')}"
         yield from _lines(rest, f"{name}.{number}.")
@@ -78,8 +70,24 @@ def _pair(key: str, value: Any) -> str:
     return f"{_describe_part(key)} {format_value(value)}".strip()
 
 
+def _labels(path: str) -> list[str]:
+    """Of a field and of the parts that it is in, from their definitions; empty for another field."""
+    labels: list[str] = []
+    model: type[BaseModel] = ServingSpec
+    for name in path.split("."):
+        definition = definitions.fields_of(model).get(name)
+        if definition is None and labels and name.isdigit():
+            labels[-1] = f"{labels[-1]} {name}"
+            continue
+        if definition is None:
+            return []
+        # A ratio is written as it is in the spec.
+        unit = f" ({definition.unit})" if definition.unit not in ("", "%") else ""
+        label = f"{definition.label}{unit}"
+        labels += [] if label in labels else [label]
+        model = definition.model or model
+    return labels
+
+
 def _describe_part(part: str) -> str:
-    words = part.split("_")
-    if words[0] in _VERBS and len(words) > 1:
-        words = words[1:]
-    return " ".join(_NAMES.get(word, word) for word in words)
+    return " ".join(_NAMES.get(word, word) for word in part.split("_"))

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE, used_by
+from deployments.spec.domain.applicability import used_by
+from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE
 from portal.core.definitions import Definition, setting
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
+from deployments.spec.domain.applicability import needs
 from portal.core.definitions import Definition, setting
 
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
@@ -49,6 +50,7 @@ class Storage(Definition):
             "Restarts on the same node skip S3.",
             choices={"cluster": "by KServe on the nodes"},
         ),
+        needs({"cluster": "model-cache"}),
     ] = "none"
     shm_size: Annotated[
         str,
@@ -85,11 +87,15 @@ class Storage(Definition):
 class Network(Definition):
     """Who reaches the pods."""
 
-    strict_mtls: Annotated[bool, setting("Strict mTLS", "Rejects calls from outside the mesh.")] = (
-        False
-    )
+    strict_mtls: Annotated[
+        bool,
+        setting("Strict mTLS", "Rejects calls from outside the mesh."),
+        needs({True: "strict-mtls"}),
+    ] = False
     service_monitor: Annotated[
-        bool, setting("ServiceMonitor", "Prometheus scrapes Triton's metrics.")
+        bool,
+        setting("ServiceMonitor", "Prometheus scrapes Triton's metrics."),
+        needs({True: "service-monitor"}),
     ] = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from deployments.spec.domain import environment_variables, scaling_rules
+from deployments.spec.domain import applicability, environment_variables, scaling_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_TRITON,
@@ -44,11 +44,9 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
 
 def _engine(spec: ServingSpec) -> Iterator[Rule]:
     """Fields that the engine does not use keep their default."""
-    for path, definition in definitions.deep_fields_of(type(spec)).items():
-        engines = definition.extra.get("engines")
-        if engines and spec.engine not in engines:
-            is_default = definitions.value_at(spec, path) in (definition.default, None)
-            yield path, is_default, definition.extra["unsupported"].format(engine=spec.engine)
+    fields = definitions.deep_fields_of(type(spec))
+    for path, fix in applicability.unsupported_by(spec.engine, type(spec)):
+        yield path, definitions.value_at(spec, path) in (fields[path].default, None), fix
 
 
 def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, model_validator
 
 from deployments.spec.domain import field_rules
+from deployments.spec.domain.applicability import needs
 from portal.core.definitions import Definition, Rejected, setting
 
 # A range of replicas without an autoscaler: chosen by what the cluster can measure.
@@ -95,6 +96,7 @@ class Scaling(Definition):
             is_derived=True,
             is_blank_hidden=True,
         ),
+        needs({HPA: "hpa", KEDA: "keda", KNATIVE: "knative"}),
     ] = AUTOMATIC
     metric: Annotated[
         Metric,
@@ -128,7 +130,9 @@ class Scaling(Definition):
         ),
     ] = 0
     can_scale_to_zero: Annotated[
-        bool, setting("Scale to zero", "No replicas and no cost without traffic.")
+        bool,
+        setting("Scale to zero", "No replicas and no cost without traffic."),
+        needs({True: "scale-to-zero"}),
     ] = False
     cooldown_seconds: Annotated[
         int,

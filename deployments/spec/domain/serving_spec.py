@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from deployments.spec.domain import field_rules, rules
+from deployments.spec.domain.applicability import used_by
 from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
@@ -28,7 +29,6 @@ from deployments.spec.domain.engines import (
     TRITON_ENGINES,
     TRITON_VLLM,
     Engine,
-    used_by,
 )
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from deployments.spec.domain.llm import Llm

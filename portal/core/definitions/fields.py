@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -92,7 +93,9 @@ class FieldDefinition:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Those of a Literal, in its order."""
+        """Those of a Literal or of an enum, in its order."""
+        if isinstance(self.kind, type) and issubclass(self.kind, StrEnum):
+            return tuple(member.value for member in self.kind)
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     @property

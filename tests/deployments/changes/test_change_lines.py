@@ -41,7 +41,7 @@ def test_approver_reads_words_and_a_fallen_accuracy_is_not_good(
 
     assert f'<span class="strong {tone}">{after}</span>' in page
     assert f'<span class="dim">{before}</span>' in page
-    assert "Batching: dynamic" in page
+    assert "Batching: Dynamic batching" in page
     text = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
     for value in ("&#x27;is_dynamic&#x27;", "True", "False", "None", "{&#x27;"):
         assert value not in text

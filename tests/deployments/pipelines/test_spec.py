@@ -132,7 +132,7 @@ ROOT = "nodes.0"
         (spec_of("ensemble", CAT, DOG, min_replicas=True), "min_replicas", "whole number"),
         (spec_of("single", CAT, DOG), f"{ROOT}.kind", "one of"),
         ({"nodes": []}, "nodes", "root"),
-        ({}, "nodes", "list of nodes"),
+        ({}, "nodes", "State nodes"),
     ],
 )
 def test_what_cannot_is_refused_at_its_place(data: dict[str, Any], where: str, words: str) -> None:

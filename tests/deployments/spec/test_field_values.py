@@ -39,15 +39,18 @@ def test_language_model_and_none_read_alike_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("batching.is_dynamic", "Batching: dynamic"),
-        ("scaling.can_scale_to_zero", "Scaling: scale to zero"),
-        ("scaling.cooldown_seconds", "Scaling: cooldown (seconds)"),
-        ("batching.max_queue_delay_us", "Batching: max queue delay (µs)"),
+        ("batching.is_dynamic", "Batching: Dynamic batching"),
+        ("scaling.can_scale_to_zero", "Autoscaling: Scale to zero"),
+        ("scaling.cooldown_seconds", "Autoscaling: Cooldown (seconds)"),
+        ("batching.max_queue_delay_us", "Batching: Queue delay (µs)"),
+        ("scaling.kind", "Autoscaling"),
+        ("packed.1", "Multi-model serving 1"),
+        ("packed.1.warm_up", "Multi-model serving 1: Warm up"),
         ("gpu_resource", "GPU resource"),
         ("cpu", "CPU"),
         ("sha256", "SHA-256"),
         ("instance_type", "Instance type"),
-        ("llm.kv_cache_dtype", "Language model: KV cache dtype"),
+        ("llm.kv_cache_dtype", "Language model: KV cache"),
     ],
 )
 def test_fields_have_names_that_people_read(name: str, label: str) -> None:

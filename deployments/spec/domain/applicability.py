@@ -1,0 +1,42 @@
+"""Where a setting works, stated at its field: the engines that use it, what the cluster must have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from deployments.spec.domain.engines import Engine
+from portal.core import definitions
+
+
+def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
+    """For `Annotated`: the engines that use a field, and the fix for the others (it may name
+    {engine}). With these a field keeps its default.
+    """
+    return Field(json_schema_extra={"engines": list(engines), "unsupported": unsupported})
+
+
+def needs(options: Mapping[Any, str]) -> Any:
+    """For `Annotated`: value of the field -> the cluster's option that it needs."""
+    return Field(json_schema_extra={"needs": options})
+
+
+def unsupported_by(engine: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Path and fix of every field that the engine does not use; of a part, not of its fields too."""
+    part = ""
+    for path, definition in definitions.deep_fields_of(model).items():
+        engines = definition.extra.get("engines")
+        if engines and engine not in engines and not (part and path.startswith(f"{part}.")):
+            part = path
+            yield path, definition.extra["unsupported"].format(engine=engine)
+
+
+def needs_of(model: type[BaseModel]) -> Mapping[tuple[str, Any], str]:
+    """Path and value -> the cluster's option."""
+    return {
+        (path, value): option
+        for path, definition in definitions.deep_fields_of(model).items()
+        for value, option in definition.extra.get("needs", {}).items()
+    }
