@@ -20,7 +20,8 @@ def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
 
 def needs(options: Mapping[Any, str]) -> Any:
     """For `Annotated`: value of the field -> the cluster's option that it needs."""
-    return Field(json_schema_extra={"needs": options})
+    extra: dict[str, Any] = {"needs": dict(options)}
+    return Field(json_schema_extra=extra)
 
 
 def unsupported_by(engine: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
