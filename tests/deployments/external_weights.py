@@ -13,7 +13,7 @@ from deployments.registry.services import references
 from deployments.registry.services.references import ReferenceDraft
 from deployments.spec.domain import serving_spec
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.models import Cluster
 from tests.deployments.world import World
 
@@ -48,7 +48,7 @@ def named(found: Preflight, name: str) -> Check:
 
 @pytest.fixture
 def language_cluster(world: World) -> None:
-    features = {name: Feature(name != "kserve-knative") for name in WORDS}
+    features = {name: Feature(name != "kserve-knative") for name in FEATURE_DESCRIPTIONS}
     Cluster.objects.update(
         capabilities=Capabilities(features=features).to_json(),
         serving={"allowed_images": ["ghcr.io/org/*"]},

@@ -14,7 +14,7 @@ from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.registry.services import references
 from deployments.registry.services.references import ReferenceDraft
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.models import Cluster
 from portal.accounts.models import User
 from tests.deployments.changes.test_new_settings import control
@@ -35,7 +35,7 @@ TYPED = {
 
 @pytest.fixture
 def client(world: World, signed_in: Callable[[User], Client]) -> Client:
-    features = {name: Feature(is_there=True) for name in WORDS}
+    features = {name: Feature(is_there=True) for name in FEATURE_DESCRIPTIONS}
     Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
     return signed_in(world.member)
 

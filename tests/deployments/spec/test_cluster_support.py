@@ -8,10 +8,12 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.cluster_support import engine_reason, missing, reasons
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec, Storage
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.capability_descriptions import WORDS
+from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 
-ALL = Capabilities(features={name: Feature(True) for name in WORDS})
-NONE = Capabilities(features={name: Feature(False) for name in WORDS} | {"kserve": Feature(True)})
+ALL = Capabilities(features={name: Feature(True) for name in FEATURE_DESCRIPTIONS})
+NONE = Capabilities(
+    features={name: Feature(False) for name in FEATURE_DESCRIPTIONS} | {"kserve": Feature(True)}
+)
 
 
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
