@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests import environment
+from tests.capabilities import offering
 
 if TYPE_CHECKING:
     from deployments.models import Deployment, Revision
@@ -72,7 +73,7 @@ def _prepare(api: LocalApi) -> Scene:
         kind="kubeconfig",
         kubeconfig_path=str(api.kubeconfig),
         gateway_url="http://gateway.example",
-        capabilities={"engines": ["kserve-triton", "triton"], "notes": []},
+        capabilities=offering("kserve-triton", "triton"),
         created_at=clock.now(),
     )
     return Scene(api, cluster.pk, make_user(username="lead"))

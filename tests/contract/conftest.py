@@ -13,6 +13,7 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import clients
 from portal.core import clock
+from tests.capabilities import offering
 from tests.fleet.localcluster.conftest import start_api, stop_api
 
 
@@ -45,7 +46,7 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
         kind="kubeconfig",
         kubeconfig_path=str(kubeconfig),
         gateway_url="http://gateway.example",
-        capabilities={"engines": list(serving_spec.ONNX_ENGINES), "notes": []},
+        capabilities=offering(*serving_spec.ONNX_ENGINES),
         created_at=clock.now(),
     )
     yield cluster.pk

@@ -41,6 +41,7 @@ from portal.accounts.models import Role
 from portal.core import clock
 from tests import recorded
 from tests.accounts import make_membership, make_team, make_user
+from tests.capabilities import offering
 
 _ROOT = Path(__file__).parents[2]
 _CONFIG = """
@@ -165,7 +166,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         kind="local",
         kubeconfig_path=str(kubeconfig),
         gateway_url=f"http://127.0.0.1:{gateway_port}",
-        capabilities={"engines": ["kserve-triton", "triton"]},
+        capabilities=offering("kserve-triton", "triton"),
         created_at=clock.now(),
     )
     at = clock.now()

@@ -23,6 +23,7 @@ from fleet.kube.services import clients
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
+from tests.capabilities import offering
 from tests.deployments.memory_store import MemoryStore
 from tests.deployments.recording_cluster import RecordingCluster
 
@@ -146,7 +147,7 @@ def world(
         name="eks-test",
         kind="eks",
         gateway_url="http://gateway.example",
-        capabilities={"engines": ["kserve-triton", "triton"], "notes": []},
+        capabilities=offering("kserve-triton", "triton"),
         created_at=at,
     )
     for number in range(4):

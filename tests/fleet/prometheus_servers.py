@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusError
+from fleet.clusters.domain.prometheus import Endpoint, PrometheusError, QueryResult
 from fleet.clusters.gateways import prometheus as gateway
 from fleet.clusters.services.clusters import ClusterDraft
 
@@ -47,7 +47,7 @@ class Server:
         return f"{self.scheme}://127.0.0.1:{self.server.server_address[1]}"
 
 
-def asked(endpoint: Endpoint) -> Answer | PrometheusError:
+def asked(endpoint: Endpoint) -> QueryResult | PrometheusError:
     [found] = gateway.query(endpoint, ["vector(1)"])
     return found
 

@@ -7,7 +7,7 @@ from deployments.guards.domain import promql
 from deployments.guards.domain.promql import Place, QueryGuard
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import PlanSettings
-from fleet.clusters.domain.prometheus import Answer, PrometheusError, QueryRefused
+from fleet.clusters.domain.prometheus import PrometheusError, QueryRefused, QueryResult
 from fleet.clusters.services import prometheus
 from portal.core.errors import Invalid
 
@@ -38,10 +38,10 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSett
         _require_fit(guard, found)
 
 
-def _require_fit(guard: QueryGuard, found: Answer | PrometheusError) -> None:
+def _require_fit(guard: QueryGuard, found: QueryResult | PrometheusError) -> None:
     if isinstance(found, QueryRefused):
         raise _bad(f"{guard.name}: Prometheus refuses the query: {found.message}")
-    if isinstance(found, Answer) and len(found.samples) > 1:
+    if isinstance(found, QueryResult) and len(found.samples) > 1:
         words = f"{guard.name}: the query gives {len(found.samples)} series, not one number"
         raise _bad(f"{words}; aggregate them, for example with sum(…).")
 

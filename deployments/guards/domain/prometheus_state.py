@@ -11,9 +11,9 @@ from deployments.guards.domain import histograms, percentiles, promql
 from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, Seen, Source
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
 from deployments.guards.domain.promql import Place, QueryGuard, Watched
-from fleet.clusters.domain.prometheus import Answer, PrometheusError
+from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
-Found = Answer | PrometheusError
+Found = QueryResult | PrometheusError
 SIDES: Final = ("stable", "candidate")
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from deployments.errors import Rejected
 from deployments.guards.domain.evidence import Guard, Verdict
-from fleet.clusters.domain.prometheus import Answer, PrometheusError
+from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
 METRIC: Final = "promql"
 BREACHES: Final = 3
@@ -146,7 +146,7 @@ def fill(query: str, place: Place) -> str:
     return _WORD.sub(lambda found: values[found[1] or found[2]], query)
 
 
-def number_of(found: Answer | PrometheusError) -> tuple[float | None, str]:
+def number_of(found: QueryResult | PrometheusError) -> tuple[float | None, str]:
     """The one number that was answered, or why there is none."""
     if isinstance(found, PrometheusError):
         return None, found.message
@@ -163,7 +163,12 @@ def number_of(found: Answer | PrometheusError) -> tuple[float | None, str]:
 
 
 def take(
-    before: Watched, guard: QueryGuard, found: Answer | PrometheusError, *, query: str, at: datetime
+    before: Watched,
+    guard: QueryGuard,
+    found: QueryResult | PrometheusError,
+    *,
+    query: str,
+    at: datetime,
 ) -> Watched:
     """With one more reading. A failure stays for the step."""
     value, problem = number_of(found)

@@ -51,7 +51,7 @@ def policy_in_force(policy: ServingPolicy) -> ServingPolicy:
 
 @functools.lru_cache(maxsize=256)
 def _with_defaults(policy: ServingPolicy, default: ServingPolicy) -> ServingPolicy:
-    return policy.over(default)
+    return policy.with_defaults(default)
 
 
 def policy_of(deployment: Deployment) -> ServingPolicy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from fleet.clusters.domain.ca_bundle import MOST_BYTES
+from fleet.clusters.domain.ca_bundle import MAX_BYTES
 from portal.api.base_serializer import Serializer
 
 
@@ -64,7 +64,7 @@ class ClusterDraftSerializer(Serializer):
     prometheus_ca_pem = serializers.CharField(
         default="",
         allow_blank=True,
-        max_length=MOST_BYTES,
+        max_length=MAX_BYTES,
         help_text="PEM certificates of the authority that signs its address; only these are trusted",
     )
     has_prometheus_sigv4 = serializers.BooleanField(

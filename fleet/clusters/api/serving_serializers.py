@@ -1,10 +1,10 @@
-"""What a cluster is served with, and what teams may name there, in the API."""
+"""A cluster's serving policy in the API."""
 
 from __future__ import annotations
 
 from rest_framework import serializers
 
-from fleet.clusters.domain.images import MOST_ENTRIES
+from fleet.clusters.domain.images import MAX_ENTRIES
 from fleet.clusters.domain.serving_policy import POD_SECURITY
 from portal.api.base_serializer import Serializer
 
@@ -36,26 +36,26 @@ class ServingPolicySerializer(Serializer):
     allowed_images = serializers.ListField(
         child=serializers.CharField(max_length=300),
         default=list,
-        max_length=MOST_ENTRIES,
+        max_length=MAX_ENTRIES,
         help_text="allowed for teams: repository, path/*, repository@sha256 (a digest is "
         "required) or repository@sha256:…; empty: the portal's own list",
     )
     priority_classes = serializers.ListField(
         child=serializers.CharField(max_length=253),
         default=list,
-        max_length=MOST_ENTRIES,
+        max_length=MAX_ENTRIES,
         help_text="allowed for teams; empty: the portal's own list",
     )
     egress_cidrs = serializers.ListField(
         child=serializers.CharField(max_length=50),
         default=list,
-        max_length=MOST_ENTRIES,
+        max_length=MAX_ENTRIES,
         help_text="networks that pods can reach over HTTPS; empty: the portal's own list",
     )
     control_plane_cidrs = serializers.ListField(
         child=serializers.CharField(max_length=50),
         default=list,
-        max_length=MOST_ENTRIES,
+        max_length=MAX_ENTRIES,
         help_text="networks of the API server, which golden requests and trials come from",
     )
     pod_security = serializers.ChoiceField(

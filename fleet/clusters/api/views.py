@@ -50,8 +50,8 @@ class ClusterView(APIView):
     @extend_schema(
         operation_id="delete_cluster",
         tags=["fleet"],
-        description="Platform admins only, and only while nothing hangs on it. Nothing on the "
-        "cluster itself is touched.",
+        description="Platform admins only, and only while nothing in Slipway uses the cluster. The "
+        "cluster itself is not changed.",
         responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
     )
     def delete(self, request: Request, cluster_id: int) -> Response:
@@ -63,7 +63,7 @@ class ServingPolicyView(APIView):
     @extend_schema(
         operation_id="get_serving_policy",
         tags=["fleet"],
-        description="What is served on the cluster with; empty: the portal's own setting. "
+        description="The cluster's serving policy; an empty field means the portal's own setting. "
         "Platform admins only.",
         responses=ServingPolicySerializer,
     )

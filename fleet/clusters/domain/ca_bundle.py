@@ -1,4 +1,4 @@
-"""A bundle of certificates as PEM: what is in it, and what keeps it from being trusted."""
+"""A PEM bundle of CA certificates: parsed, and checked for what keeps it from being trusted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-MOST_BYTES: Final = 64_000
-MOST_CERTIFICATES: Final = 20
+MAX_BYTES: Final = 64_000
+MAX_CERTIFICATES: Final = 20
 _BLOCK: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
 )
 
 
 class BadBundle(ValueError):
-    """The message says how to mend it, and repeats nothing of the bundle."""
+    """The message says how to fix the bundle and repeats nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,36 @@ class Certificate:
     expires_at: datetime
 
 
-def plain(pem: str) -> str:
-    """The same bundle however its lines ended."""
+def normalize(pem: str) -> str:
+    """The bundle without blank lines and with Unix line ends, so that equal bundles compare equal."""
     return "\n".join(line.strip() for line in pem.splitlines() if line.strip())
 
 
-def read(pem: str) -> tuple[Certificate, ...]:
-    """In the bundle's order. Raises BadBundle."""
+def parse(pem: str) -> tuple[Certificate, ...]:
+    """Parse the certificates, in the bundle's order. Raises BadBundle."""
     if "PRIVATE KEY" in pem:
         raise BadBundle("it contains a private key: paste only the certificates")
-    if len(pem) > MOST_BYTES:
+    if len(pem) > MAX_BYTES:
         raise BadBundle(
-            f"at most {MOST_BYTES:,} characters; paste only the authority of this server"
+            f"at most {MAX_BYTES:,} characters; paste only the authority of this server"
         )
     blocks = _BLOCK.findall(pem)
-    if not 1 <= len(blocks) <= MOST_CERTIFICATES:
+    if not 1 <= len(blocks) <= MAX_CERTIFICATES:
         raise BadBundle(
-            f"1 to {MOST_CERTIFICATES} certificates, each from BEGIN CERTIFICATE to END CERTIFICATE"
+            f"1 to {MAX_CERTIFICATES} certificates, each from BEGIN CERTIFICATE to END CERTIFICATE"
         )
     if _BLOCK.sub("", pem).strip():
         raise BadBundle("it contains more than certificates: paste only the certificates")
     return tuple(_certificate(block) for block in blocks)
 
 
-def expired(certificates: tuple[Certificate, ...], *, now: datetime) -> str:
-    """Which has ended, in words; empty when none has."""
-    gone = [one for one in certificates if one.expires_at <= now]
-    return "; ".join(f"{one.subject} expired on {one.expires_at:%Y-%m-%d}" for one in gone)
+def describe_expired(certificates: tuple[Certificate, ...], *, now: datetime) -> str:
+    """Describe the expired certificates; empty when none has expired."""
+    past = [certificate for certificate in certificates if certificate.expires_at <= now]
+    return "; ".join(
+        f"{certificate.subject} expired on {certificate.expires_at:%Y-%m-%d}"
+        for certificate in past
+    )
 
 
 def _certificate(block: str) -> Certificate:
@@ -66,20 +69,20 @@ def _certificate(block: str) -> Certificate:
         context.load_verify_locations(cadata=block)
     except (ValueError, ssl.SSLError) as error:
         raise BadBundle("a certificate in it could not be read: copy it in full") from error
-    found: list[Mapping[str, Any]] = list(context.get_ca_certs())
-    if not found:
+    parsed: list[Mapping[str, Any]] = list(context.get_ca_certs())
+    if not parsed:
         raise BadBundle(
             "it contains a server certificate: paste the certificate of its authority instead"
         )
     digest = hashlib.sha256(der).hexdigest().upper()
-    seconds = ssl.cert_time_to_seconds(found[0]["notAfter"])
+    seconds = ssl.cert_time_to_seconds(parsed[0]["notAfter"])
     return Certificate(
-        subject=_subject(found[0]),
+        subject=_subject(parsed[0]),
         fingerprint=":".join(digest[start : start + 2] for start in range(0, len(digest), 2)),
         expires_at=datetime.fromtimestamp(seconds, UTC),
     )
 
 
-def _subject(found: Mapping[str, Any]) -> str:
-    parts = {name: value for group in found["subject"] for name, value in group}
+def _subject(parsed: Mapping[str, Any]) -> str:
+    parts = {name: value for group in parsed["subject"] for name, value in group}
     return str(parts.get("commonName") or parts.get("organizationName") or "unnamed")[:200]

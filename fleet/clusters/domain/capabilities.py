@@ -1,4 +1,4 @@
-"""What works on a cluster. Three answers to each question: there, not there, not known."""
+"""What a cluster supports. Each feature is installed, missing or not known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`is_there` None is not known; `why` then says what stood in the way of looking."""
+    """`is_there` None is not known; `why` then says what kept the probe from checking it."""
 
     is_there: bool | None
     version: str = ""
@@ -28,7 +28,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class GpuOffer:
-    """A GPU resource that nodes offer now. `memory_mib` is what one unit has to itself, or shares.
+    """A GPU resource that nodes offer now. `memory_mib` is the memory of one unit, possibly shared.
 
     `sharing` is whole, mig, mps or shared; `units` is the sum over the nodes.
     """
@@ -43,7 +43,7 @@ class GpuOffer:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`ok` None is not known; `why` is one sentence unless it simply works."""
+    """Whether the cluster offers something. `ok` None is not known; `why` is empty when it is offered."""
 
     ok: bool | None
     why: str = ""
@@ -51,26 +51,21 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`gpu_offers` None is not known. `legacy_engines` is all that rows of an older probe say."""
+    """`gpu_offers` None is not known."""
 
     features: Mapping[str, Feature] = field(default_factory=dict)
     gpu_offers: tuple[GpuOffer, ...] | None = None
     gpus_why: str = ""
-    # Of Karpenter; None where there is none, or they may not be listed.
+    # Karpenter's node pools; None without Karpenter or without permission to list them.
     node_pools: tuple[NodePool, ...] | None = None
     probed_at: str = ""
-    # Engines that cannot run there whatever is installed, and why.
+    # Engines that this cluster can never run, with the reason.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
-    legacy_engines: tuple[str, ...] | None = None
-    legacy_notes: tuple[str, ...] = ()
 
     def feature(self, name: str) -> Feature:
         return self.features.get(name, Feature(None, why=NOT_CHECKED))
 
     def offers_engine(self, engine: str) -> Offer:
-        if not self.features and self.legacy_engines is not None:
-            is_offered = engine in self.legacy_engines
-            return Offer(is_offered, "" if is_offered else " ".join(self.legacy_notes))
         if engine in self.excluded_engines:
             return Offer(ok=False, why=self.excluded_engines[engine])
         needs = ENGINE_NEEDS.get(engine)
@@ -79,18 +74,18 @@ class Capabilities:
         return self._all(("kubernetes", *needs))
 
     def offers(self, option: str) -> Offer:
-        """An option of OPTION_NEEDS, or a GPU resource such as nvidia.com/mig-1g.10gb."""
+        """Whether it offers an option of OPTION_NEEDS, or a GPU resource such as nvidia.com/mig-1g.10gb."""
         if "/" in option:
             return self._offers_gpu(option)
-        found = [self._all(way) for way in OPTION_NEEDS[option]]
-        return max(found, key=lambda offer: {True: 2, None: 1, False: 0}[offer.ok])
+        offers = [self._all(names) for names in OPTION_NEEDS[option]]
+        return max(offers, key=lambda offer: {True: 2, None: 1, False: 0}[offer.ok])
 
     def _all(self, names: Sequence[str]) -> Offer:
-        """The worst answer counts, and says what is the matter."""
-        for wanted in (False, None):
+        """Offer that needs all of these features; the worst of them decides and gives the reason."""
+        for is_there in (False, None):
             for name in names:
-                if self.feature(name).is_there is wanted:
-                    return Offer(wanted, sentence(name, self.feature(name)))
+                if self.feature(name).is_there is is_there:
+                    return Offer(is_there, describe_feature(name, self.feature(name)))
         return Offer(ok=True)
 
     def _offers_gpu(self, resource: str) -> Offer:
@@ -108,34 +103,34 @@ class Capabilities:
 
     @property
     def engines(self) -> list[str] | None:
-        """None until the cluster was asked."""
+        """Engines that the cluster offers; None until it was probed."""
         if not self.features:
-            return None if self.legacy_engines is None else list(self.legacy_engines)
+            return None
         return [engine for engine in ENGINE_NEEDS if self.offers_engine(engine).ok]
 
     @property
     def notes(self) -> list[str]:
-        """What is missing or not known, and what that rules out."""
+        """One sentence for each feature that is missing or not known."""
         if not self.features:
-            return list(self.legacy_notes)
-        found = [
-            sentence(name, self.feature(name))
+            return []
+        notes = [
+            describe_feature(name, self.feature(name))
             for name in FEATURES
             if not self.feature(name).is_there
         ]
         if self.gpu_offers is None:
-            found.append(self.gpus_why or NOT_CHECKED)
+            notes.append(self.gpus_why or NOT_CHECKED)
         elif not self.gpu_offers:
-            found.append("No running node offers GPUs.")
-        found += dict.fromkeys(self.excluded_engines.values())
-        return found
+            notes.append("No running node offers GPUs.")
+        notes += dict.fromkeys(self.excluded_engines.values())
+        return notes
 
     def to_json(self) -> dict[str, Any]:
-        """`engines` and `notes` are written for readers that know nothing of features."""
+        """As the column and the REST API hold it; `engines` and `notes` follow from the rest."""
         offers = self.gpu_offers
         return {
             "version": self.version,
-            "features": {name: asdict(one) for name, one in self.features.items()},
+            "features": {name: asdict(feature) for name, feature in self.features.items()},
             "gpu_offers": None if offers is None else [asdict(offer) for offer in offers],
             "gpus_why": self.gpus_why,
             "node_pools": None
@@ -149,32 +144,25 @@ class Capabilities:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
-        """Also of {} (never asked) and of rows written before there were features."""
-        known = {
-            name: one
-            for name, one in (raw.get("features") or {}).items()
-            if name in FEATURE_DESCRIPTIONS
-        }
-        offers, engines = raw.get("gpu_offers"), raw.get("engines")
-        pools = raw.get("node_pools")
+        """Read the column; {} is a cluster that was never probed. Unknown features are ignored."""
+        features = raw.get("features") or {}
+        offers, pools = raw.get("gpu_offers"), raw.get("node_pools")
         return cls(
-            features={name: Feature(**one) for name, one in known.items()},
+            features={name: Feature(**features[name]) for name in FEATURES if name in features},
             gpu_offers=None if offers is None else tuple(GpuOffer(**offer) for offer in offers),
             gpus_why=raw.get("gpus_why", ""),
             node_pools=None if pools is None else tuple(map(NodePool.from_json, pools)),
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
-            legacy_engines=None if known or engines is None else tuple(engines),
-            legacy_notes=() if known else tuple(raw.get("notes") or ()),
         )
 
 
-def sentence(name: str, feature: Feature) -> str:
-    words = FEATURE_DESCRIPTIONS[name]
+def describe_feature(name: str, feature: Feature) -> str:
+    description = FEATURE_DESCRIPTIONS[name]
     if feature.is_there:
         return ""
     if feature.is_there is None:
-        return f"Could not check {words.title}. {feature.why}".strip()
+        return f"Could not check {description.title}. {feature.why}".strip()
     if not feature.why:
-        return f"{words.title} is not installed. It is needed for {words.purpose}."
-    return f"{feature.why.rstrip('.')}. {words.title} is needed for {words.purpose}."
+        return f"{description.title} is not installed. It is needed for {description.purpose}."
+    return f"{feature.why.rstrip('.')}. {description.title} is needed for {description.purpose}."

@@ -1,4 +1,4 @@
-"""What each feature of a cluster is good for, what to install where it is missing, and what needs it."""
+"""Each feature of a cluster: its purpose, what to install where it is missing, and what depends on it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:
-    """`gives` follows "needed for"; `install` is what an admin does about it."""
+    """`gives` follows "needed for"; `install` is what an admin does when it is missing."""
 
     title: str
     purpose: str
     install: str
-    # What to do where it is not known; empty: grant the permission to look.
+    # The fix when the feature could not be checked; empty: grant the missing permission.
     fix_unknown: str = ""
 
 
@@ -98,7 +98,7 @@ ENGINE_NEEDS: Mapping[str, tuple[str, ...]] = {
     "llm-inference-service": ("llm-inference-service",),
 }
 
-# Each inner tuple is one way to have it.
+# Alternatives: the option needs all features of one inner tuple.
 OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "canary": (("gateway-api",),),
     "shadow": (("gateway-api", "request-mirror"),),

@@ -1,11 +1,11 @@
-"""The lines of a connection test: what was found, and how to mend it."""
+"""The lines of a connection test: each step's result, and how to fix it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.clusters.domain.capabilities import Capabilities, Feature, sentence
+from fleet.clusters.domain.capabilities import Capabilities, Feature, describe_feature
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.kube.domain.errors import ClusterError, NotAllowed, Refused, Throttled
 
@@ -21,7 +21,7 @@ class Check:
 
 
 def explain(error: ClusterError) -> Check:
-    """What stands in the way of reaching a cluster, and how to mend it."""
+    """Turn the error that ended the test into a line with its fix."""
     if isinstance(error, NotAllowed):
         return Check(PERMISSIONS, ok=False, detail=error.message, fix=GRANT)
     if isinstance(error, Refused):
@@ -49,9 +49,9 @@ def explain(error: ClusterError) -> Check:
 
 
 PERMISSIONS = "Permissions"
-# The last step.
+# The name of the last step; `connection_checks.run` detects an early end by it.
 GATEWAY = "Gateway"
-_WAY_FIXES = {
+_STEP_FIXES = {
     "Address resolves": "Check the address in the kubeconfig and the portal's DNS. "
     "A private EKS endpoint resolves only inside its VPC.",
     "Port answers": "Allow connections from the portal to that port: check the security group, firewall, "
@@ -65,8 +65,8 @@ def credentials() -> Check:
     return Check("Credentials", ok=True, detail="found")
 
 
-def way(step: str, detail: str, *, ok: bool | None) -> Check:
-    return Check(step, ok=ok, detail=detail, fix="" if ok else _WAY_FIXES[step])
+def connection_step(step: str, detail: str, *, ok: bool | None) -> Check:
+    return Check(step, ok=ok, detail=detail, fix="" if ok else _STEP_FIXES[step])
 
 
 def all_permitted(count: int) -> Check:
@@ -83,36 +83,43 @@ def missing_permission(what: str, verbs: Sequence[str], why: str, namespace: str
     )
 
 
-def gateway(found: Feature) -> Check:
-    words = FEATURE_DESCRIPTIONS["gateway-api"]
-    if found.is_there:
-        return Check(GATEWAY, ok=True, detail=found.why)
-    fix = GRANT if found.is_there is None else words.install
-    return Check(GATEWAY, ok=None, detail=sentence("gateway-api", found), fix=fix)
+def gateway(feature: Feature) -> Check:
+    description = FEATURE_DESCRIPTIONS["gateway-api"]
+    if feature.is_there:
+        return Check(GATEWAY, ok=True, detail=feature.why)
+    fix = GRANT if feature.is_there is None else description.install
+    return Check(GATEWAY, ok=None, detail=describe_feature("gateway-api", feature), fix=fix)
 
 
-def prometheus(found: Feature) -> Check:
-    words = FEATURE_DESCRIPTIONS["promql"]
-    if found.is_there:
+def prometheus(feature: Feature) -> Check:
+    description = FEATURE_DESCRIPTIONS["promql"]
+    if feature.is_there:
         return Check(
-            words.title, ok=True, detail=f"answers queries, version {found.version or 'not known'}"
+            description.title,
+            ok=True,
+            detail=f"answers queries, version {feature.version or 'not known'}",
         )
-    return Check(words.title, ok=None, detail=sentence("promql", found), fix=words.fix_unknown)
+    return Check(
+        description.title,
+        ok=None,
+        detail=describe_feature("promql", feature),
+        fix=description.fix_unknown,
+    )
 
 
-def of_features(found: Capabilities) -> list[Check]:
-    """One line per feature. Not installed is no failure: the form then leaves out what needs it."""
+def feature_lines(capabilities: Capabilities) -> list[Check]:
+    """One line per feature. A missing feature is no failure: forms do not offer what depends on it."""
     lines = []
-    for name, words in FEATURE_DESCRIPTIONS.items():
-        feature = found.feature(name)
+    for name, description in FEATURE_DESCRIPTIONS.items():
+        feature = capabilities.feature(name)
         if feature.is_there:
             detail = " ".join(part for part in (feature.version, feature.why) if part)
-            lines.append(Check(words.title, ok=True, detail=detail or "installed"))
+            lines.append(Check(description.title, ok=True, detail=detail or "installed"))
         else:
-            detail = sentence(name, feature)
+            detail = describe_feature(name, feature)
             is_unknown = feature.is_there is None
-            fix = (words.fix_unknown or GRANT) if is_unknown else words.install
-            lines.append(Check(words.title, ok=None, detail=detail, fix=fix))
+            fix = (description.fix_unknown or GRANT) if is_unknown else description.install
+            lines.append(Check(description.title, ok=None, detail=detail, fix=fix))
     return lines
 
 

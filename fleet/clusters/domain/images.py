@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-MOST_ENTRIES: Final = 100
+MAX_ENTRIES: Final = 100
 _DEFAULT_REGISTRY: Final = "docker.io"
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _LABEL = r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?"
@@ -33,7 +33,7 @@ class Image:
 
 
 def parse(text: str) -> Image | None:
-    """None for what no registry would serve, for example with ".." in its path."""
+    """None for a name that no registry serves, for example with ".." in its path."""
     rest, has_digest, digest = text.partition("@")
     last = rest.rpartition("/")[2]
     name, has_tag, tag = rest, "", ""
@@ -48,7 +48,7 @@ def parse(text: str) -> Image | None:
 
 
 def entry_problem(entry: str) -> str:
-    """Empty when it is one of the four forms."""
+    """Describe what is wrong with an entry; empty when it is one of the four forms."""
     name, has_digest, digest = entry.partition("@")
     if has_digest and not (digest == _PINNED or _DIGEST.fullmatch(digest)):
         return f"{entry}: after @, use sha256, or sha256: and 64 digits."
@@ -90,5 +90,5 @@ def _repository(name: str) -> str:
 
 
 def _is_registry(first: str) -> bool:
-    """As container runtimes tell a host from a path."""
+    """Distinguish a host from a path as container runtimes do."""
     return "." in first or ":" in first or first == "localhost"

@@ -1,7 +1,7 @@
-"""Karpenter's node pools: whether one of them may start a node of a type, and how much more.
+"""Karpenter's node pools: whether one of them can start a node of a type, and its remaining limit.
 
-Only what a name tells is compared: type, family, size, category, generation and capacity. What a
-pool asks beyond that is left to Karpenter.
+Only requirements that follow from the instance type's name are compared: type, family, size,
+category, generation and capacity type. Karpenter evaluates the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """`gpu_limit` None is without a limit; `gpus` are what its nodes have now."""
+    """`gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now."""
 
     name: str
     requirements: tuple[Requirement, ...] = ()
@@ -44,11 +44,11 @@ class NodePool:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> NodePool:
-        found = tuple(
-            Requirement(one["key"], one["operator"], tuple(one["values"]))
-            for one in raw["requirements"]
+        requirements = tuple(
+            Requirement(item["key"], item["operator"], tuple(item["values"]))
+            for item in raw["requirements"]
         )
-        return cls(raw["name"], found, raw["gpu_limit"], raw["gpus"], raw["is_ready"])
+        return cls(raw["name"], requirements, raw["gpu_limit"], raw["gpus"], raw["is_ready"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class NodeStart:
 def check_start(
     pools: Sequence[NodePool], *, instance_type: str, capacity: str, gpus: int
 ) -> NodeStart:
-    """`capacity` is on-demand, spot or any; `gpus` are those of the nodes that would be needed."""
+    """`capacity` is on-demand, spot or any; `gpus` is the GPU count of the nodes that are needed."""
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
@@ -86,13 +86,13 @@ def check_start(
 
 def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
     labels = _labels_of(instance_type)
-    if not all(_meets(one, labels) for one in pool.requirements):
+    if not all(_meets(requirement, labels) for requirement in pool.requirements):
         return False
     kinds = [{_CAPACITY: kind} for kind in _kinds(capacity)]
-    asked = [one for one in pool.requirements if one.key == _CAPACITY]
-    # Without a word on it, Karpenter starts on-demand nodes only.
-    asked = asked or [Requirement(_CAPACITY, "In", ("on-demand",))]
-    return any(all(_meets(one, kind) for one in asked) for kind in kinds)
+    on_capacity = [requirement for requirement in pool.requirements if requirement.key == _CAPACITY]
+    # Without this requirement Karpenter starts on-demand nodes only.
+    on_capacity = on_capacity or [Requirement(_CAPACITY, "In", ("on-demand",))]
+    return any(all(_meets(requirement, kind) for requirement in on_capacity) for kind in kinds)
 
 
 def _kinds(capacity: str) -> tuple[str, ...]:
@@ -100,11 +100,11 @@ def _kinds(capacity: str) -> tuple[str, ...]:
 
 
 def _labels_of(instance_type: str) -> dict[str, str]:
-    found = {"node.kubernetes.io/instance-type": instance_type}
+    labels = {"node.kubernetes.io/instance-type": instance_type}
     match = _TYPE.fullmatch(instance_type)
     if match is None:
-        return found
-    return found | {
+        return labels
+    return labels | {
         f"{_PREFIX}family": instance_type.partition(".")[0],
         f"{_PREFIX}size": match["size"],
         f"{_PREFIX}category": match["category"],
@@ -134,8 +134,8 @@ def _compares(operator: str, value: str, values: Sequence[str]) -> bool:
     return int(value) > limit if operator == "Gt" else int(value) < limit
 
 
-def pools_of(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
-    """From NodePool objects, by name."""
+def parse_pools(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
+    """Parse NodePool objects, ordered by name."""
     return tuple(sorted((_pool(item) for item in items), key=lambda pool: pool.name))
 
 
@@ -143,13 +143,13 @@ def _pool(item: Mapping[str, Any]) -> NodePool:
     spec, status = item.get("spec") or {}, item.get("status") or {}
     inner = ((spec.get("template") or {}).get("spec")) or {}
     conditions = status.get("conditions") or []
-    ready = next((one["status"] for one in conditions if one.get("type") == "Ready"), "True")
+    ready = next((entry["status"] for entry in conditions if entry.get("type") == "Ready"), "True")
     limit = (spec.get("limits") or {}).get(WHOLE)
     return NodePool(
         name=item["metadata"]["name"],
         requirements=tuple(
-            Requirement(one["key"], one["operator"], tuple(map(str, one.get("values") or ())))
-            for one in inner.get("requirements") or ()
+            Requirement(entry["key"], entry["operator"], tuple(map(str, entry.get("values") or ())))
+            for entry in inner.get("requirements") or ()
         ),
         gpu_limit=None if limit is None else _count(limit),
         gpus=_count((status.get("resources") or {}).get(WHOLE)),

@@ -1,4 +1,4 @@
-"""What a Prometheus answers to one instant query. No answer and an empty one are different things."""
+"""Results of Prometheus instant queries. An error and an empty result are different things."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_MOST_WORDS: Final = 400
+_MAX_MESSAGE_LENGTH: Final = 400
 
 
 class PrometheusError(Exception):
-    """No answer that says anything; the message is for people."""
+    """The query has no result; the message is for people."""
 
     @property
     def message(self) -> str:
@@ -20,25 +20,25 @@ class PrometheusError(Exception):
 
 
 class PrometheusUnreachable(PrometheusError):
-    """It does not answer, not in time, or is broken: asking again may help."""
+    """It does not respond, responds too late, or fails: a retry may help."""
 
 
 class PrometheusDenied(PrometheusError):
-    """It does not let the portal in."""
+    """It refuses the portal's credentials."""
 
 
 class QueryRefused(PrometheusError):
-    """It answers that this query is wrong, or too much for it."""
+    """It rejects the query as invalid or too expensive."""
 
 
 class NotPrometheus(PrometheusError):
-    """What answered does not speak the HTTP API of Prometheus."""
+    """The server does not speak the HTTP API of Prometheus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """Amazon Managed Prometheus takes requests signed by a role that may query the workspace;
-    `role_arn` empty: the portal's own.
+    """SigV4 settings for Amazon Managed Prometheus: the role must be allowed to query the workspace.
+    An empty `role_arn` means the portal's own role.
     """
 
     region: str
@@ -49,15 +49,15 @@ _AMAZON: Final = re.compile(r"https://aps-workspaces\.([a-z0-9-]+)\.amazonaws\.c
 
 
 def signing_for(url: str, *, region: str, role_arn: str) -> Signing:
-    """The workspace's address names its region, which may not be the cluster's."""
-    found = _AMAZON.fullmatch(url)
-    return Signing(found.group(1) if found else region, role_arn)
+    """Take the region from the workspace's address: it can differ from the cluster's."""
+    match = _AMAZON.fullmatch(url)
+    return Signing(match.group(1) if match else region, role_arn)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a cluster's Prometheus is. `token_path` names a file that holds a bearer token;
-    `ca_pem`: the only certificates it is trusted by, empty: the public ones.
+    """A cluster's Prometheus. `token_path` names a file with a bearer token; `ca_pem` replaces the public
+    certificate authorities when it is not empty.
     """
 
     url: str
@@ -73,7 +73,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """`kind` is scalar or vector. `warnings`: parts of the data may be missing."""
 
     kind: str
@@ -81,8 +81,8 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
-def read(status: int, body: bytes) -> Answer:
-    """Raises a PrometheusError that says in words what was answered instead."""
+def parse(status: int, body: bytes) -> QueryResult:
+    """Parse a response. Raises a PrometheusError that describes any other one."""
     if status in (401, 403):
         raise PrometheusDenied(
             f"Prometheus returned {status}: the portal is not allowed to query it"
@@ -93,9 +93,9 @@ def read(status: int, body: bytes) -> Answer:
     if content.get("status") == "error":
         _raise_refusal(status, content)
     if status >= 400 or content.get("status") != "success":
-        raise _unfit(status)
+        raise _unexpected(status)
     try:
-        return _answer(content)
+        return _parse_result(content)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise NotPrometheus("the response does not follow the Prometheus API") from error
 
@@ -104,35 +104,38 @@ def _json(status: int, body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _unfit(status) from error
+        raise _unexpected(status) from error
     if not isinstance(content, dict):
-        raise _unfit(status)
+        raise _unexpected(status)
     return content
 
 
-def _unfit(status: int) -> PrometheusError:
+def _unexpected(status: int) -> PrometheusError:
     if status >= 500 or status == 429:
         return PrometheusUnreachable(f"Prometheus returned {status}")
     return NotPrometheus(f"it returned {status} with a body that is not from Prometheus")
 
 
 def _raise_refusal(status: int, content: Mapping[str, Any]) -> None:
-    kind, words = content.get("errorType", ""), str(content.get("error", ""))[:_MOST_WORDS]
+    kind, message = (
+        content.get("errorType", ""),
+        str(content.get("error", ""))[:_MAX_MESSAGE_LENGTH],
+    )
     if kind in ("timeout", "canceled", "unavailable", "internal", "too_many_requests"):
-        raise PrometheusUnreachable(f"Prometheus could not run the query ({kind}): {words}")
-    raise QueryRefused(words or f"Prometheus rejected the query with {status}")
+        raise PrometheusUnreachable(f"Prometheus could not run the query ({kind}): {message}")
+    raise QueryRefused(message or f"Prometheus rejected the query with {status}")
 
 
-def _answer(content: Mapping[str, Any]) -> Answer:
+def _parse_result(content: Mapping[str, Any]) -> QueryResult:
     data = content["data"]
     kind, result = data["resultType"], data["result"]
-    warnings = tuple(str(one)[:_MOST_WORDS] for one in content.get("warnings") or ())
+    warnings = tuple(str(item)[:_MAX_MESSAGE_LENGTH] for item in content.get("warnings") or ())
     if kind == "scalar":
-        return Answer(kind, (Sample(float(result[1])),), warnings)
+        return QueryResult(kind, (Sample(float(result[1])),), warnings)
     if kind != "vector":
         raise QueryRefused(f"the query gives a {kind}, not one number")
     samples = tuple(
-        Sample(float(one["value"][1]), {str(k): str(v) for k, v in one["metric"].items()})
-        for one in result
+        Sample(float(item["value"][1]), {str(k): str(v) for k, v in item["metric"].items()})
+        for item in result
     )
-    return Answer(kind, samples, warnings)
+    return QueryResult(kind, samples, warnings)

@@ -1,7 +1,7 @@
-"""What the portal does to a cluster, as RBAC sees it: the one list.
+"""The RBAC permissions that the portal needs on a cluster: the only list of them.
 
-The manifest that an admin applies is made from it, and the connection test asks for it. A test
-compares it with every request that the portal makes.
+The manifest that an admin applies and the connection test are made from it. A test compares it with
+every request that the portal makes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_LOOK = ("list", "watch")
-# Server-side apply patches, and creates what is not there.
+_READ = ("list", "watch")
+# Server-side apply patches objects and creates missing ones.
 _APPLY = ("create", "patch")
 
 
@@ -30,9 +30,9 @@ class Permission:
     names: tuple[str, ...] = ()
 
     def attributes(self, verb: str, namespace: str = "") -> dict[str, str]:
-        """As a SelfSubjectAccessReview asks."""
+        """The resource attributes of a SelfSubjectAccessReview."""
         resource, _, subresource = self.resource.partition("/")
-        found = {
+        attributes = {
             "group": self.group,
             "resource": resource,
             "subresource": subresource,
@@ -40,7 +40,7 @@ class Permission:
             "namespace": namespace,
             "name": self.names[0] if self.names else "",
         }
-        return {key: value for key, value in found.items() if value or key == "group"}
+        return {key: value for key, value in attributes.items() if value or key == "group"}
 
     def __str__(self) -> str:
         return f"{self.resource}.{self.group}" if self.group else self.resource
@@ -53,7 +53,7 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
 _KSERVE, _APPS = "serving.kserve.io", "apps"
 _GATEWAY = "gateway.networking.k8s.io"
 
-# Where the controllers of features run by default, as namespace and name: their images tell versions.
+# Namespace and name of the controllers of features, by default: their image tags give the versions.
 CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "kserve": (("kserve", "kserve-controller-manager"),),
     "kserve-knative": (("knative-serving", "controller"),),
@@ -66,19 +66,19 @@ CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
 _CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
 
 _EVERYWHERE: tuple[Permission, ...] = (
-    _cluster("", "nodes", _LOOK, "finding GPUs and their cost"),
-    _cluster("", "pods", _LOOK, "tracking GPU leases and pending pods"),
+    _cluster("", "nodes", _READ, "reading GPUs and their cost"),
+    _cluster("", "pods", _READ, "tracking GPU leases and pending pods"),
     _cluster("", "namespaces", ("get", *_APPLY), "creating a namespace per team"),
-    _cluster(_KSERVE, "inferenceservices", _LOOK, "following changes of what is served"),
-    _cluster(_APPS, "deployments", _LOOK, "following changes of what is served"),
-    _cluster(_GATEWAY, "httproutes", _LOOK, "following changes of routes"),
+    _cluster(_KSERVE, "inferenceservices", _READ, "watching served models"),
+    _cluster(_APPS, "deployments", _READ, "watching served models"),
+    _cluster(_GATEWAY, "httproutes", _READ, "watching routes"),
     _cluster(_GATEWAY, "gateways", ("get",), "checking that the gateway is programmed"),
     _cluster(_GATEWAY, "gatewayclasses", ("get",), "checking that the gateway can mirror requests"),
     _cluster(_KSERVE, "localmodelcaches", ("get", *_APPLY), "caching models on nodes"),
     _cluster(_KSERVE, "clusterservingruntimes", ("get",), "serving models across nodes"),
-    _cluster(_KSERVE, "localmodelnodegroups", ("get",), "finding where models are cached"),
+    _cluster(_KSERVE, "localmodelnodegroups", ("get",), "reading where models are cached"),
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
-    _cluster("karpenter.sh", "nodepools", ("list",), "finding which nodes can start"),
+    _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     Permission(
         "",
         "configmaps",
@@ -138,37 +138,45 @@ PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 def manifests(
     *, account: Mapping[str, str], name: str = "slipway", team_namespaces: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """ClusterRole and binding; with `team_namespaces`, writing is granted only in those.
+    """ClusterRole and binding; with `team_namespaces`, write access is granted only in those.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
     if not team_namespaces:
         return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account)]
-    everywhere = [one for one in PERMISSIONS if not one.is_per_team]
-    per_team = [one for one in PERMISSIONS if one.is_per_team]
-    found = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
+    everywhere = [permission for permission in PERMISSIONS if not permission.is_per_team]
+    per_team = [permission for permission in PERMISSIONS if permission.is_per_team]
+    made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
     for namespace in team_namespaces:
-        found += [_role(name, namespace, per_team), _binding(name, namespace, account)]
-    return found
+        made += [_role(name, namespace, per_team), _binding(name, namespace, account)]
+    return made
 
 
 def describe_cluster_wide() -> str:
-    """What the form without namespaces grants, as comments of the manifest."""
+    """Describe what the manifest without namespaces grants, as YAML comments."""
     lines = [
         "This grants the permissions below in EVERY namespace, kube-system included.",
-        "Whoever has them can run any image under any service account, and so become an",
-        "administrator of the cluster. Leave --cluster-wide out to grant it in teams' namespaces only.",
-        *(f"- {', '.join(one.verbs)} {one}: {one.why}" for one in PERMISSIONS if one.is_per_team),
+        "Anyone who holds them can run any image under any service account, and so become an",
+        "administrator of the cluster. Omit --cluster-wide to grant them in team namespaces only.",
+        *(
+            f"- {', '.join(permission.verbs)} {permission}: {permission.why}"
+            for permission in PERMISSIONS
+            if permission.is_per_team
+        ),
     ]
     return "".join(f"# {line}\n" for line in lines)
 
 
 def _rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
-    """One rule per permission: RBAC lets them be joined, but then nobody can say why each is there."""
+    """One rule per permission, so that each can be traced to its reason."""
     return [
-        {"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)}
-        | ({"resourceNames": list(one.names)} if one.names else {})
-        for one in permissions
+        {
+            "apiGroups": [permission.group],
+            "resources": [permission.resource],
+            "verbs": list(permission.verbs),
+        }
+        | ({"resourceNames": list(permission.names)} if permission.names else {})
+        for permission in permissions
     ]
 
 

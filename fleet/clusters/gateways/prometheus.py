@@ -12,13 +12,13 @@ import httpx
 
 from fleet.clusters.domain import prometheus
 from fleet.clusters.domain.prometheus import (
-    Answer,
     Endpoint,
     NotPrometheus,
     PrometheusDenied,
     PrometheusError,
     PrometheusUnreachable,
     QueryRefused,
+    QueryResult,
 )
 from fleet.kube.gateways import credential_files
 from fleet.kube.gateways.sigv4 import SignedRequests, SigningFailed
@@ -27,15 +27,15 @@ TIMEOUT_SECONDS: Final = 5.0
 MAX_ANSWER_BYTES: Final = 2_000_000
 _MAX_TOKEN_BYTES: Final = 16_000
 _THREADS: Final = 8
-# Amazon Managed Prometheus, as AWS names it in signatures.
+# The service name of Amazon Managed Prometheus in signatures.
 _SERVICE: Final = "aps"
 
 
-def query(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | PrometheusError]:
-    """An answer or what is the matter, for each query in its place; the time is the server's now.
+def query(endpoint: Endpoint, queries: Sequence[str]) -> list[QueryResult | PrometheusError]:
+    """Run the queries at the server's current time: a result or an error for each, in their order.
 
-    Redirects are not followed, and proxies of the environment are not used: the address is the
-    one that an admin registered, and nothing else.
+    Redirects are not followed and the environment's proxies are not used: only the address that an
+    admin registered is contacted.
     """
     try:
         client = _client(endpoint)
@@ -46,14 +46,14 @@ def query(endpoint: Endpoint, queries: Sequence[str]) -> list[Answer | Prometheu
 
 
 def version(endpoint: Endpoint) -> str:
-    """As it says of itself; empty where this is not told, as by most servers that are compatible."""
+    """The server's version; empty where it does not report one, as most compatible servers."""
     try:
         with _client(endpoint) as client:
             _, body = _send(client, "GET", _address(endpoint, "status/buildinfo"), {})
-        found = httpx.Response(200, content=body).json()["data"]["version"]
+        reported = httpx.Response(200, content=body).json()["data"]["version"]
     except (PrometheusError, ValueError, KeyError, TypeError):
         return ""
-    return str(found)[:40]
+    return str(reported)[:40]
 
 
 def _client(endpoint: Endpoint) -> httpx.Client:
@@ -67,7 +67,7 @@ def _client(endpoint: Endpoint) -> httpx.Client:
 
 
 def _trust(endpoint: Endpoint) -> bool | ssl.SSLContext:
-    """Where there is a bundle, it is the only one that is trusted."""
+    """A registered bundle replaces the public certificate authorities."""
     if not endpoint.ca_pem:
         return True
     try:
@@ -86,11 +86,11 @@ def _signed(endpoint: Endpoint) -> SignedRequests | None:
         raise PrometheusDenied(str(error)) from error
 
 
-def _query(client: httpx.Client, endpoint: Endpoint, promql: str) -> Answer | PrometheusError:
+def _query(client: httpx.Client, endpoint: Endpoint, promql: str) -> QueryResult | PrometheusError:
     form = {"query": promql, "timeout": f"{TIMEOUT_SECONDS:g}s"}
     try:
         status, body = _send(client, "POST", _address(endpoint, "query"), form)
-        return prometheus.read(status, body)
+        return prometheus.parse(status, body)
     except PrometheusError as error:
         return error
 
@@ -103,20 +103,20 @@ def _send(client: httpx.Client, method: str, url: str, form: dict[str, str]) -> 
     except httpx.InvalidURL as error:
         raise NotPrometheus(f"{url} is not a valid address: {error}") from error
     except httpx.HTTPError as error:
-        words = str(error) or type(error).__name__
-        raise PrometheusUnreachable(f"{url} does not answer: {words}") from error
+        detail = str(error) or type(error).__name__
+        raise PrometheusUnreachable(f"{url} does not answer: {detail}") from error
 
 
 def _read(response: httpx.Response, until: float) -> bytes:
-    """httpx times each read; an answer that drips for ever is cut off here."""
+    """Limit the whole response: httpx's timeout holds for each read only."""
     content = b""
     for chunk in response.iter_bytes():
         content += chunk
         if len(content) > MAX_ANSWER_BYTES:
-            words = (
+            message = (
                 "the response is larger than 2 MB; query fewer series, for example with sum by (…)"
             )
-            raise QueryRefused(words)
+            raise QueryRefused(message)
         if time.perf_counter() > until:
             raise PrometheusUnreachable(f"the response took longer than {TIMEOUT_SECONDS:g} s")
     return content
@@ -127,7 +127,7 @@ def _address(endpoint: Endpoint, path: str) -> str:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    # Unpacking could make much of little before it is cut off.
+    # A compressed body could expand beyond the limit before it is cut off.
     headers = {"Accept-Encoding": "identity", "Accept": "application/json"}
     if endpoint.token_path:
         headers["Authorization"] = f"Bearer {_token(endpoint.token_path)}"
@@ -135,17 +135,17 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _token(path: str) -> str:
-    """Read at every question, because it may have been replaced. It is in no message."""
+    """Read at each query, because the file may have been replaced. The token appears in no message."""
     try:
         with credential_files.path_of(path).open("rb") as file:
-            found = file.read(_MAX_TOKEN_BYTES + 1).strip()
+            content = file.read(_MAX_TOKEN_BYTES + 1).strip()
     except credential_files.OutsideFolder as error:
         raise PrometheusDenied(f"its token file was rejected: {error}") from error
     except OSError as error:
-        words = f"the file of its token, {path}, cannot be read: {error.strerror}"
-        raise PrometheusDenied(words) from error
-    token = found.decode("ascii", errors="replace")
+        message = f"the file of its token, {path}, cannot be read: {error.strerror}"
+        raise PrometheusDenied(message) from error
+    token = content.decode("ascii", errors="replace")
     is_one_word = token.isascii() and token.isprintable() and " " not in token
-    if not token or not is_one_word or len(found) > _MAX_TOKEN_BYTES:
+    if not token or not is_one_word or len(content) > _MAX_TOKEN_BYTES:
         raise PrometheusDenied(f"its token file {path} contains no token")
     return token

@@ -1,4 +1,4 @@
-"""Clusters as others may know them."""
+"""Registered clusters, without their credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """`is_reachable` None means never tried; `capabilities` {} means never probed.
+    """`is_reachable` None means never contacted; `capabilities` {} means never probed.
 
     Read `capabilities` by fleet.clusters.domain.capabilities.Capabilities.from_json.
     """
@@ -38,7 +38,7 @@ class ClusterInfo:
     is_simulated: bool
     has_prometheus: bool = False
     serving: ServingPolicy = field(default_factory=ServingPolicy)
-    # The only ones that its Prometheus is trusted by; none: the public ones.
+    # Trusted for its Prometheus instead of the public ones; empty: the public ones.
     prometheus_certificates: tuple[Certificate, ...] = ()
 
 
@@ -59,7 +59,7 @@ def _annotated() -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _certificates(pem: str) -> tuple[Certificate, ...]:
-    return ca_bundle.read(pem) if pem else ()
+    return ca_bundle.parse(pem) if pem else ()
 
 
 def _info(cluster: Any) -> ClusterInfo:

@@ -1,4 +1,4 @@
-"""The serving policy that applies where a cluster's own leaves a field empty."""
+"""The portal's own serving policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 
 
 def default_policy() -> ServingPolicy:
-    """What holds where a cluster's own policy leaves something empty."""
+    """The values for fields that a cluster's own policy leaves empty."""
     return ServingPolicy(
         triton_image=settings.SLIPWAY_TRITON_IMAGE,
         triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,

@@ -1,4 +1,4 @@
-"""Ask a cluster what works there, and remember it. What may not be looked at is not known."""
+"""Probe a cluster's capabilities and store them. A feature without permission to check is not known."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from fleet.models import Cluster
 from portal.core import clock
 
 _LOCAL_VERSION = "+slipway.local"
-_LOCAL_WORDS = (
+_LOCAL_REASON = (
     "The embedded local cluster does not support vLLM; it runs Triton with its Python backend."
 )
 LOCAL_LIMITS: Mapping[str, str] = {
-    engine: _LOCAL_WORDS for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
+    engine: _LOCAL_REASON for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
 }
 _PROBE_EVERY = timedelta(minutes=10)
 _KSERVE_ALPHA = ("serving.kserve.io/v1alpha2", "serving.kserve.io/v1alpha1")
-# Feature to API group: the group is there when the product is installed.
+# Feature to API group: the group is served when the product is installed.
 _GROUPS: Mapping[str, str] = {
     "kserve": "serving.kserve.io",
     "keda": "keda.sh",
@@ -51,45 +51,45 @@ _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 _GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
 _GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
-# As the Gateway API names it in its conformance tests.
+# The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 
 
 def probe(*, cluster_id: int) -> Capabilities:
-    """Raises ClusterError when the cluster does not answer or does not let the portal in."""
+    """Raises ClusterError when the cluster does not respond or refuses the portal's credentials."""
     cluster = Cluster.objects.get(pk=cluster_id)
     client = clients.client_for(cluster_id)
-    found = inspect(
+    capabilities = read_capabilities(
         client,
         gateway=(cluster.gateway_namespace, cluster.gateway_name),
         at=clock.now(),
         promql=prometheus.probe(cluster),
     )
     Cluster.objects.filter(pk=cluster_id).update(
-        capabilities=found.to_json(), is_reachable=True, last_error=""
+        capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
-    return found
+    return capabilities
 
 
 def is_due(cluster: Cluster, at: datetime) -> bool:
-    """Also for what an older probe wrote, which knew nothing of features."""
-    found = Capabilities.from_json(cluster.capabilities)
-    if not found.features or not found.probed_at:
+    """Whether the last probe is missing or older than ten minutes."""
+    capabilities = Capabilities.from_json(cluster.capabilities)
+    if not capabilities.features or not capabilities.probed_at:
         return True
-    return at - datetime.fromisoformat(found.probed_at) >= _PROBE_EVERY
+    return at - datetime.fromisoformat(capabilities.probed_at) >= _PROBE_EVERY
 
 
-def inspect(
+def read_capabilities(
     client: KubeClient, *, gateway: tuple[str, str], at: datetime, promql: Feature
 ) -> Capabilities:
     version = client.version()
     features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
     groups = client.groups()
     for name, group in _GROUPS.items():
-        features[name] = _of_group(client, name, group, groups)
+        features[name] = _group_feature(client, name, group, groups)
     for name, plural in _IN_KSERVE.items():
-        features[name] = _in_kserve(client, plural, groups)
+        features[name] = _kserve_feature(client, plural, groups)
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
     features["gateway-api"] = _gateway(client, gateway, groups)
     features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
@@ -105,7 +105,7 @@ def inspect(
     )
 
 
-def _of_group(
+def _group_feature(
     client: KubeClient, name: str, group: str, groups: Mapping[str, list[str]]
 ) -> Feature:
     if group not in groups:
@@ -114,35 +114,36 @@ def _of_group(
 
 
 def _version(client: KubeClient, name: str) -> str:
-    """What its controller's Deployment says of itself; empty where that may not be read."""
+    """From the controller's Deployment; empty without permission to read it."""
     for namespace, deployment in CONTROLLERS.get(name, ()):
         try:
-            found = client.get(resource_types.DEPLOYMENT, namespace, deployment)
+            controller = client.get(resource_types.DEPLOYMENT, namespace, deployment)
         except (NotAllowed, ObjectNotFound):
             continue
-        label = (found["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
+        label = (controller["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
         if _TAG.fullmatch(label):
             return str(label)
-        containers = found["spec"]["template"]["spec"]["containers"]
+        containers = controller["spec"]["template"]["spec"]["containers"]
         tags = [
-            str(one.get("image", "")).partition("@")[0].rpartition(":")[2] for one in containers
+            str(container.get("image", "")).partition("@")[0].rpartition(":")[2]
+            for container in containers
         ]
         return next((tag for tag in tags if _TAG.fullmatch(tag)), "")
     return ""
 
 
-def _in_kserve(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:
+def _kserve_feature(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:
     if _GROUPS["kserve"] not in groups:
         return Feature(is_there=False)
 
-    def ask() -> Feature:
+    def check() -> Feature:
         for version in _KSERVE_ALPHA:
             is_served = version.partition("/")[2] in groups[_GROUPS["kserve"]]
             if is_served and plural in client.resources(version):
                 return Feature(is_there=True, version=version.partition("/")[2])
         return Feature(is_there=False, why="The installed KServe does not include it")
 
-    return _or_unknown(ask, f"get /apis/{_GROUPS['kserve']}")
+    return _or_unknown(check, f"get /apis/{_GROUPS['kserve']}")
 
 
 def _knative(client: KubeClient, kserve: Feature, groups: Mapping[str, list[str]]) -> Feature:
@@ -151,14 +152,14 @@ def _knative(client: KubeClient, kserve: Feature, groups: Mapping[str, list[str]
     if not kserve.is_there:
         return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
     version = _version(client, "kserve-knative") or groups["serving.knative.dev"][0]
-    return Feature(is_there=True, version=version, why=_default_mode(client))
+    return Feature(is_there=True, version=version, why=_describe_default_mode(client))
 
 
-def _default_mode(client: KubeClient) -> str:
-    """Worth telling, though the portal always writes the mode itself."""
+def _describe_default_mode(client: KubeClient) -> str:
+    """For information only: the portal always sets the mode on its objects."""
     try:
-        found = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
-        mode = json.loads(found["data"]["deploy"])["defaultDeploymentMode"]
+        config_map = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
+        mode = json.loads(config_map["data"]["deploy"])["defaultDeploymentMode"]
     except (NotAllowed, ObjectNotFound, KeyError, ValueError, TypeError):
         return ""
     return f"KServe uses {mode} mode by default."
@@ -173,35 +174,37 @@ def _gateway(
     namespace, name = gateway
     where = f"Gateway {namespace}/{name}"
 
-    def ask() -> Feature:
+    def check() -> Feature:
         try:
-            found = client.get(_GATEWAY, namespace, name)
+            gateway_object = client.get(_GATEWAY, namespace, name)
         except ObjectNotFound:
             return Feature(is_there=False, version=versions[0], why=f"{where} does not exist")
-        told = _condition(found, "Programmed")
-        if told.get("status") == "True":
+        programmed = _condition(gateway_object, "Programmed")
+        if programmed.get("status") == "True":
             return Feature(is_there=True, version=versions[0], why=f"{where} is programmed.")
-        reason = told.get("message") or "no controller has accepted it"
+        reason = programmed.get("message") or "no controller has accepted it"
         why = f"{where} is not programmed ({str(reason).rstrip('.')})"
         return Feature(is_there=False, version=versions[0], why=why)
 
-    return _or_unknown(ask, f"get gateways.gateway.networking.k8s.io in {namespace}")
+    return _or_unknown(check, f"get gateways.gateway.networking.k8s.io in {namespace}")
 
 
 def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """By what the gateway's class says that it supports; one that says nothing is not known."""
+    """From the features that the GatewayClass reports; without a report it is not known."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
-    def ask() -> Feature:
+    def check() -> Feature:
         name = client.get(_GATEWAY, *gateway)["spec"]["gatewayClassName"]
         try:
-            found = client.get(_GATEWAY_CLASS, None, name)
+            gateway_class = client.get(_GATEWAY_CLASS, None, name)
         except ObjectNotFound:
             return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
-        listed = (found.get("status") or {}).get("supportedFeatures") or []
+        listed = (gateway_class.get("status") or {}).get("supportedFeatures") or []
         # Before Gateway API 1.3 the list held bare names.
-        supported = {one["name"] if isinstance(one, Mapping) else one for one in listed}
+        supported = {
+            feature["name"] if isinstance(feature, Mapping) else feature for feature in listed
+        }
         if not supported:
             return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
         why = (
@@ -211,17 +214,17 @@ def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Featu
         )
         return Feature(is_there=not why, why=why)
 
-    return _or_unknown(ask, "get gatewayclasses.gateway.networking.k8s.io")
+    return _or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
 
 
 def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
     conditions = (item.get("status") or {}).get("conditions") or []
-    return next((one for one in conditions if one.get("type") == kind), {})
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
-def _or_unknown(ask: Callable[[], Feature], verb: str) -> Feature:
+def _or_unknown(check: Callable[[], Feature], verb: str) -> Feature:
     try:
-        return ask()
+        return check()
     except NotAllowed:
         return Feature(None, why=f"The portal's role has no permission to {verb}.")
 
@@ -230,7 +233,7 @@ def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] 
     if not karpenter.is_there:
         return None
     try:
-        return node_pools.pools_of(client.list_all(NODE_POOL).items)
+        return node_pools.parse_pools(client.list_all(NODE_POOL).items)
     except (NotAllowed, ObjectNotFound):
         return None
 
@@ -244,7 +247,7 @@ def _gpus(client: KubeClient) -> tuple[tuple[GpuOffer, ...] | None, str]:
 
 
 def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
-    """What nodes offer, joined where resource, product, memory and sharing are the same."""
+    """GPU resources of the nodes, grouped by resource, product, memory and sharing."""
     on_nodes: Counter[tuple[str, str, int, str]] = Counter()
     units: Counter[tuple[str, str, int, str]] = Counter()
     for node in nodes:

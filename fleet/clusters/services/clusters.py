@@ -1,4 +1,4 @@
-"""Clusters: registering one and changing its connection."""
+"""Register, change and delete clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELETED = register_action("cluster.deleted", "deleted cluster")
 CHANGED = register_action("cluster.changed", "changed the connection of cluster")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _ROLE = re.compile(r"arn:aws[-a-z]*:iam::\d{12}:role/[\w+=,.@/-]{1,128}")
-# Without "@": it is shown to everyone, so it must not hold a password.
+# Without "@": the address is shown to everyone, so it must not contain a password.
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
 
@@ -51,14 +51,14 @@ class ClusterDraft:
 
 
 def register(*, actor: Actor, draft: ClusterDraft) -> int:
-    """Create the cluster of this name or change its connection; the same again changes nothing.
+    """Create the cluster of this name or change its connection; repeating it changes nothing.
 
-    Nothing is asked of the cluster here: that is `capabilities.probe`.
+    The cluster itself is not contacted: that is `capabilities.probe`.
     """
     policy.require_platform_admin(actor)
     _validate(draft)
     now = clock.now()
-    wanted = {
+    columns = {
         "kind": draft.kind,
         "kubeconfig_path": _full_path(draft.kubeconfig_path),
         "eks_name": draft.eks_name,
@@ -69,32 +69,32 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
         "gateway_name": draft.gateway_name,
         "prometheus_url": draft.prometheus_url.rstrip("/"),
         "prometheus_token_path": _full_path(draft.prometheus_token_path),
-        "prometheus_ca_pem": ca_bundle.plain(draft.prometheus_ca_pem),
+        "prometheus_ca_pem": ca_bundle.normalize(draft.prometheus_ca_pem),
         "has_prometheus_sigv4": draft.has_prometheus_sigv4,
     }
     with transaction.atomic():
         cluster, is_new = Cluster.objects.get_or_create(
-            name=draft.name, defaults={**wanted, "created_at": now, "next_check_at": now}
+            name=draft.name, defaults={**columns, "created_at": now, "next_check_at": now}
         )
-        before = {name: getattr(cluster, name) for name in wanted}
-        if is_new or before != wanted:
-            Cluster.objects.filter(pk=cluster.pk).update(**wanted, next_check_at=now)
+        before = {name: getattr(cluster, name) for name in columns}
+        if is_new or before != columns:
+            Cluster.objects.filter(pk=cluster.pk).update(**columns, next_check_at=now)
             trail.record(
                 actor=actor,
                 action=REGISTERED if is_new else CHANGED,
                 obj=cluster,
                 label=draft.name,
-                before={} if is_new else _told(before),
-                after=_told(wanted),
+                before={} if is_new else _audited(before),
+                after=_audited(columns),
             )
     clients.forget()
     return cluster.pk
 
 
 def delete(*, actor: Actor, cluster_id: int) -> None:
-    """Forget a cluster on which nothing hangs; nothing on it is touched.
+    """Delete a cluster that nothing uses; the cluster itself is not changed.
 
-    What was sealed in the ledger stays. Raises NotFound, and Conflict naming what hangs on it.
+    Sealed ledger rows stay. Raises NotFound, and Conflict naming what uses the cluster.
     """
     policy.require_platform_admin(actor)
     try:
@@ -102,18 +102,18 @@ def delete(*, actor: Actor, cluster_id: int) -> None:
             cluster = Cluster.objects.select_for_update().filter(pk=cluster_id).first()
             if cluster is None:
                 raise NotFound(f"Cluster {cluster_id} does not exist.")
-            before = _told({**asdict(_draft(cluster))})
+            before = _audited({**asdict(_draft(cluster))})
             _refuse_unpriced(cluster)
             trail.record(
                 actor=actor, action=DELETED, obj=cluster, label=cluster.name, before=before
             )
             cluster.delete()
     except ProtectedError as error:
-        kinds = Counter(str(one._meta.verbose_name) for one in error.protected_objects)
-        told = ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
+        kinds = Counter(str(row._meta.verbose_name) for row in error.protected_objects)
+        users = ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
         verb = "uses" if kinds.total() == 1 else "use"
         raise Conflict(
-            f"The cluster cannot be deleted: {told} {verb} it. Its history must be kept.",
+            f"The cluster cannot be deleted: {users} {verb} it. Its history must be kept.",
             code="cluster_in_use",
         ) from error
     except IntegrityError as error:
@@ -135,7 +135,7 @@ def _refuse_unpriced(cluster: Cluster) -> None:
 
 
 def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
-    """How the cluster is registered now."""
+    """The current registration of the cluster."""
     policy.require_platform_admin(actor)
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
@@ -163,12 +163,12 @@ def _validate(draft: ClusterDraft) -> None:
     if draft.role_arn and not _ROLE.fullmatch(draft.role_arn):
         problems["role_arn"] = "such as arn:aws:iam::123456789012:role/slipway"
     if problems:
-        told = "; ".join(f"{field}: {words}" for field, words in problems.items())
-        raise Invalid(f"The cluster cannot be registered: {told}.", fields=problems)
+        details = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        raise Invalid(f"The cluster cannot be registered: {details}.", fields=problems)
 
 
-def _full_path(named: str) -> str:
-    return str(credential_files.path_of(named)) if named else ""
+def _full_path(name: str) -> str:
+    return str(credential_files.path_of(name)) if name else ""
 
 
 def _path_problems(draft: ClusterDraft) -> dict[str, str]:
@@ -181,10 +181,13 @@ def _path_problems(draft: ClusterDraft) -> dict[str, str]:
     return problems
 
 
-def _told(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What the trail keeps: of certificates their fingerprints."""
-    found = ca_bundle.read(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
-    return {**columns, "prometheus_ca_pem": [one.fingerprint for one in found]}
+def _audited(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns for the audit trail, with fingerprints in place of certificates."""
+    certificates = ca_bundle.parse(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
+    return {
+        **columns,
+        "prometheus_ca_pem": [certificate.fingerprint for certificate in certificates],
+    }
 
 
 def _prometheus_problems(draft: ClusterDraft) -> dict[str, str]:
@@ -196,23 +199,23 @@ def _prometheus_problems(draft: ClusterDraft) -> dict[str, str]:
         (bool(draft.prometheus_ca_pem), "the certificates"),
         (draft.has_prometheus_sigv4, "Amazon Managed Prometheus"),
     )
-    for is_set, words in needs_url:
+    for is_set, setting in needs_url:
         if is_set and not url:
-            return {"prometheus_url": f"enter an address, or remove {words}"}
+            return {"prometheus_url": f"enter an address, or remove {setting}"}
     if draft.has_prometheus_sigv4 and draft.prometheus_token_path:
         return {"prometheus_token_path": "leave it empty: requests are signed instead"}
     return _bundle_problems(draft)
 
 
 def _bundle_problems(draft: ClusterDraft) -> dict[str, str]:
-    pem = ca_bundle.plain(draft.prometheus_ca_pem)
+    pem = ca_bundle.normalize(draft.prometheus_ca_pem)
     if not pem:
         return {}
     if not draft.prometheus_url.startswith("https://"):
         return {"prometheus_ca_pem": "leave it empty, or use an https:// address"}
     try:
-        found = ca_bundle.read(pem)
+        certificates = ca_bundle.parse(pem)
     except ca_bundle.BadBundle as error:
         return {"prometheus_ca_pem": str(error)}
-    gone = ca_bundle.expired(found, now=clock.now())
-    return {"prometheus_ca_pem": gone} if gone else {}
+    expired = ca_bundle.describe_expired(certificates, now=clock.now())
+    return {"prometheus_ca_pem": expired} if expired else {}

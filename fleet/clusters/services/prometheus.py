@@ -1,19 +1,19 @@
-"""The Prometheus that a cluster is registered with: is it there, and what does it answer."""
+"""Query the Prometheus that is registered for a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fleet.clusters.domain.capabilities import Feature
-from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusError, signing_for
+from fleet.clusters.domain.prometheus import Endpoint, PrometheusError, QueryResult, signing_for
 from fleet.clusters.gateways import prometheus
 from fleet.models import Cluster
 
 NOT_REGISTERED = "No Prometheus is registered for cluster"
 
 
-def query(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | PrometheusError]:
-    """One answer, or what is the matter, for each query. A network call: outside any transaction."""
+def query(*, cluster_id: int, queries: Sequence[str]) -> list[QueryResult | PrometheusError]:
+    """A result or an error for each query. Makes a network call: run it outside transactions."""
     cluster = Cluster.objects.get(pk=cluster_id)
     endpoint = _endpoint(cluster)
     if not endpoint.url:
@@ -22,13 +22,13 @@ def query(*, cluster_id: int, queries: Sequence[str]) -> list[Answer | Prometheu
 
 
 def probe(cluster: Cluster) -> Feature:
-    """Whether it answers a query. One that does not is not known rather than missing."""
+    """Whether it answers a query. A failing one counts as not known, not as missing."""
     endpoint = _endpoint(cluster)
     if not endpoint.url:
         return Feature(is_there=False, why=f"{NOT_REGISTERED} {cluster.name}")
-    [found] = prometheus.query(endpoint, ["vector(1)"])
-    if isinstance(found, PrometheusError):
-        return Feature(None, why=f"{found.message}.")
+    [result] = prometheus.query(endpoint, ["vector(1)"])
+    if isinstance(result, PrometheusError):
+        return Feature(None, why=f"{result.message}.")
     return Feature(is_there=True, version=prometheus.version(endpoint))
 
 

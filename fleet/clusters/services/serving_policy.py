@@ -1,4 +1,4 @@
-"""Setting what is served on a cluster with. Revisions that exist keep their server image."""
+"""Read and replace a cluster's serving policy. Existing revisions keep their server image."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
 
 
 def set_policy(*, actor: Actor, cluster_id: int, serving: ServingPolicy) -> None:
-    """The whole policy; the same again changes nothing. Raises Invalid with what is wrong by field."""
+    """Replace the whole policy; repeating it changes nothing. Raises Invalid with the problems by field."""
     policy.require_platform_admin(actor)
-    wrong = serving_policy.problems(serving)
-    if wrong:
-        told = "; ".join(f"{name}: {words}" for name, words in wrong.items())
-        raise Invalid(f"Nothing was changed. {told}", fields=wrong)
+    problems = serving_policy.problems(serving)
+    if problems:
+        details = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+        raise Invalid(f"Nothing was changed. {details}", fields=problems)
     with transaction.atomic():
         cluster = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster_id).first()
         if cluster is None:

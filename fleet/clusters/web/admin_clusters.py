@@ -1,4 +1,4 @@
-"""Clusters: which there are, what works on each, and a connection test that explains."""
+"""Admin pages of clusters: list, capabilities, connection form and connection test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WATCH_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class FeatureRow:
-    """`what_to_do` is empty for what is there."""
+    """`what_to_do` is empty for installed features."""
 
     title: str
     feature: Feature
@@ -47,17 +47,19 @@ class EngineRow:
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
     info: ClusterInfo
-    found: Capabilities
-    # Whether the stream that tells of changes is alive; None: there is none, the sweep looks.
+    capabilities: Capabilities
+    # Whether the watch stream is alive; None: the cluster is only polled.
     is_watched: bool | None
 
     @property
     def features(self) -> list[FeatureRow]:
-        return [_feature_row(name, self.found.feature(name)) for name in FEATURE_DESCRIPTIONS]
+        return [
+            _feature_row(name, self.capabilities.feature(name)) for name in FEATURE_DESCRIPTIONS
+        ]
 
     @property
     def engines(self) -> list[EngineRow]:
-        return [EngineRow(name, self.found.offers_engine(name)) for name in ENGINE_NEEDS]
+        return [EngineRow(name, self.capabilities.offers_engine(name)) for name in ENGINE_NEEDS]
 
     @property
     def missing(self) -> int:
@@ -69,11 +71,15 @@ class ClusterRow:
 
     @property
     def probed_at(self) -> datetime | None:
-        return datetime.fromisoformat(self.found.probed_at) if self.found.probed_at else None
+        return (
+            datetime.fromisoformat(self.capabilities.probed_at)
+            if self.capabilities.probed_at
+            else None
+        )
 
     @property
     def gpu_offers(self) -> Sequence[GpuOffer]:
-        return self.found.gpu_offers or ()
+        return self.capabilities.gpu_offers or ()
 
 
 @require_GET
@@ -160,17 +166,23 @@ def _render_detail(
 
 
 def _row(info: ClusterInfo) -> ClusterRow:
-    seen = info.watch_seen_at
-    is_watched = None if seen is None else (clock.now() - seen).total_seconds() < _WATCH_SECONDS
+    watch_seen_at = info.watch_seen_at
+    is_watched = (
+        None
+        if watch_seen_at is None
+        else (clock.now() - watch_seen_at).total_seconds() < _WATCH_SECONDS
+    )
     return ClusterRow(info, Capabilities.from_json(info.capabilities), is_watched)
 
 
 def _feature_row(name: str, feature: Feature) -> FeatureRow:
-    words = FEATURE_DESCRIPTIONS[name]
-    fix = {True: "", False: words.install, None: words.fix_unknown or GRANT}[feature.is_there]
+    description = FEATURE_DESCRIPTIONS[name]
+    fix = {True: "", False: description.install, None: description.fix_unknown or GRANT}[
+        feature.is_there
+    ]
     return FeatureRow(
-        title=words.title,
+        title=description.title,
         feature=feature,
-        needed_for=words.purpose,
+        needed_for=description.purpose,
         what_to_do=fix,
     )

@@ -1,4 +1,4 @@
-"""What is served on a cluster with: images, role, credentials."""
+"""Admin page of a cluster's serving policy: images, access to models, limits of pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.core.errors import Invalid
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
-_NAMES = tuple(one.name for one in fields(ServingPolicy))
+_NAMES = tuple(field.name for field in fields(ServingPolicy))
 
 
 def _text(label: str, help_text: str) -> forms.CharField:
@@ -88,7 +88,7 @@ def edit_serving(request: HttpRequest, user: User, cluster_id: int) -> HttpRespo
     form = ServingForm(request.POST or None, initial=_texts_of(info.serving))
     for name, text in _texts_of(default_serving_policy.default_policy()).items():
         form.fields[name].widget.attrs["placeholder"] = text
-    if request.method == "POST" and form.is_valid() and _is_set(user, cluster_id, form):
+    if request.method == "POST" and form.is_valid() and _save(user, cluster_id, form):
         messages.success(
             request, f"Serving settings saved. They apply to new revisions on {info.name}."
         )
@@ -98,12 +98,15 @@ def edit_serving(request: HttpRequest, user: User, cluster_id: int) -> HttpRespo
     return render(request, "clusters/admin_cluster_serving.html", context, status=status)
 
 
-def _texts_of(found: ServingPolicy) -> dict[str, str]:
-    texts = found.to_json()
-    return {**texts, **{n: "\n".join(texts[n]) for n in serving_rules.LISTS if n in texts}}
+def _texts_of(serving: ServingPolicy) -> dict[str, str]:
+    texts = serving.to_json()
+    return {
+        **texts,
+        **{name: "\n".join(texts[name]) for name in serving_rules.LISTS if name in texts},
+    }
 
 
-def _is_set(user: User, cluster_id: int, form: ServingForm) -> bool:
+def _save(user: User, cluster_id: int, form: ServingForm) -> bool:
     try:
         cluster_serving_policy.set_policy(actor=user, cluster_id=cluster_id, serving=form.policy())
     except Invalid as error:

@@ -9,12 +9,12 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from fleet.clusters.domain.ca_bundle import MOST_BYTES
+from fleet.clusters.domain.ca_bundle import MAX_BYTES
 from fleet.clusters.services.clusters import ClusterDraft
 
 
 class ClusterForm(forms.Form):
-    """For a new cluster, or with `draft` for the connection of one that is registered."""
+    """Registers a new cluster or, with `draft`, changes the connection of a registered one."""
 
     name = forms.CharField(
         max_length=40, help_text="Lowercase letters, digits and '-'. Can't be changed later."
@@ -83,7 +83,7 @@ class ClusterForm(forms.Form):
     )
     prometheus_ca_pem = forms.CharField(
         label="CA certificates",
-        max_length=MOST_BYTES,
+        max_length=MAX_BYTES,
         required=False,
         help_text="PEM, for a private authority. Only these are trusted. Leave empty for public ones.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
@@ -94,9 +94,9 @@ class ClusterForm(forms.Form):
     ) -> None:
         super().__init__(data, initial=asdict(draft) if draft else None)
         if draft is not None:
-            # The name is what it is registered by: another one would be another cluster.
+            # The name identifies the cluster: another name would register another cluster.
             self.fields["name"].disabled = True
 
     def draft(self) -> ClusterDraft:
-        """What was left empty has the default of the draft."""
+        """Empty fields take the draft's defaults."""
         return ClusterDraft(**{name: value for name, value in self.cleaned_data.items() if value})

@@ -17,7 +17,7 @@ from deployments.guards.domain.percentile_verdicts import Judging
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
 from deployments.guards.domain.prometheus_state import Sides, State
 from deployments.guards.domain.promql import Place
-from fleet.clusters.domain.prometheus import Answer, PrometheusUnreachable, Sample
+from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BOUNDS = (5.0, 10.0, 25.0, 50.0, 100.0, 250.0)
@@ -203,15 +203,15 @@ SIDES = Sides(
 )
 
 
-def buckets(total: int, slow: int) -> Answer:
+def buckets(total: int, slow: int) -> QueryResult:
     made = {"10.0": total - slow, "50.0": total - slow, "+Inf": total}
-    return Answer(
+    return QueryResult(
         "vector",
         tuple(Sample(float(n), {"instance": "e", "le": le}) for le, n in made.items()),
     )
 
 
-NOTHING = Answer("vector", ())
+NOTHING = QueryResult("vector", ())
 
 
 def taken(state: State, *found: Any) -> State:

@@ -14,15 +14,20 @@ from deployments.guards.domain import guard_set, promql
 from deployments.guards.domain.evidence import Verdict
 from deployments.guards.domain.promql import Place, QueryGuard, Watched
 from deployments.plans.domain import rollout_plan
-from fleet.clusters.domain.prometheus import Answer, PrometheusUnreachable, QueryRefused, Sample
+from fleet.clusters.domain.prometheus import (
+    PrometheusUnreachable,
+    QueryRefused,
+    QueryResult,
+    Sample,
+)
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACE = Place("vision", "detector", "detector", "detector-r2", "detector-r1", 61.9)
 GUARD = QueryGuard("Checkout errors", "sum(errors)", max=2.0, breaches=3)
 
 
-def answer(*values: float, warnings: tuple[str, ...] = ()) -> Answer:
-    return Answer("vector", tuple(Sample(value) for value in values), warnings)
+def answer(*values: float, warnings: tuple[str, ...] = ()) -> QueryResult:
+    return QueryResult("vector", tuple(Sample(value) for value in values), warnings)
 
 
 def after(*values: float, guard: QueryGuard = GUARD) -> Watched:

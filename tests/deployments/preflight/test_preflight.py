@@ -16,12 +16,13 @@ from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from fleet.models import Cluster, Node, Workload
 from portal.accounts.models import Team
 from portal.core.errors import Invalid
+from tests.capabilities import offering
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 
 def test_an_engine_that_the_cluster_lacks_is_refused_with_the_others(world: World) -> None:
-    Cluster.objects.update(capabilities={"engines": ["triton"], "notes": ["KServe is missing."]})
+    Cluster.objects.update(capabilities=offering("triton", reason="KServe is missing."))
 
     with refused(world, Invalid) as raised:
         decisions.request_deploy(actor=world.member, draft=world.draft())

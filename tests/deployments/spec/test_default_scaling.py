@@ -10,7 +10,7 @@ from deployments.changes.services import decisions
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight, scaling_checks
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
-from fleet.clusters.domain.prometheus import Answer, PrometheusUnreachable, Sample
+from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
 from fleet.models import Cluster
 from portal.core.errors import Invalid
 from tests.deployments.cluster_features import can
@@ -97,8 +97,8 @@ def test_metric_that_nothing_scrapes_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("answer", "ok"),
     [
-        (Answer("vector", (Sample(1.0),)), True),
-        (Answer("vector", ()), False),
+        (QueryResult("vector", (Sample(1.0),)), True),
+        (QueryResult("vector", ()), False),
         (PrometheusUnreachable("It does not answer"), None),
     ],
 )

@@ -202,7 +202,7 @@ def test_gpu_offers_join_nodes_alike_and_keep_shares_apart() -> None:
 def test_sweep_asks_again_after_ten_minutes_and_at_once_after_an_upgrade(
     kube: FakeKube, cluster: Cluster
 ) -> None:
-    Cluster.objects.update(capabilities={"engines": ["triton"], "probed_at": START.isoformat()})
+    Cluster.objects.update(capabilities={"features": {}, "probed_at": START.isoformat()})
     kube.put(node())
 
     def keda_after(seconds: float) -> bool | None:

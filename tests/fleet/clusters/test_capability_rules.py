@@ -46,14 +46,6 @@ def _not_known(title: str) -> str:
     return f"Could not check {title}. The capabilities of the cluster have not been checked yet."
 
 
-def test_rows_of_the_older_probe_still_tell_their_engines() -> None:
-    found = Capabilities.from_json({"engines": ["triton"], "notes": ["KServe is missing."]})
-
-    assert found.offers_engine("triton") == Offer(True)
-    assert found.offers_engine("kserve-triton") == Offer(False, "KServe is missing.")
-    assert found.notes == ["KServe is missing."]
-
-
 @pytest.mark.parametrize("engine", ENGINE_NEEDS)
 def test_every_engine_is_offered_where_everything_is_there(engine: str) -> None:
     assert with_().offers_engine(engine) == Offer(True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_start, pools_of
+from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_start, parse_pools
 
 
 def pool(*requirements: tuple[str, str, list[str]], **rest: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ SPOT = ("karpenter.sh/capacity-type", "In", ["spot"])
 
 
 def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) -> NodeStart:
-    return check_start(pools_of(items), instance_type="g5.xlarge", capacity=capacity, gpus=gpus)
+    return check_start(parse_pools(items), instance_type="g5.xlarge", capacity=capacity, gpus=gpus)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) ->
 def test_a_type_is_compared_by_what_its_name_tells(
     requirement: tuple[str, str, list[str]], is_allowed: bool
 ) -> None:
-    (found,) = pools_of([pool(requirement)])
+    (found,) = parse_pools([pool(requirement)])
 
     assert allows(found, "g5.xlarge", "on-demand") is is_allowed
 
@@ -60,7 +60,7 @@ def test_a_type_is_compared_by_what_its_name_tells(
 def test_without_a_word_on_capacity_only_on_demand_nodes_start(
     capacity: str, without: bool, with_spot: bool
 ) -> None:
-    plain, spot = pools_of([pool(FAMILY, name="a"), pool(FAMILY, SPOT, name="b")])
+    plain, spot = parse_pools([pool(FAMILY, name="a"), pool(FAMILY, SPOT, name="b")])
 
     assert allows(plain, "g5.xlarge", capacity) is without
     assert allows(spot, "g5.xlarge", capacity) is with_spot
@@ -85,6 +85,6 @@ def test_pools_that_are_not_ready_or_not_there_start_nothing() -> None:
 
 
 def test_a_pool_survives_json() -> None:
-    (found,) = pools_of([pool(FAMILY, limit="8", gpus="7")])
+    (found,) = parse_pools([pool(FAMILY, limit="8", gpus="7")])
 
     assert NodePool.from_json(found.to_json()) == found

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from fleet.clusters.domain.prometheus import (
-    Answer,
     Endpoint,
     NotPrometheus,
     PrometheusDenied,
     PrometheusError,
     PrometheusUnreachable,
     QueryRefused,
+    QueryResult,
     Sample,
-    read,
+    parse,
 )
 from fleet.clusters.gateways import prometheus as gateway
 from fleet.clusters.services import capabilities, connection_checks
@@ -54,7 +53,7 @@ def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterat
     server.shutdown()
 
 
-def asked(url: str, query: str = "up", token_path: str = "") -> Answer | PrometheusError:
+def asked(url: str, query: str = "up", token_path: str = "") -> QueryResult | PrometheusError:
     [found] = gateway.query(Endpoint(url, token_path), [query])
     return found
 
@@ -67,10 +66,10 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
 
     found = gateway.query(Endpoint(prometheus.url + "/"), queries)
 
-    assert found[0] == Answer("scalar", (Sample(3.0),))
-    assert found[1] == Answer("vector", (Sample(7.0),))
-    assert found[2] == Answer("vector", ())
-    assert isinstance(found[3], Answer)
+    assert found[0] == QueryResult("scalar", (Sample(3.0),))
+    assert found[1] == QueryResult("vector", (Sample(7.0),))
+    assert found[2] == QueryResult("vector", ())
+    assert isinstance(found[3], QueryResult)
     assert str(found[3].samples[0].value) == "nan"
     assert isinstance(found[4], QueryRefused)
     assert "parse error: unclosed left parenthesis" in found[4].message
@@ -117,7 +116,7 @@ def test_what_is_no_answer_says_what_it_is_instead(
     status: int, body: bytes, kind: type[PrometheusError], words: str
 ) -> None:
     with pytest.raises(kind) as refusal:
-        read(status, body)
+        parse(status, body)
 
     assert words in refusal.value.message
 
@@ -129,9 +128,9 @@ def test_warnings_are_kept_because_data_may_be_missing() -> None:
         "data": {"resultType": "scalar", "result": [1, "2"]},
     }
 
-    found = read(200, json.dumps(body).encode())
+    found = parse(200, json.dumps(body).encode())
 
-    assert found == Answer("scalar", (Sample(2.0),), ("a store is away",))
+    assert found == QueryResult("scalar", (Sample(2.0),), ("a store is away",))
 
 
 def test_redirects_are_not_followed_and_answers_are_bounded() -> None:

@@ -14,9 +14,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from fleet.clusters.domain.prometheus import (
-    Answer,
     Endpoint,
     PrometheusDenied,
+    QueryResult,
     Sample,
     Signing,
     signing_for,
@@ -79,7 +79,7 @@ def test_requests_are_signed_with_the_clusters_role_and_the_role_is_kept_a_while
         clock.shift(timedelta(minutes=2))
         asked(endpoint)
 
-    assert found == [Answer("scalar", (Sample(1.0),))] * 2
+    assert found == [QueryResult("scalar", (Sample(1.0),))] * 2
     assert sessions == [("eu-west-1", ROLE)] * 2
     assert server.seen == 4
 
@@ -140,5 +140,5 @@ def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, st
 
     found = prometheus.query(cluster_id=cluster_id, queries=["vector(1)"])
 
-    assert found == [Answer("scalar", (Sample(1.0),))]
+    assert found == [QueryResult("scalar", (Sample(1.0),))]
     assert sessions == [("eu-west-1", ROLE)]

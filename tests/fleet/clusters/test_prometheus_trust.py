@@ -13,7 +13,7 @@ import time_machine
 from django.test import Client
 
 from fleet.clusters.domain import ca_bundle
-from fleet.clusters.domain.prometheus import Answer, Endpoint, PrometheusUnreachable, Sample
+from fleet.clusters.domain.prometheus import Endpoint, PrometheusUnreachable, QueryResult, Sample
 from fleet.clusters.services import clusters, prometheus
 from fleet.localcluster import tls
 from fleet.models import Cluster
@@ -57,7 +57,7 @@ def test_only_the_registered_authority_is_trusted(
     public = asked(Endpoint(secured.url))
     other = asked(Endpoint(secured.url, ca_pem=other_ca))
 
-    assert right == both == Answer("scalar", (Sample(1.0),))
+    assert right == both == QueryResult("scalar", (Sample(1.0),))
     for refused in (public, other):
         assert isinstance(refused, PrometheusUnreachable)
         assert "certificate verify failed" in refused.message
@@ -68,8 +68,8 @@ def test_only_the_registered_authority_is_trusted(
 def test_a_cluster_is_asked_with_its_own_bundle(
     secured: Server, authority: tls.Credentials
 ) -> None:
-    plain = draft(prometheus_url=secured.url)
-    cluster_id = clusters.register(actor=SYSTEM, draft=plain)
+    normalize = draft(prometheus_url=secured.url)
+    cluster_id = clusters.register(actor=SYSTEM, draft=normalize)
     assert prometheus.probe(Cluster.objects.get()).is_there is None
 
     trusted = draft(
@@ -79,18 +79,20 @@ def test_a_cluster_is_asked_with_its_own_bundle(
 
     assert prometheus.probe(Cluster.objects.get()).is_there is True
     assert prometheus.query(cluster_id=cluster_id, queries=["vector(1)"]) == [
-        Answer("scalar", (Sample(1.0),))
+        QueryResult("scalar", (Sample(1.0),))
     ]
 
 
 def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credentials) -> None:
-    [found] = ca_bundle.read(ca_of(authority))
+    [found] = ca_bundle.parse(ca_of(authority))
 
     assert found.subject == "slipway-local-ca"
     der = ssl.PEM_cert_to_DER_cert(ca_of(authority))
     assert found.fingerprint.replace(":", "").lower() == hashlib.sha256(der).hexdigest()
     assert found.expires_at - datetime.now(UTC) > timedelta(days=3600)
-    assert ca_bundle.expired((found,), now=found.expires_at).startswith("slipway-local-ca expired")
+    assert ca_bundle.describe_expired((found,), now=found.expires_at).startswith(
+        "slipway-local-ca expired"
+    )
 
 
 @pytest.mark.django_db
@@ -148,7 +150,7 @@ def test_what_cannot_be_trusted_is_refused_and_nothing_is_kept(
 
 @pytest.mark.django_db
 def test_an_expired_authority_is_refused_with_its_day(authority: tls.Credentials) -> None:
-    later = ca_bundle.read(ca_of(authority))[0].expires_at + timedelta(days=1)
+    later = ca_bundle.parse(ca_of(authority))[0].expires_at + timedelta(days=1)
 
     with time_machine.travel(later), pytest.raises(Invalid) as refusal:
         clusters.register(actor=SYSTEM, draft=draft(prometheus_ca_pem=ca_of(authority)))
@@ -160,7 +162,7 @@ def test_an_expired_authority_is_refused_with_its_day(authority: tls.Credentials
 def test_page_api_and_trail_tell_the_fingerprint(
     authority: tls.Credentials, client: Client
 ) -> None:
-    [known] = ca_bundle.read(ca_of(authority))
+    [known] = ca_bundle.parse(ca_of(authority))
     client.force_login(make_user(is_platform_admin=True))
     body = {
         "name": "prod",
@@ -209,7 +211,7 @@ def test_the_form_keeps_the_bundle_and_the_signature(
 
     assert made.status_code == 302, made.content
     assert cluster.has_prometheus_sigv4
-    assert cluster.prometheus_ca_pem == ca_bundle.plain(ca_of(authority))
+    assert cluster.prometheus_ca_pem == ca_bundle.normalize(ca_of(authority))
     assert wrong.status_code == 422
     assert "1 to 20 certificates" in wrong.content.decode()
     assert Cluster.objects.get().prometheus_ca_pem == cluster.prometheus_ca_pem
