@@ -1,4 +1,4 @@
-"""Celery's way in. Every task may run twice, late or never; what is due is in the rows."""
+"""Celery tasks. Every task may run twice, late or never; the rows determine what is due."""
 
 from __future__ import annotations
 

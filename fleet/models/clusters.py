@@ -1,4 +1,4 @@
-"""Clusters, their nodes and their pods, as last seen. The cluster is the truth; these are copies."""
+"""Clusters, nodes and pods as last observed. The cluster is the truth; these rows are copies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ClusterKind(models.TextChoices):
 
 
 class Cluster(Leased):
-    """Credentials are never stored: kubeconfig and Prometheus' token are paths, EKS uses the
-    portal's own AWS role, or the role that it assumes.
+    """Credentials are never stored: kubeconfig and Prometheus token are paths, and EKS uses the portal's
+    own AWS role or one that it assumes.
     """
 
     name = models.CharField(max_length=40, unique=True)
@@ -29,16 +29,17 @@ class Cluster(Leased):
     gateway_url = models.CharField(max_length=200)
     gateway_namespace = models.CharField(max_length=63, default="slipway-gateway")
     gateway_name = models.CharField(max_length=63, default="slipway")
-    # As the portal and its workers reach it, without a trailing slash; empty: none.
+    # The address that the portal and its workers use, without a trailing slash; empty: none.
     prometheus_url = models.CharField(max_length=200, blank=True, default="")
-    # The file that holds its bearer token; empty: it asks for none.
+    # The path of a file with its bearer token; empty: none.
     prometheus_token_path = models.CharField(max_length=400, blank=True, default="")
-    # The only certificates that its address is trusted by, as PEM; empty: the usual public ones.
+    # PEM certificates that are trusted instead of the public ones; empty: the public ones.
     prometheus_ca_pem = models.TextField(blank=True, default="")
     # Amazon Managed Prometheus: requests are signed with the cluster's role.
     has_prometheus_sigv4 = models.BooleanField(default=False)
-    # fleet.clusters.domain.serving_policy.ServingPolicy: images, role and credentials of what is served there
+    # fleet.clusters.domain.serving_policy.ServingPolicy
     serving = models.JSONField(default=dict)
+    # fleet.clusters.domain.capabilities.Capabilities
     capabilities = models.JSONField(default=dict)
     is_reachable = models.BooleanField(null=True)
     last_error = models.TextField(blank=True, default="")
@@ -54,7 +55,7 @@ class Cluster(Leased):
 
 
 class Node(models.Model):
-    """One life of a node: a node of the same name that comes back with another uid is another row."""
+    """One row per node uid: a node that is replaced under the same name gets another row."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=253)
@@ -66,15 +67,16 @@ class Node(models.Model):
     gpu_product = models.CharField(max_length=80, blank=True, default="")
     gpu_count = models.PositiveIntegerField(default=0)
     gpu_memory_mib = models.PositiveIntegerField(default=0)
-    # Resource name to allocatable amount, for example {"nvidia.com/gpu": "4", "cpu": "47810m"}
+    # Free-form copies of the Kubernetes object, read by fleet.gpus.domain.shares.gpus_of and
+    # fleet.kube.domain.quantities: resource names to quantities such as "47810m"
     allocatable = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     is_simulated = models.BooleanField(default=False)
-    # Orders observations of one node; 0 when the cluster's versions are no numbers.
+    # Orders observations of one node; 0 when the cluster's versions are not numeric.
     resource_version = models.BigIntegerField(default=0)
-    # When its life began as far as it is metered: its creation, or the cluster's registration.
+    # Start of metering: the node's creation or the cluster's registration, whichever is later.
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True, blank=True)
@@ -88,19 +90,17 @@ class Node(models.Model):
 
 
 class Workload(models.Model):
-    """What fleet knows of something that deployments runs. One per revision on a cluster.
-
-    `labels` says what it belongs to, in words: deployment, revision, model, version.
-    """
+    """A deployment's revision on a cluster, as fleet knows it."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="workloads")
     team = models.ForeignKey("accounts.Team", on_delete=models.PROTECT, related_name="workloads")
     namespace = models.CharField(max_length=63)
     name = models.CharField(max_length=63)
+    # Free-form: deployment, revision, model and version, copied into the ledger.
     labels = models.JSONField(default=dict)
-    # The Triton models whose counters, summed, are this workload's; empty: all of its Triton.
+    # Names of the Triton models whose counters count; empty: all models of its Triton.
     triton_models = models.JSONField(default=list)
-    # The most memory that one GPU held while a pod of it had that GPU alone; null is not measured.
+    # The highest memory use of a GPU that one of its pods had to itself; null: not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True, blank=True)
@@ -125,26 +125,26 @@ class Pod(models.Model):
     namespace = models.CharField(max_length=63)
     name = models.CharField(max_length=253)
     uid = models.CharField(max_length=64)
-    # Kept beside `node`, which is empty until the node itself was seen.
+    # Needed in addition to `node`, which is empty until the node itself is observed.
     node_name = models.CharField(max_length=253, blank=True, default="")
     resource_version = models.BigIntegerField(default=0)
     labels = models.JSONField(default=dict)
     phase = models.CharField(max_length=20, default="Pending")
-    # Why it is not ready, in the cluster's words: "Unschedulable", "0/3 nodes are available: …"
+    # The cluster's reason for a pod that is not ready: "Unschedulable", "0/3 nodes are available: …"
     reason = models.CharField(max_length=100, blank=True, default="")
     message = models.TextField(blank=True, default="")
     is_ready = models.BooleanField(default=False)
     restart_count = models.PositiveIntegerField(default=0)
     gpu_resource = models.CharField(max_length=60, blank=True, default="")
     gpu_units = models.PositiveIntegerField(default=0)
-    # What the scheduler sets aside for it on its node.
+    # The amounts that the scheduler reserves for it.
     cpu_millicores = models.PositiveBigIntegerField(default=0)
     memory_bytes = models.PositiveBigIntegerField(default=0)
     scheduled_at = models.DateTimeField(null=True)
-    # When it first was; `is_ready` says whether it is.
+    # The first time; `is_ready` is the current state.
     ready_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
-    # When it gave its GPUs back: its containers ended, or it was deleted.
+    # When it released its GPUs: its containers ended, or it was deleted.
     ended_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
 

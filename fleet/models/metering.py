@@ -10,7 +10,7 @@ GPU_PPM = 1_000_000  # one whole GPU
 
 
 class GpuLease(models.Model):
-    """One interval in which a pod held a share of the GPUs of a node.
+    """An interval in which a pod held GPUs of a node.
 
     `share_ppm` is in millionths of one GPU: 1,000,000 is a whole one, 2 GPUs are 2,000,000.
     """
@@ -27,7 +27,7 @@ class GpuLease(models.Model):
     share_ppm = models.PositiveBigIntegerField()
     started_at = models.DateTimeField(db_index=True)
     ended_at = models.DateTimeField(null=True, blank=True, db_index=True)
-    # When a fact of this row was last learnt; hours sealed before that are corrected.
+    # When this row was last changed by an observation; hours sealed before that are corrected.
     changed_at = models.DateTimeField(db_index=True)
 
     class Meta:
@@ -44,7 +44,7 @@ class GpuLease(models.Model):
 
 
 class InstancePrice(models.Model):
-    """List price of an instance type from a day on. New prices are new rows."""
+    """List price of an instance type, valid from a day on. New prices are new rows."""
 
     instance_type = models.CharField(max_length=40)
     region = models.CharField(max_length=30)
@@ -80,7 +80,7 @@ class LedgerKind(models.TextChoices):
 
 
 class LedgerRow(models.Model):
-    """A sealed hour of one node, split by who held its GPUs. Never updated, never deleted.
+    """A sealed hour of one node, split by the holders of its GPUs. Never updated, never deleted.
 
     The rows of a node and hour sum to `node price x time it existed in that hour`, exactly.
     Where no price was known, `usd_per_hour_amount` is null and the cost is 0: adjustment rows add
@@ -97,8 +97,9 @@ class LedgerRow(models.Model):
     team_slug = models.CharField(max_length=32, blank=True, default="")
     namespace = models.CharField(max_length=63, blank=True, default="")
     workload_name = models.CharField(max_length=63, blank=True, default="")
+    # A copy of Workload.labels; grouped by in SQL, so free-form.
     workload_labels = models.JSONField(default=dict)
-    # Share of GPUs x time: one GPU for one hour is 3,600,000.
+    # GPU share x time: one GPU for one hour is 3,600,000.
     gpu_milliseconds = models.BigIntegerField()
     cost_amount = models.DecimalField(max_digits=20, decimal_places=6)
     usd_per_hour_amount = models.DecimalField(max_digits=14, decimal_places=6, null=True)
@@ -125,7 +126,7 @@ class LedgerRow(models.Model):
 
 
 class SealedHour(models.Model):
-    """Says that a cluster's hour is final. Later knowledge becomes adjustment rows."""
+    """Marks a cluster's hour as final. Later observations become adjustment rows."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
     hour = models.DateTimeField()
@@ -139,7 +140,7 @@ class SealedHour(models.Model):
 
 
 class UnpricedHour(models.Model):
-    """A sealed hour of a node whose price is not known yet. Deleted once adjustment rows price it."""
+    """A sealed hour of a node without a known price. Deleted once adjustment rows add the cost."""
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="unpriced_hours")
     hour = models.DateTimeField(db_index=True)

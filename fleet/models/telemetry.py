@@ -1,4 +1,4 @@
-"""What Triton reports: short-lived counter samples, and minute and hour sums that are kept."""
+"""Triton's counters: short-lived samples, and sums by minute and hour."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Counters(models.Model):
 
 
 class MetricSample(Counters):
-    """One reading of one pod: values since that Triton process began."""
+    """One reading of one pod: counts since the Triton process started."""
 
     pod = models.ForeignKey(Pod, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField(db_index=True)
-    # Triton's own p95 of request time where summaries are switched on; means nothing when summed.
+    # Triton's own p95 of the request time, if summaries are enabled; must not be summed.
     request_p95_us = models.FloatField(null=True)
     pending_requests = models.BigIntegerField(null=True)
-    # From DCGM or NVML, 0..1; None where nothing measures it.
+    # From DCGM or NVML, 0..1; null if not measured.
     gpu_utilisation = models.FloatField(null=True)
 
     class Meta:
@@ -43,9 +43,9 @@ class MetricSample(Counters):
 
 
 class Rollup(Counters):
-    """Increases over one period, resets of the counters taken into account.
+    """Increases over one period, corrected for counter resets.
 
-    `observed_ms` is how much pod time the increases cover; 0 requests with 0 observed_ms means
+    `observed_ms` is the pod time that the increases cover; 0 requests with 0 observed_ms means
     not known, not idle. `gpu_busy_ms` is the time a model executed (compute_infer) or, where
     measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "dcgm", "nvml".
     """

@@ -13,7 +13,7 @@ from fleet.costs.services import ledger
 from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record, workloads
-from fleet.observation.services.record import Complete
+from fleet.observation.services.record import FullListing
 from portal.accounts.models import Role, Team, User
 from tests.accounts import make_membership, make_team, make_user
 from tests.fleet.fakes import FakeKube
@@ -51,7 +51,7 @@ def fleet(cluster: Cluster, detector: int, catalogue: None) -> None:
     pods = [pod(), pod("ranker-r1-x", namespace="nlp", workload="ranker-r1")]
     for at in (START, NOW):
         record.replace_all(
-            cluster_id=cluster.pk, nodes=Complete(nodes, 9), pods=Complete(pods, 9), at=at
+            cluster_id=cluster.pk, nodes=FullListing(nodes, 9), pods=FullListing(pods, 9), at=at
         )
     with time_machine.travel(NOW, tick=False):
         ledger.seal_due()

@@ -1,4 +1,4 @@
-"""What fits, and the nodes, in the API."""
+"""GPU shares and nodes in the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits, and the nodes, in the API."""
+"""GPU shares and nodes in the API."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class SharesView(APIView):
         responses=ShareSerializer(many=True),
     )
     def get(self, request: Request, cluster_id: int) -> Response:
-        listed = capacity.list_shares(cluster_id=clusters.get_cluster(cluster_id).id)
-        found = [share for share in listed if share.nodes or share.is_startable]
-        return Response(ShareSerializer(found, many=True).data)
+        shares = capacity.list_shares(cluster_id=clusters.get_cluster(cluster_id).id)
+        available = [share for share in shares if share.nodes or share.is_startable]
+        return Response(ShareSerializer(available, many=True).data)
 
 
 class NodesView(APIView):
     @extend_schema(
         operation_id="nodes",
         tags=["fleet"],
-        description="GPU nodes, those with the most idle GPUs first. Of other teams' pods only "
-        "their share is told.",
+        description="GPU nodes, those with the most idle GPUs first. Pods of other teams show only "
+        "their GPU share.",
         parameters=[NodeFilterSerializer],
         responses=NodeSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         query = read_query(NodeFilterSerializer, request)
-        found = overview.fleet_overview(actor=actor_of(request), cluster_id=query.get("cluster"))
-        return Response(NodeSerializer(found.nodes, many=True).data)
+        fleet = overview.fleet_overview(actor=actor_of(request), cluster_id=query.get("cluster"))
+        return Response(NodeSerializer(fleet.nodes, many=True).data)

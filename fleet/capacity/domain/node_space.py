@@ -1,4 +1,4 @@
-"""How many replicas of one size nodes can hold, and what they are short of. Pure."""
+"""How many replicas of one size fit on nodes, and which resources are short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPACITY_TYPE: Final = "capacity type"
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """GPU units of one resource, CPU and memory. None is not known, and then limits nothing."""
+    """GPU units of one resource, CPU and memory. None is not known and does not limit."""
 
     gpus: int
     cpu_millicores: int | None = None
@@ -29,13 +29,13 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """`whole` is what the node can give to pods, `free` what no pod holds now."""
+    """`whole` is the allocatable amount of the node, `free` the part that no pod holds."""
 
     whole: Amounts
     free: Amounts
 
     def replicas(self, size: Amounts) -> int:
-        """Whole replicas: one never spans two nodes."""
+        """Number of replicas that fit; a replica never spans two nodes."""
         return min(_counts(self.free, size).values(), default=0)
 
 
@@ -44,13 +44,15 @@ def fitting(rooms: Sequence[NodeRoom], size: Amounts) -> int:
 
 
 def too_large(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
-    """Resources of which no node has enough for one replica, even when it is empty."""
+    """Resources of which no node, even an empty one, has enough for one replica."""
     counts = [_counts(room.whole, size) for room in rooms]
-    return [name for name in size.each() if counts and not any(one.get(name, 1) for one in counts)]
+    return [
+        name for name in size.each() if counts and not any(count.get(name, 1) for count in counts)
+    ]
 
 
 def short_of(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
-    """Resources that keep nodes from holding one more replica."""
+    """Resources that limit the number of further replicas."""
     short = set()
     for room in rooms:
         counts = _counts(room.free, size)
@@ -83,10 +85,10 @@ def describe(name: str, amount: int | None, gpu_resource: str) -> str:
 
 
 def _counts(amounts: Amounts, size: Amounts) -> dict[str, int]:
-    """Replicas by resource; without those that are not requested or whose amount is not known."""
-    there = amounts.each()
+    """Replicas that fit by resource, without resources that are not requested or not known."""
+    available = amounts.each()
     return {
-        name: max(0, have) // wanted
-        for name, wanted in size.each().items()
-        if wanted and (have := there[name]) is not None
+        name: max(0, amount) // requested
+        for name, requested in size.each().items()
+        if requested and (amount := available[name]) is not None
     }

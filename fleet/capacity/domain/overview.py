@@ -1,4 +1,4 @@
-"""What the Fleet page shows: nodes as rows of GPUs, and what holds each. None is "not known"."""
+"""The Fleet page's data: nodes, their GPUs and the holders of each. None is "not known"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OTHER_TEAM = "other team"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One pod's share of one GPU. Of other teams only `label` = "other team" is told."""
+    """One pod's share of one GPU. Pods of other teams have only the label "other team"."""
 
     label: str
     share_ppm: int
@@ -22,15 +22,15 @@ class Holder:
     deployment: str = ""
     pod_name: str = ""
     since: datetime | None = None
-    # 0..1, with where it comes from: "GPU utilisation" or "Triton busy time".
+    # 0..1; the source is "GPU utilisation" or "Triton busy time".
     utilisation: float | None = None
     utilisation_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuTile:
-    """One GPU of a node. Its place in the row is for drawing: Kubernetes does not tell which
-    device a pod got. `free_ppm` is what nobody holds, in millionths of the GPU.
+    """One GPU of a node. Its position is for display: Kubernetes does not report which device a pod
+    got. `free_ppm` is the free part in millionths of the GPU.
     """
 
     holders: tuple[Holder, ...]
@@ -87,13 +87,13 @@ class PendingPod:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """Nodes with the most idle GPUs first. Totals are over the clusters asked for."""
+    """Nodes with the most idle GPUs first. Totals cover the selected clusters."""
 
     nodes: tuple[NodeView, ...]
     pending: tuple[PendingPod, ...]
     gpus: int
-    held_gpus: Decimal
-    # Of the nodes whose price is known.
+    allocated_gpus: Decimal
+    # Of nodes with a known price.
     idle_usd_per_hour_amount: Decimal
-    # Mean over held GPUs that are measured, weighted by their share.
+    # Mean over the measured allocated GPUs, weighted by their share.
     utilisation: float | None

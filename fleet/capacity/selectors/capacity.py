@@ -1,4 +1,4 @@
-"""What a cluster can give: GPU shares by instance and capacity type, and their price."""
+"""The GPU shares of a cluster by instance and capacity type, with their price."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _MICRO = Decimal("0.000001")
 
 
 def list_shares(*, cluster_id: int) -> list[GpuShare]:
-    """Of the nodes that are there, those that Karpenter may start, and other capacity types of what
-    is there whose price is known. Cheapest first; shares of unknown price last.
+    """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
+    same instance types with a known price. Cheapest first; shares of unknown price last.
     """
     by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
     for space in node_spaces.list_spaces(cluster_id):
         by_kind[space.node.instance_type, space.node.capacity_type].append(space)
     book, today = prices.book({name for name, _ in by_kind}), clock.now().date()
-    found = [
+    gpu_shares = [
         _share(spaces, resource, units, book)
         for spaces in by_kind.values()
         for resource in sorted({name for space in spaces for name in space.free})
         for units in _sizes(resource, spaces)
     ]
-    found += startable.list_startable(cluster_id=cluster_id, there=by_kind.keys(), on=today)
-    found += _priced_otherwise(found, list(by_kind.values()), book, today)
-    return sorted(found, key=_price_order)
+    gpu_shares += startable.list_startable(cluster_id=cluster_id, existing=by_kind.keys(), on=today)
+    gpu_shares += _other_capacity_types(gpu_shares, list(by_kind.values()), book, today)
+    return sorted(gpu_shares, key=_price_order)
 
 
 def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
-    """Shared and MIG resources are requested one at a time: more buys no larger share."""
+    """Shared and MIG resources are requested one at a time: more units give no larger share."""
     largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
     gpus = spaces[0].gpus
     if resource != shares.WHOLE or gpus.replicas > 1 or gpus.single_profile:
@@ -52,7 +52,7 @@ def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
 def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) -> GpuShare:
     offering = [space for space in spaces if resource in space.node.allocatable]
     node, gpus = offering[0].node, offering[0].gpus
-    found = GpuShare(
+    gpu_share = GpuShare(
         instance_type=node.instance_type,
         gpu_name=node.gpu_product,
         gpu_resource=resource,
@@ -67,11 +67,11 @@ def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) 
         sharing=shares.sharing(resource, gpus),
         capacity_type=node.capacity_type,
     )
-    return _priced(found, offering[0], book, clock.now().date())
+    return _priced(gpu_share, offering[0], book, clock.now().date())
 
 
 def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> GpuShare:
-    """At the price of its own capacity type; unchanged where that is not known."""
+    """Add the price of the share's capacity type; unchanged where it is not known."""
     node = space.node
     region = node.region or node.cluster.region
     price = book.on(PriceKey(node.instance_type, region, share.capacity_type), today)
@@ -91,17 +91,17 @@ def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> 
     )
 
 
-def _priced_otherwise(
-    found: Sequence[GpuShare],
+def _other_capacity_types(
+    gpu_shares: Sequence[GpuShare],
     kinds: Sequence[Sequence[NodeSpace]],
     book: PriceBook,
     today: date,
 ) -> list[GpuShare]:
-    """What is there as another capacity type, where its price is known: none of it is there now."""
-    known = {(share.size, share.capacity_type) for share in found}
+    """The same shares in other capacity types with a known price, of which no nodes exist now."""
+    known = {(share.size, share.capacity_type) for share in gpu_shares}
     space_of = {spaces[0].node.instance_type: spaces[0] for spaces in kinds}
-    made = []
-    for share in found:
+    others = []
+    for share in gpu_shares:
         for kind in (capacity_types.ON_DEMAND, capacity_types.SPOT):
             if share.nodes and (share.size, kind) not in known:
                 known.add((share.size, kind))
@@ -114,8 +114,8 @@ def _priced_otherwise(
                     price_source="",
                     price_date=None,
                 )
-                made.append(_priced(absent, space_of[share.instance_type], book, today))
-    return [share for share in made if share.usd_per_hour_amount is not None]
+                others.append(_priced(absent, space_of[share.instance_type], book, today))
+    return [share for share in others if share.usd_per_hour_amount is not None]
 
 
 def _price_order(share: GpuShare) -> tuple[bool, Decimal, str, str, int, str]:

@@ -1,4 +1,4 @@
-"""Whether replicas of one size can be scheduled now, and what is missing where they cannot."""
+"""Whether replicas of one size can be scheduled now, and which resources are missing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fleet.kube.domain import quantities
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`reason` says why not, or how many. `short_of` names the missing resources: GPU, CPU, memory,
-    capacity type. `is_possible` is False where even an empty node of the type is too small.
+    """`short_of` names the missing resources: GPU, CPU, memory, capacity type. `is_possible` is False if
+    even an empty node of the type is too small.
     """
 
     ok: bool
@@ -46,8 +46,8 @@ class ReplicaSize:
 
 
 def fits_now(*, cluster_id: int, size: ReplicaSize, replicas: int) -> Fit:
-    """Whether so many replicas could be scheduled on what is free at this moment: GPUs, CPU and
-    memory of nodes of the capacity type requested.
+    """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
+    capacity type.
     """
     name = size.instance_type
     alike = [s for s in node_spaces.list_spaces(cluster_id) if s.node.instance_type == name]
@@ -55,20 +55,20 @@ def fits_now(*, cluster_id: int, size: ReplicaSize, replicas: int) -> Fit:
         return _without_nodes(size)
     suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]
     if not suiting:
-        return _other_capacity(size, alike)
+        return _wrong_capacity_type(size, alike)
     offering = [space for space in suiting if size.gpu_resource in space.node.allocatable]
     if not offering:
-        words = f"No {name} node offers {size.gpu_resource}."
-        return Fit(ok=False, reason=words, short_of=(GPU,))
+        reason = f"No {name} node offers {size.gpu_resource}."
+        return Fit(ok=False, reason=reason, short_of=(GPU,))
     rooms = [space.room(size.gpu_resource) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
-        return _never(size, rooms, too_large)
+        return _impossible(size, rooms, too_large)
     return _fit_of(size, offering, replicas)
 
 
 def _without_nodes(size: ReplicaSize) -> Fit:
-    """What a node of the type would have is as the price list says."""
+    """Without nodes, the hardware of the type comes from the price list."""
     facts = prices.facts_of(size.instance_type)
     if facts is not None and size.gpu_resource == WHOLE:
         whole = Amounts(
@@ -79,26 +79,26 @@ def _without_nodes(size: ReplicaSize) -> Fit:
         rooms = [NodeRoom(whole=whole, free=whole)]
         too_large = node_space.too_large(rooms, size.amounts)
         if too_large:
-            return _never(size, rooms, too_large)
+            return _impossible(size, rooms, too_large)
     return Fit(ok=False, reason=f"There is no {size.instance_type} node in the cluster now.")
 
 
-def _other_capacity(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
+def _wrong_capacity_type(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
     kinds = " and ".join(sorted({space.node.capacity_type for space in alike}))
     nodes = "its 1 node is" if len(alike) == 1 else f"its {len(alike)} nodes are"
-    words = f"There is no {size.capacity_type} {size.instance_type} node in the cluster now"
-    return Fit(ok=False, reason=f"{words}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
+    reason = f"There is no {size.capacity_type} {size.instance_type} node in the cluster now"
+    return Fit(ok=False, reason=f"{reason}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
 
 
-def _never(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[str]) -> Fit:
+def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[str]) -> Fit:
     parts = []
     for name in names:
-        most = max(room.whole.each()[name] or 0 for room in rooms)
-        there = node_space.describe(name, most, size.gpu_resource)
+        largest = max(room.whole.each()[name] or 0 for room in rooms)
+        available = node_space.describe(name, largest, size.gpu_resource)
         requested = node_space.describe(name, size.amounts.each()[name], size.gpu_resource)
-        parts.append(f"{there}, and a replica requests {requested}")
-    words = f"A {size.instance_type} node has {'; '.join(parts)}."
-    return Fit(ok=False, reason=words, short_of=tuple(names), is_possible=False)
+        parts.append(f"{available}, and a replica requests {requested}")
+    reason = f"A {size.instance_type} node has {'; '.join(parts)}."
+    return Fit(ok=False, reason=reason, short_of=tuple(names), is_possible=False)
 
 
 def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> Fit:

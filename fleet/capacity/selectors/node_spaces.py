@@ -1,4 +1,4 @@
-"""What GPU nodes have and what of it is free now: GPUs, CPU and memory."""
+"""Total and free GPUs, CPU and memory of GPU nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NodeSpace:
 
 
 def list_spaces(cluster_id: int) -> list[NodeSpace]:
-    """Pods that Slipway keeps are counted: those of workloads, and those that hold a GPU."""
+    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU."""
     nodes = Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
     nodes = nodes.select_related("cluster")
     taken = (
@@ -53,7 +53,7 @@ def list_spaces(cluster_id: int) -> list[NodeSpace]:
 
 
 def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
-    """Of a node that is not ready or cordoned nothing is free."""
+    """A node that is cordoned or not ready has nothing free."""
     if not (node.is_ready and node.is_schedulable):
         return NodeSpace(node, shares.gpus_of(node.labels, node.allocatable), {}, 0, 0)
     free = {
@@ -67,11 +67,11 @@ def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
         free,
         _left(
             quantities.millicores(node.allocatable.get("cpu")),
-            sum(one.cpu_millicores or 0 for one in used.values()),
+            sum(amounts.cpu_millicores or 0 for amounts in used.values()),
         ),
         _left(
             quantities.whole_bytes(node.allocatable.get("memory")),
-            sum(one.memory_bytes or 0 for one in used.values()),
+            sum(amounts.memory_bytes or 0 for amounts in used.values()),
         ),
     )
 

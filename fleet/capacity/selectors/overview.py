@@ -1,4 +1,4 @@
-"""The Fleet page: every GPU, what holds it, how busy it is. A constant number of queries."""
+"""The Fleet page: every GPU with its holders and utilisation, in a constant number of queries."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core import clock
 
-# The running minute alone may hold one reading only.
+# The current minute may have a single reading.
 _RECENT = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
-class _Busy:
+class _Utilisation:
     ratio: float
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
-    """Whose things the actor may see by name."""
+class _Visibility:
+    """The teams whose pods the actor may see by name."""
 
     teams: frozenset[str]
     sees_all: bool
@@ -51,24 +51,24 @@ class _Sight:
 
 
 def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverview:
-    sight = sight_of(actor)
+    visibility = visibility_of(actor)
     nodes = Node.objects.filter(gone_at=None, gpu_count__gt=0)
     leases = GpuLease.objects.filter(ended_at=None)
     if cluster_id is not None:
         nodes, leases = nodes.filter(cluster_id=cluster_id), leases.filter(cluster_id=cluster_id)
-    busy = _busy()
+    busy = _utilisation_by_workload()
     by_node: dict[int, list[Holder]] = defaultdict(list)
     for lease in leases.select_related("workload").order_by("-share_ppm", "pod_name"):
-        by_node[lease.node_id].append(_holder(lease, sight, busy))
-    found = list(nodes.select_related("cluster"))
-    book = prices.book({node.instance_type for node in found})
-    views = [_node(node, by_node[node.pk], book) for node in found]
+        by_node[lease.node_id].append(_holder(lease, visibility, busy))
+    rows = list(nodes.select_related("cluster"))
+    book = prices.book({node.instance_type for node in rows})
+    views = [_node(node, by_node[node.pk], book) for node in rows]
     views.sort(key=lambda view: (-view.free_gpus, view.cluster_name, view.name))
     return FleetOverview(
         nodes=tuple(views),
-        pending=tuple(_pending(sight, cluster_id)),
+        pending=tuple(_pending(visibility, cluster_id)),
         gpus=sum(view.gpu_count for view in views),
-        held_gpus=sum((view.gpu_count - view.free_gpus for view in views), Decimal(0)),
+        allocated_gpus=sum((view.gpu_count - view.free_gpus for view in views), Decimal(0)),
         idle_usd_per_hour_amount=sum(
             (view.idle_usd_per_hour_amount or Decimal(0) for view in views), Decimal(0)
         ),
@@ -76,14 +76,14 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
     )
 
 
-def sight_of(actor: Actor) -> _Sight:
+def visibility_of(actor: Actor) -> _Visibility:
     sees_all = isinstance(actor, policy.System) or actor.is_platform_admin
     teams = [] if sees_all else policy.visible_teams(actor).values_list("slug", flat=True)
-    return _Sight(frozenset(teams), sees_all)
+    return _Visibility(frozenset(teams), sees_all)
 
 
-def _busy() -> dict[int, _Busy]:
-    """Workload to how busy it was in the last minutes; nothing for what was not observed."""
+def _utilisation_by_workload() -> dict[int, _Utilisation]:
+    """Utilisation by workload id in the last minutes, without unobserved workloads."""
     rows = (
         WorkloadMinute.objects.filter(start__gt=minute_of(clock.now()) - _RECENT, observed_ms__gt=0)
         .values_list("workload_id")
@@ -91,13 +91,13 @@ def _busy() -> dict[int, _Busy]:
         .order_by()
     )
     return {
-        workload: _Busy(min(1.0, busy / observed), source_label(source))
+        workload: _Utilisation(min(1.0, busy / observed), source_label(source))
         for workload, busy, observed, source in rows
     }
 
 
-def _holder(lease: GpuLease, sight: _Sight, busy: Mapping[int, _Busy]) -> Holder:
-    if not sight.covers(lease.team_slug):
+def _holder(lease: GpuLease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> Holder:
+    if not visibility.covers(lease.team_slug):
         return Holder(label=OTHER_TEAM, share_ppm=lease.share_ppm, is_visible=False)
     measured = busy.get(lease.workload_id) if lease.workload_id else None
     workload = lease.workload
@@ -134,39 +134,39 @@ def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
         is_schedulable=node.is_schedulable,
         is_simulated=node.is_simulated,
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
-        tiles=tuple(pack(holders, node.gpu_count)),
+        tiles=tuple(place_holders(holders, node.gpu_count)),
         last_seen_at=node.last_seen_at,
     )
 
 
-def pack(holders: list[Holder], gpu_count: int) -> list[GpuTile]:
-    """Lay holders onto GPUs, the largest first. A holder of several GPUs shows on each of them;
-    what does not fit (a cluster that gives out more than it has) goes onto the last GPU.
+def place_holders(holders: list[Holder], gpu_count: int) -> list[GpuTile]:
+    """Place holders on GPUs, the largest first. A holder of several GPUs appears on each of them; in an
+    overcommitted cluster the rest goes onto the last GPU.
     """
     free = [GPU_PPM] * gpu_count
     tiles: list[list[Holder]] = [[] for _ in range(gpu_count)]
-    for holder in sorted(holders, key=lambda one: -one.share_ppm):
-        rest = holder.share_ppm
-        while rest > 0 and gpu_count:
-            part = min(rest, GPU_PPM)
+    for holder in sorted(holders, key=lambda holder: -holder.share_ppm):
+        remaining = holder.share_ppm
+        while remaining > 0 and gpu_count:
+            part = min(remaining, GPU_PPM)
             index = next((i for i, space in enumerate(free) if space >= part), gpu_count - 1)
             tiles[index].append(holder)
             free[index] = max(0, free[index] - part)
-            rest -= part
-    return [GpuTile(tuple(held), space) for held, space in zip(tiles, free, strict=True)]
+            remaining -= part
+    return [GpuTile(tuple(holders), space) for holders, space in zip(tiles, free, strict=True)]
 
 
-def _pending(sight: _Sight, cluster_id: int | None) -> list[PendingPod]:
+def _pending(visibility: _Visibility, cluster_id: int | None) -> list[PendingPod]:
     pods = Pod.objects.filter(phase="Pending", gone_at=None, ended_at=None, gpu_units__gt=0)
     if cluster_id is not None:
         pods = pods.filter(cluster_id=cluster_id)
     rows = pods.select_related("cluster", "workload__team").order_by("created_at")
-    return [_pending_pod(pod, sight) for pod in rows]
+    return [_pending_pod(pod, visibility) for pod in rows]
 
 
-def _pending_pod(pod: Pod, sight: _Sight) -> PendingPod:
+def _pending_pod(pod: Pod, visibility: _Visibility) -> PendingPod:
     team = pod.workload.team.slug if pod.workload else ""
-    is_visible = sight.covers(team)
+    is_visible = visibility.covers(team)
     return PendingPod(
         cluster_name=pod.cluster.name,
         namespace=pod.namespace if is_visible else "",
@@ -183,7 +183,7 @@ def _pending_pod(pod: Pod, sight: _Sight) -> PendingPod:
 
 
 def _utilisation(views: list[NodeView]) -> float | None:
-    """Of the holders that the actor may see and that are measured, weighted by share."""
+    """Mean over the visible holders with a measurement, weighted by share."""
     holders = {
         (view.cluster_id, holder.namespace, holder.pod_name): holder
         for view in views

@@ -1,4 +1,4 @@
-"""GPU shares of nodes that are not there yet, and that a node pool of Karpenter may start."""
+"""GPU shares of nodes that do not exist yet and that a Karpenter node pool can start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MICRO = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An instance type bought in one way. `facts` say what it has; `price` None is not known."""
+    """An instance type in one capacity type. `facts` is its hardware; `price` None is not known."""
 
     facts: Price
     capacity_type: str
@@ -40,11 +40,11 @@ class _Candidate:
 
 
 def list_startable(
-    *, cluster_id: int, there: Collection[tuple[str, str]], on: date
+    *, cluster_id: int, existing: Collection[tuple[str, str]], on: date
 ) -> list[GpuShare]:
-    """Whole GPUs only: how a new node divides its GPUs is known when it is there. Of instance types
-    with the same GPUs the cheapest; `there` are the instance and capacity types that exist as nodes
-    already, which are left out.
+    """Whole GPUs only, because the sharing of a new node is not known in advance. Of instance types with
+    equal GPUs, only the cheapest. `there` are the instance and capacity types of existing nodes, which
+    are left out.
     """
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     pools = Capabilities.from_json(cluster.capabilities).node_pools if cluster else None
@@ -52,20 +52,25 @@ def list_startable(
         return []
     listed = [price for price in prices.list_prices(on=on) if price.region == cluster.region]
     ready = [pool for pool in pools if pool.is_ready]
-    found = [
-        one
-        for one in sorted(_candidates(listed), key=lambda one: one.order)
-        if (one.facts.instance_type, one.capacity_type) not in there
-        and any(node_pools.allows(p, one.facts.instance_type, one.capacity_type) for p in ready)
+    candidates = [
+        candidate
+        for candidate in sorted(_candidates(listed), key=lambda candidate: candidate.order)
+        if (candidate.facts.instance_type, candidate.capacity_type) not in existing
+        and any(
+            node_pools.allows(p, candidate.facts.instance_type, candidate.capacity_type)
+            for p in ready
+        )
     ]
     return [
-        _share(one, units)
-        for one, units in _cheapest(found, {instance_type for instance_type, _ in there})
+        _share(candidate, units)
+        for candidate, units in _cheapest(
+            candidates, {instance_type for instance_type, _ in existing}
+        )
     ]
 
 
 def _candidates(listed: Iterable[Price]) -> list[_Candidate]:
-    """Each type on demand and as spot, whether or not that price is known."""
+    """Each type as on-demand and spot, even without a known price."""
     by_type: dict[str, dict[str, Price]] = {}
     for price in listed:
         by_type.setdefault(price.instance_type, {})[price.capacity_type] = price
@@ -77,22 +82,22 @@ def _candidates(listed: Iterable[Price]) -> list[_Candidate]:
 
 
 def _cheapest(
-    found: Iterable[_Candidate], types_there: Collection[str]
+    candidates: Iterable[_Candidate], existing_types: Collection[str]
 ) -> Iterable[tuple[_Candidate, int]]:
-    """The first of each size names the instance type, so that a size has one name however it is
-    bought. Another capacity type of what is there is the same size.
+    """The first candidate of each size determines its instance type for all capacity types. Another
+    capacity type of an existing instance type is always included.
     """
     names: dict[tuple[str, int, int], str] = {}
-    for one in found:
-        instance_type = one.facts.instance_type
-        for size in one.sizes:
-            is_there = instance_type in types_there
-            if is_there or names.setdefault(size, instance_type) == instance_type:
-                yield one, size[-1]
+    for candidate in candidates:
+        instance_type = candidate.facts.instance_type
+        for size in candidate.sizes:
+            exists = instance_type in existing_types
+            if exists or names.setdefault(size, instance_type) == instance_type:
+                yield candidate, size[-1]
 
 
-def _share(one: _Candidate, units: int) -> GpuShare:
-    facts, price = one.facts, one.price
+def _share(candidate: _Candidate, units: int) -> GpuShare:
+    facts, price = candidate.facts, candidate.price
     amount = None
     if price is not None:
         amount = (price.usd_per_hour_amount * units / facts.gpu_count).quantize(_MICRO)
@@ -108,6 +113,6 @@ def _share(one: _Candidate, units: int) -> GpuShare:
         free_now=0,
         nodes=0,
         is_simulated=False,
-        capacity_type=one.capacity_type,
+        capacity_type=candidate.capacity_type,
         is_startable=True,
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from fleet.capacity.domain.overview import FleetOverview, GpuTile, Holder, NodeView
 
-# More nodes than this of one pool are behind its own address.
+# A pool with more nodes shows all of them on its own page.
 _NODES_OF_A_POOL = 24
 _LEVELS = 5
 _WHOLE_PPM = 1_000_000
@@ -16,7 +16,7 @@ _WHOLE_PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One holder, or what is free, of one GPU. `width` is per cent of the tile."""
+    """One holder, or the free part, of one GPU. `width` is in percent of the tile."""
 
     text: str
     css: str
@@ -41,7 +41,7 @@ class Pool:
     node_count: int
     gpu_count: int
     free_gpus: Decimal
-    # None when a node of it has no known price.
+    # None if the price of any node is not known.
     usd_per_hour_amount: Decimal | None
     rows: Sequence[NodeRow]
 
@@ -60,29 +60,31 @@ class Board:
     pools: Sequence[Pool]
 
     @property
-    def held_percent(self) -> Decimal | None:
-        return self.overview.held_gpus * 100 / self.overview.gpus if self.overview.gpus else None
+    def allocated_percent(self) -> Decimal | None:
+        return (
+            self.overview.allocated_gpus * 100 / self.overview.gpus if self.overview.gpus else None
+        )
 
     @property
     def free_gpus(self) -> Decimal:
-        return self.overview.gpus - self.overview.held_gpus
+        return self.overview.gpus - self.overview.allocated_gpus
 
     @property
     def unpriced_nodes(self) -> int:
         return sum(node.usd_per_hour_amount is None for node in self.overview.nodes)
 
 
-def of(overview: FleetOverview, *, pool: str = "", only_idle: bool = False) -> Board:
-    """Pools with the most idle GPUs first. `pool` shows one pool with every node of it."""
+def build(overview: FleetOverview, *, pool: str = "", only_idle: bool = False) -> Board:
+    """Pools with the most idle GPUs first. `pool` selects one pool with all of its nodes."""
     groups: dict[str, list[NodeView]] = {}
     for node in overview.nodes:
         if not only_idle or node.free_gpus > 0:
             key = f"{node.cluster_name}/{node.instance_type}/{node.capacity_type}"
             groups.setdefault(key, []).append(node)
     at_most = None if pool else _NODES_OF_A_POOL
-    wanted = {pool: groups.get(pool, [])} if pool else groups
-    pools = [_pool(nodes, at_most) for nodes in wanted.values() if nodes]
-    return Board(overview, sorted(pools, key=lambda one: (-one.free_gpus, one.key)))
+    selected = {pool: groups.get(pool, [])} if pool else groups
+    pools = [_pool(nodes, at_most) for nodes in selected.values() if nodes]
+    return Board(overview, sorted(pools, key=lambda pool_row: (-pool_row.free_gpus, pool_row.key)))
 
 
 def _pool(nodes: Sequence[NodeView], at_most: int | None) -> Pool:

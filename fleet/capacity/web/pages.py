@@ -17,15 +17,18 @@ from portal.ui.access import people_only
 @require_GET
 @people_only
 def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
-    known = clusters.list_clusters()
-    wanted = next((one for one in known if one.name == request.GET.get("cluster")), None)
-    found = overview.fleet_overview(actor=user, cluster_id=wanted.id if wanted else None)
+    all_clusters = clusters.list_clusters()
+    cluster = next(
+        (candidate for candidate in all_clusters if candidate.name == request.GET.get("cluster")),
+        None,
+    )
+    fleet = overview.fleet_overview(actor=user, cluster_id=cluster.id if cluster else None)
     only_idle = request.GET.get("show") == "idle"
     pool = request.GET.get("pool", "")
     context = {
-        "board": board.of(found, pool=pool, only_idle=only_idle),
-        "clusters": known,
-        "wanted": wanted,
+        "board": board.build(fleet, pool=pool, only_idle=only_idle),
+        "clusters": all_clusters,
+        "selected": cluster,
         "only_idle": only_idle,
         "pool": pool,
     }

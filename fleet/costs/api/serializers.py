@@ -35,10 +35,10 @@ class CostRowSerializer(Serializer):
     estimated_amount = dollars(help_text="for hours that are not sealed yet")
     gpu_hours = dollars()
     unpriced_gpu_hours = dollars(
-        help_text="of them in hours without a price, which count 0 dollars"
+        help_text="those in hours without a price, which count as 0 dollars"
     )
     is_unpriced = serializers.BooleanField(
-        help_text="no hour of it has a price: the amount is not known, which is not 0"
+        help_text="no hour of the group has a price: the amount is not known, which is not 0"
     )
     utilisation = serializers.FloatField(allow_null=True)
     utilisation_source = serializers.CharField()
@@ -79,7 +79,7 @@ class CostsSerializer(Serializer):
 
 
 class SpanSerializer(Serializer):
-    """Hours that begin in [start, end), UTC; without them, this month."""
+    """Hours that start in [start, end), UTC; default: this month."""
 
     start = serializers.DateTimeField(required=False)
     end = serializers.DateTimeField(required=False)

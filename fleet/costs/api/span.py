@@ -1,4 +1,4 @@
-"""What period, teams and grouping a request asks for, as far as the actor may see."""
+"""Read the period, teams and grouping of a request, limited to what the actor may see."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Span:
 
 
 def read(request: Request, actor: User) -> Span:
-    """Admins see everything, idle and unattributed too; others their teams. Raises NotFound for a
-    team that the actor may not see, Invalid for a period that makes no sense.
+    """Admins see everything, including idle and unattributed costs; others see their teams. Raises
+    NotFound for a team that the actor may not see, Invalid for an empty or too long period.
     """
     query = read_query(SpanSerializer, request)
     now = clock.now()
@@ -51,9 +51,9 @@ def read(request: Request, actor: User) -> Span:
     )
 
 
-def _team_slugs(actor: User, asked: str | None) -> Collection[str] | None:
-    if asked:
-        return [teams.get_visible(actor=actor, slug=asked).slug]
+def _team_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
+    if team_slug:
+        return [teams.get_visible(actor=actor, slug=team_slug).slug]
     if actor.is_platform_admin:
         return None
     return list(policy.visible_teams(actor).values_list("slug", flat=True))

@@ -1,4 +1,4 @@
-"""What the fleet did and what it cost."""
+"""Usage and costs in the API, and their CSV exports."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class UsageView(APIView):
         responses=UsageSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        asked = span.read(request, actor_of(request))
-        found = usage.by_group(
-            start=asked.start,
-            end=asked.end,
-            group_by=asked.group_by,
-            team_slugs=asked.team_slugs,
+        period = span.read(request, actor_of(request))
+        usage_by_key = usage.by_group(
+            start=period.start,
+            end=period.end,
+            group_by=period.group_by,
+            team_slugs=period.team_slugs,
         )
         rows = [
-            {"key": key, **asdict(used)}
-            for key, used in sorted(found.items(), key=lambda pair: pair[0].label)
+            {"key": key, **asdict(group_usage)}
+            for key, group_usage in sorted(usage_by_key.items(), key=lambda pair: pair[0].label)
         ]
         return Response(UsageSerializer(rows, many=True).data)
 
@@ -87,19 +87,19 @@ class CostSeriesView(APIView):
         responses=CostPointSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        asked = span.read(request, actor_of(request))
-        found = costs.series(
-            team_slugs=asked.team_slugs,
-            start=asked.start,
-            end=asked.end,
-            group_by=asked.group_by,
-            step=asked.step,
+        period = span.read(request, actor_of(request))
+        points = costs.series(
+            team_slugs=period.team_slugs,
+            start=period.start,
+            end=period.end,
+            group_by=period.group_by,
+            step=period.step,
         )
-        return Response(CostPointSerializer(found, many=True).data)
+        return Response(CostPointSerializer(points, many=True).data)
 
 
 class CsvRenderer(JSONRenderer):
-    """For Accept: text/csv. The file writes itself; what is left to render is problems."""
+    """Negotiates text/csv; the views stream the file themselves, so only problems are rendered here."""
 
     media_type = "text/csv"
     format = "csv"
@@ -131,15 +131,15 @@ class LedgerCsvView(APIView):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        asked = span.read(request, actor_of(request))
-        found = costs.entries(team_slugs=asked.team_slugs, start=asked.start, end=asked.end)
-        return _csv(focus.COLUMNS, map(focus.row, found), "ledger-focus.csv")
+        period = span.read(request, actor_of(request))
+        entries = costs.entries(team_slugs=period.team_slugs, start=period.start, end=period.end)
+        return _csv(focus.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
 
 
 def _table(request: Request) -> CostTable:
-    asked = span.read(request, actor_of(request))
+    period = span.read(request, actor_of(request))
     return costs.table(
-        team_slugs=asked.team_slugs, start=asked.start, end=asked.end, group_by=asked.group_by
+        team_slugs=period.team_slugs, start=period.start, end=period.end, group_by=period.group_by
     )
 
 

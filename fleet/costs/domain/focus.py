@@ -1,4 +1,4 @@
-"""Ledger rows in FOCUS 1.2 columns. Columns of our own begin with `x_`."""
+"""Ledger rows in FOCUS 1.2 columns. Slipway's own columns start with `x_`."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ COLUMNS = (
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GPU_HOURS = Decimal("0.000001")
-# FOCUS calls prices that move with the market dynamic.
+# FOCUS calls market prices dynamic.
 _DYNAMIC = frozenset({"spot"})
 
 
 def row(entry: LedgerEntry) -> list[str]:
-    """In the order of COLUMNS. Costs are computed from list prices: all four are the same.
+    """Values in the order of COLUMNS. Costs come from list prices, so all four are equal.
 
-    FOCUS allows no empty cost: a row without a price costs 0, has no unit price, and says so.
+    FOCUS allows no empty cost: a row without a price has cost 0, no unit price and x_IsPriced false.
     """
     hours = str((Decimal(entry.gpu_milliseconds) / HOUR_MS).quantize(_GPU_HOURS))
     month, next_month = _month(entry.hour)
@@ -106,7 +106,7 @@ def _unit_price(entry: LedgerEntry) -> tuple[str, str]:
 
 
 def safe(text: str) -> str:
-    """Text that a spreadsheet would run as a formula is quoted."""
+    """Quote text that a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -1,4 +1,4 @@
-"""What a month will come to: one rule for the home page, the Costs page and every preflight."""
+"""Month-end forecast: one formula for the home page, the Costs page and every preflight."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MS_PER_HOUR = 3_600_000
 def month_end_amount(
     *, spent_amount: Decimal, usd_per_hour_amount: Decimal | None, at: datetime
 ) -> Decimal | None:
-    """Spent so far plus what is held now, held to the end of the month of `at` (UTC).
+    """The amount spent so far plus the current hourly rate until the end of the month of `at` (UTC).
 
-    None when the hourly rate is not known: a sum without it would look like the whole.
+    None when the hourly rate is not known.
     """
     if usd_per_hour_amount is None:
         return None
@@ -22,7 +22,7 @@ def month_end_amount(
 
 
 def hours_in_month_of(at: datetime, *, seconds: int) -> Decimal:
-    """So many seconds from `at` on in hours, cut at the end of the month."""
+    """The hours of `seconds` from `at` on, up to the end of the month."""
     return min(Decimal(seconds) / 3600, _hours_left(at))
 
 

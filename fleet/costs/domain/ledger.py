@@ -1,4 +1,4 @@
-"""One node's hour split by who held its GPUs. Pure: the same facts in any order give the same rows.
+"""Split one node's hour by the holders of its GPUs. The order of the facts does not matter.
 
 The rows sum to price x time the node existed in the hour, to the last micro-dollar.
 """
@@ -14,13 +14,13 @@ from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval
 from fleet.gpus.domain.shares import GPU_PPM
 
 MICRO = Decimal("0.000001")
-# portal.core.money.split_exactly; handed in because the domain imports nothing.
+# portal.core.money.split_exactly; a parameter because the domain does not import the portal.
 Split = Callable[[Decimal, Sequence[int]], list[Decimal]]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
-    """Who is charged. An empty team is a pod that nobody registered."""
+    """The workload that is charged. An empty team means an unregistered pod."""
 
     team_slug: str
     namespace: str
@@ -29,7 +29,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One pod's share of the node's GPUs over one interval."""
+    """One pod's GPU share on the node over one interval."""
 
     holder: Holder
     share_ppm: int
@@ -38,7 +38,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class NodeLife:
-    """`usd_per_hour_amount` None is not known: the time is split all the same, and costs 0."""
+    """`usd_per_hour_amount` None is not known: time is split as usual, at cost 0."""
 
     gpu_count: int
     interval: Interval
@@ -47,7 +47,7 @@ class NodeLife:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`holder` None is idle. `gpu_milliseconds` is share x time; one GPU for an hour is 3,600,000."""
+    """`holder` None is idle. `gpu_milliseconds` is GPU share x time; one GPU for an hour is 3,600,000."""
 
     holder: Holder | None
     gpu_milliseconds: int
@@ -55,7 +55,7 @@ class Part:
 
 
 def node_cost(life: NodeLife, start: datetime, end: datetime) -> Decimal:
-    """Price x time the node existed in [start, end), to the micro-dollar."""
+    """Price x the time that the node existed in [start, end), to the micro-dollar."""
     if life.usd_per_hour_amount is None:
         return Decimal(0).quantize(MICRO)
     existed_ms = life.interval.overlap_ms(start, end)
@@ -64,22 +64,22 @@ def node_cost(life: NodeLife, start: datetime, end: datetime) -> Decimal:
 
 def split_hour(
     life: NodeLife,
-    held: Iterable[Allocation],
+    allocations: Iterable[Allocation],
     hour: datetime,
     *,
     split: Split,
     until: datetime | None = None,
 ) -> list[Part]:
-    """Holders in order of name, then idle; nothing for a node that did not exist in the hour.
+    """Parts by holder in order of name, then idle; empty for a node that did not exist in the hour.
 
-    `until` cuts an hour that still runs. Time held outside the node's life does not count. Where
-    pods together held more than there is, nothing is idle and the cost is split by what they held.
+    `until` ends an hour that is not over. Allocations outside the node's life do not count. Where pods
+    hold more than the node has, nothing is idle and the cost is split by their allocations.
     """
     end = hour + HOUR if until is None else min(until, hour + HOUR)
     existed_ms = life.interval.overlap_ms(hour, end)
     if existed_ms == 0 or life.gpu_count == 0:
         return []
-    weights = _weights(life, held, hour, end)
+    weights = _weights(life, allocations, hour, end)
     idle = max(0, life.gpu_count * GPU_PPM * existed_ms - sum(weights.values()))
     ordered = sorted(weights)
     costs = split(node_cost(life, hour, end), [*(weights[h] for h in ordered), idle])
@@ -92,29 +92,29 @@ def split_hour(
 
 
 def _weights(
-    life: NodeLife, held: Iterable[Allocation], start: datetime, end: datetime
+    life: NodeLife, allocations: Iterable[Allocation], start: datetime, end: datetime
 ) -> dict[Holder, int]:
-    """Share x milliseconds for each holder, in ppm milliseconds."""
+    """GPU share x time of each holder, in ppm milliseconds."""
     weights: dict[Holder, int] = {}
     low = max(start, life.interval.start)
     high = end if life.interval.end is None else min(end, life.interval.end)
-    for one in held:
-        weight = one.share_ppm * one.interval.overlap_ms(low, high)
+    for allocation in allocations:
+        weight = allocation.share_ppm * allocation.interval.overlap_ms(low, high)
         if weight:
-            weights[one.holder] = weights.get(one.holder, 0) + weight
+            weights[allocation.holder] = weights.get(allocation.holder, 0) + weight
     return weights
 
 
 def difference(
     sealed: dict[Holder | None, tuple[int, Decimal]], parts: Iterable[Part]
 ) -> list[Part]:
-    """What has to be added to the sealed sums to reach the new parts; empty when they are so."""
-    wanted = {part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts}
+    """The parts to add to the sealed sums to reach the new parts; empty when they are equal."""
+    correct = {part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts}
     zero = (0, Decimal(0))
     changes = []
-    for holder in sorted(sealed.keys() | wanted.keys(), key=lambda h: (h is None, h or _NOBODY)):
+    for holder in sorted(sealed.keys() | correct.keys(), key=lambda h: (h is None, h or _NOBODY)):
         old_ms, old_cost = sealed.get(holder, zero)
-        new_ms, new_cost = wanted.get(holder, zero)
+        new_ms, new_cost = correct.get(holder, zero)
         if (old_ms, old_cost) != (new_ms, new_cost):
             changes.append(Part(holder, new_ms - old_ms, new_cost - old_cost))
     return changes

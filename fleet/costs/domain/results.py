@@ -1,4 +1,4 @@
-"""What the cost selectors answer. Amounts are Decimal US dollars; None is "not known"."""
+"""Results of the cost selectors. Amounts are Decimal US dollars; None is "not known"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnpricedNode:
-    """Its hours cost 0 in every sum until an admin loads a price; then they are adjusted."""
+    """A node whose hours count as 0 in every sum until an admin loads a price and they are adjusted."""
 
     cluster_name: str
     node_name: str
@@ -39,7 +39,7 @@ class UnpricedNode:
 class Spend:
     """`allocated_amount` is sealed, `estimated_amount` is allocated in hours not sealed yet.
 
-    `idle_amount` (sealed and estimated) is the fleet's; it is zero when asked for some teams.
+    `idle_amount` (sealed and estimated) is that of the whole fleet; it is 0 in results for teams.
     """
 
     allocated_amount: Decimal = ZERO
@@ -52,13 +52,13 @@ class Spend:
 
     @property
     def total_amount(self) -> Decimal:
-        """Everything allocated, sealed or not, without idle."""
+        """All allocated costs, sealed and estimated, without idle."""
         return self.allocated_amount + self.estimated_amount
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What a row is about. Fields that the grouping does not tell apart are empty."""
+    """Identifies a row. Fields that are not part of the grouping are empty."""
 
     team_slug: str = ""
     model: str = ""
@@ -69,7 +69,7 @@ class GroupKey:
 
     @property
     def label(self) -> str:
-        """ "idle", "vision", "vision/detector", or "unattributed" for what nobody registered."""
+        """ "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
         if self.is_idle:
             return f"{self.cluster_name} idle".strip()
         if self.cluster_name:
@@ -89,9 +89,9 @@ class CostRow:
     allocated_amount: Decimal
     estimated_amount: Decimal
     gpu_hours: Decimal
-    # Of them in hours without a price, which count $0 in the amounts.
+    # Those in hours without a price, which count as $0 in the amounts.
     unpriced_gpu_hours: Decimal = ZERO
-    # Share of the observed GPU time in which a model executed or, where measured, GPU utilisation.
+    # Ratio of the observed GPU time in which a model executed or, where measured, GPU utilisation.
     utilisation: float | None = None
     utilisation_source: str = ""
     inferences: int | None = None
@@ -104,13 +104,13 @@ class CostRow:
 
     @property
     def is_unpriced(self) -> bool:
-        """None of its time has a price: what it costs is not known, which is not $0."""
+        """Whether none of its time has a price: its cost is not known, which is not $0."""
         return self.amount == 0 and 0 < self.gpu_hours <= self.unpriced_gpu_hours
 
     @property
     def change_ratio(self) -> float | None:
-        """0.12 is 12 % more than in the period before; None when there was nothing before, and
-        when what it costs now is not known.
+        """0.12 means 12% more than in the previous period; None without a previous amount or a current
+        price.
         """
         if not self.previous_amount or self.is_unpriced:
             return None
@@ -119,7 +119,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class CostTable:
-    """Rows with the dearest first, then one idle row where idle is asked for.
+    """Rows, the most expensive first, and one idle row in results for the whole fleet.
 
     The amounts of the rows sum to `total_amount` exactly.
     """
@@ -134,7 +134,7 @@ class CostTable:
 
     @property
     def is_unpriced(self) -> bool:
-        """Nothing in it has a price, so that its total is not known."""
+        """Whether no row has a price, so that the total is not known."""
         rows = [*self.rows, *([self.idle] if self.idle else [])]
         return bool(rows) and all(row.is_unpriced for row in rows)
 
@@ -151,7 +151,7 @@ class CostPoint:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One holder's (or the idle) part of one hour of one node."""
+    """The part of one holder, or of idle, in one hour of one node."""
 
     hour: datetime
     cluster_name: str
@@ -164,7 +164,7 @@ class LedgerEntry:
     labels: dict[str, str] = field(default_factory=dict)
     gpu_milliseconds: int = 0
     cost_amount: Decimal = ZERO
-    # None: no price was known, so the cost is 0 for now.
+    # None: the price is not known, so the cost is 0 for now.
     usd_per_hour_amount: Decimal | None = ZERO
     price_source: str = ""
     capacity_type: str = "on-demand"

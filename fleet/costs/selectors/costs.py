@@ -1,6 +1,6 @@
-"""Dollars: sealed ledger rows, plus an estimate, marked as such, of the hours not sealed yet.
+"""Costs: sealed ledger rows, plus an estimate of the hours that are not sealed yet.
 
-`team_slugs` None means everything, with unattributed pods and idle; else only those teams.
+`team_slugs` None means the whole fleet, including unattributed pods and idle.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from portal.core import clock
 from portal.core.money import MICRO
 
 Teams = Collection[str] | None
-# Idle, or an adjustment of idle: what no namespace held.
+# Idle, or an adjustment of idle: rows without a namespace.
 _IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
 
 
@@ -48,27 +48,27 @@ def month_to_date(*, team_slug: str | None) -> Spend:
 
 
 def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
-    """Hours that begin in [start, end)."""
+    """Costs of the hours that start in [start, end)."""
     return _spend(team_slugs, start, end, _estimate(team_slugs, start, end))
 
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
-    """Shares of GPUs that the team's pods hold now."""
-    held = GpuLease.objects.filter(team_slug=team_slug, ended_at=None)
-    return Decimal(held.aggregate(total=Sum("share_ppm"))["total"] or 0) / GPU_PPM
+    """The sum of the GPU shares that the team's pods hold now."""
+    leases = GpuLease.objects.filter(team_slug=team_slug, ended_at=None)
+    return Decimal(leases.aggregate(total=Sum("share_ppm"))["total"] or 0) / GPU_PPM
 
 
 def table(
     *, team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy = GroupBy.TEAM
 ) -> CostTable:
-    """One row for each group with the change against the period of equal length before."""
+    """One row for each group, with the change from the previous period of equal length."""
     estimate = _estimate(team_slugs, start, end)
     sums = _sums(team_slugs, start, end, group_by)
     _add_estimate(sums, estimate.entries, group_by)
     _add_unpriced(sums, unpriced.rows_of(_rows(team_slugs, start, end)), group_by)
-    before = _sums(team_slugs, start - (end - start), start, group_by)
-    used = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
-    rows = [_row(key, total, before, used) for key, total in sums.items()]
+    previous = _sums(team_slugs, start - (end - start), start, group_by)
+    usage_by_key = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
+    rows = [_row(key, total, previous, usage_by_key) for key, total in sums.items()]
     rows.sort(key=lambda row: (-row.amount, row.key.label))
     idle = [row for row in rows if row.key.is_idle]
     return CostTable(
@@ -77,7 +77,7 @@ def table(
         rows=tuple(row for row in rows if not row.key.is_idle),
         idle=_merged(idle) if idle else None,
         total_amount=sum((row.amount for row in rows), ZERO),
-        previous_total_amount=sum((one.amount for one in before.values()), ZERO) or None,
+        previous_total_amount=sum((total.amount for total in previous.values()), ZERO) or None,
         spend=_spend(team_slugs, start, end, estimate),
     )
 
@@ -90,7 +90,7 @@ def series(
     group_by: GroupBy = GroupBy.TEAM,
     step: Step = Step.DAY,
 ) -> list[CostPoint]:
-    """Ordered by time; within one time by group. A group without cost then has no point."""
+    """Points ordered by time, then group. A group without cost at a time has no point."""
     truncate = TruncDay if step is Step.DAY else TruncHour
     rows = (
         _rows(team_slugs, start, end)
@@ -110,7 +110,7 @@ def series(
 
 
 def entries(*, team_slugs: Teams, start: datetime, end: datetime) -> Iterable[LedgerEntry]:
-    """The rows behind every number, oldest first: sealed ones one by one, then the estimate."""
+    """The ledger entries, oldest first: the sealed ones, then the estimate."""
     for row in _rows(team_slugs, start, end).order_by("hour", "pk").iterator(chunk_size=2000):
         yield LedgerEntry(
             hour=row.hour,
@@ -150,11 +150,11 @@ def _rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerR
 
 
 def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
-    found = metering.estimate(start=start, end=end, now=clock.now())
+    estimate = metering.estimate(start=start, end=end, now=clock.now())
     if team_slugs is None:
-        return found
-    mine = [e for e in found.entries if e.team_slug in team_slugs and e.kind != LedgerKind.IDLE]
-    return Estimate(tuple(mine), found.unpriced)
+        return estimate
+    own = [e for e in estimate.entries if e.team_slug in team_slugs and e.kind != LedgerKind.IDLE]
+    return Estimate(tuple(own), estimate.unpriced)
 
 
 def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate) -> Spend:
@@ -164,13 +164,13 @@ def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate
         gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~_IDLE), 0),
         demo=Max("hour", filter=Q(is_demo=True)),
     )
-    held = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
+    allocated = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
     idle = [entry for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
     return Spend(
         allocated_amount=_exact(sealed["allocated"]),
-        estimated_amount=sum((entry.cost_amount for entry in held), ZERO),
+        estimated_amount=sum((entry.cost_amount for entry in allocated), ZERO),
         idle_amount=_exact(sealed["idle"]) + sum((entry.cost_amount for entry in idle), ZERO),
-        gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in held)),
+        gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in allocated)),
         sealed_to=_sealed_to(),
         has_demo_data=sealed["demo"] is not None,
         unpriced=unpriced.list_nodes(
@@ -180,7 +180,7 @@ def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate
 
 
 def _sealed_to() -> datetime | None:
-    """Up to where every cluster that has sealed hours has them."""
+    """The time up to which all clusters with sealed hours are sealed."""
     last = SealedHour.objects.values("cluster").annotate(last=Max("hour")).order_by()
     return min((row["last"] + HOUR for row in last), default=None)
 
@@ -197,17 +197,17 @@ def _sums(
 
 
 def _grouped(rows: QuerySet[LedgerRow], group_by: GroupBy) -> Iterable[dict[str, Any]]:
-    found = rows.annotate(**_labels(group_by)).values("kind", "namespace", *_fields(group_by))
-    sums: Iterable[dict[str, Any]] = found.annotate(
+    grouped = rows.annotate(**_labels(group_by)).values("kind", "namespace", *_fields(group_by))
+    sums: Iterable[dict[str, Any]] = grouped.annotate(
         amount=Sum("cost_amount"), gpu_ms=Sum("gpu_milliseconds")
     ).order_by()
     return sums
 
 
 def _add_estimate(
-    sums: dict[GroupKey, _Sum], found: Iterable[LedgerEntry], group_by: GroupBy
+    sums: dict[GroupKey, _Sum], entries: Iterable[LedgerEntry], group_by: GroupBy
 ) -> None:
-    for entry in found:
+    for entry in entries:
         total = sums[_key_of(entry, group_by)]
         total.estimated += entry.cost_amount
         total.gpu_ms += entry.gpu_milliseconds
@@ -223,21 +223,21 @@ def _add_unpriced(sums: dict[GroupKey, _Sum], rows: QuerySet[LedgerRow], group_b
 def _row(
     key: GroupKey,
     total: _Sum,
-    before: dict[GroupKey, _Sum],
-    used: dict[GroupKey, usage.GroupUsage],
+    previous: dict[GroupKey, _Sum],
+    usage_by_key: dict[GroupKey, usage.GroupUsage],
 ) -> CostRow:
-    use = None if key.is_idle else used.get(key)
-    inferences = use.inferences if use else None
+    group_usage = None if key.is_idle else usage_by_key.get(key)
+    inferences = group_usage.inferences if group_usage else None
     row = CostRow(
         key=key,
         allocated_amount=total.allocated,
         estimated_amount=total.estimated,
         gpu_hours=_hours(total.gpu_ms),
         unpriced_gpu_hours=_hours(total.unpriced_gpu_ms),
-        utilisation=use.utilisation if use else None,
-        utilisation_source=use.source if use else "",
+        utilisation=group_usage.utilisation if group_usage else None,
+        utilisation_source=group_usage.source if group_usage else "",
         inferences=inferences,
-        previous_amount=before[key].amount if key in before else None,
+        previous_amount=previous[key].amount if key in previous else None,
     )
     if not inferences or row.is_unpriced:
         return row
@@ -258,7 +258,7 @@ def _merged(idle: list[CostRow]) -> CostRow:
 
 
 def _exact(summed: Decimal) -> Decimal:
-    """SQLite adds decimals as floating point; every row is a whole number of micro-dollars."""
+    """Round a sum to micro-dollars: SQLite adds decimals as floating point."""
     return summed.quantize(MICRO)
 
 
@@ -271,7 +271,7 @@ def _fields(group_by: GroupBy) -> tuple[str, ...]:
 
 
 def _labels(group_by: GroupBy) -> dict[str, Any]:
-    """Columns taken out of the labels that a row keeps."""
+    """The grouping labels as query columns."""
     return {name: KT(f"workload_labels__{name}") for name in usage.grouping_labels(group_by)}
 
 

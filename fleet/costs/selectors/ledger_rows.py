@@ -20,7 +20,7 @@ _IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """None and empty fields do not filter; a `team_slug` of "" finds what no team registered."""
+    """None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
 
     start: datetime
     end: datetime
@@ -55,13 +55,13 @@ class LedgerPage:
 
 
 def page(
-    *, team_slugs: Collection[str] | None, wanted: LedgerFilter, number: int = 1
+    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, number: int = 1
 ) -> LedgerPage:
-    """`team_slugs` None means everything, with unattributed pods and idle."""
-    rows = _sealed(team_slugs, wanted)
+    """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
+    rows = _sealed(team_slugs, row_filter)
     count = rows.count()
     first = (number - 1) * PAGE_SIZE
-    estimated = _estimated(team_slugs, wanted)
+    estimated = _estimated(team_slugs, row_filter)
     return LedgerPage(
         sealed=list(rows.order_by("-hour", "pk")[first : first + PAGE_SIZE]),
         estimated=estimated if number == 1 else (),
@@ -73,33 +73,35 @@ def page(
     )
 
 
-def _sealed(team_slugs: Collection[str] | None, wanted: LedgerFilter) -> QuerySet[LedgerRow]:
-    rows = LedgerRow.objects.filter(hour__gte=wanted.start, hour__lt=wanted.end)
+def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> QuerySet[LedgerRow]:
+    rows = LedgerRow.objects.filter(hour__gte=row_filter.start, hour__lt=row_filter.end)
     if team_slugs is not None:
         rows = rows.filter(team_slug__in=team_slugs).exclude(_IDLE)
-    if wanted.is_idle is not None:
-        rows = rows.filter(_IDLE) if wanted.is_idle else rows.exclude(_IDLE)
-    if wanted.team_slug is not None:
-        rows = rows.filter(team_slug=wanted.team_slug)
-    if wanted.cluster_name:
-        rows = rows.filter(cluster_name=wanted.cluster_name)
-    return rows.filter(**{f"workload_labels__{k}": v for k, v in wanted.labels.items()})
+    if row_filter.is_idle is not None:
+        rows = rows.filter(_IDLE) if row_filter.is_idle else rows.exclude(_IDLE)
+    if row_filter.team_slug is not None:
+        rows = rows.filter(team_slug=row_filter.team_slug)
+    if row_filter.cluster_name:
+        rows = rows.filter(cluster_name=row_filter.cluster_name)
+    return rows.filter(**{f"workload_labels__{k}": v for k, v in row_filter.labels.items()})
 
 
-def _estimated(team_slugs: Collection[str] | None, wanted: LedgerFilter) -> tuple[LedgerEntry, ...]:
-    found = metering.estimate(start=wanted.start, end=wanted.end, now=clock.now())
-    return tuple(entry for entry in found.entries if _is_wanted(entry, team_slugs, wanted))
+def _estimated(
+    team_slugs: Collection[str] | None, row_filter: LedgerFilter
+) -> tuple[LedgerEntry, ...]:
+    estimate = metering.estimate(start=row_filter.start, end=row_filter.end, now=clock.now())
+    return tuple(entry for entry in estimate.entries if _matches(entry, team_slugs, row_filter))
 
 
-def _is_wanted(
-    entry: LedgerEntry, team_slugs: Collection[str] | None, wanted: LedgerFilter
+def _matches(
+    entry: LedgerEntry, team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> bool:
     is_idle = entry.kind == LedgerKind.IDLE
     if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
         return False
     return (
-        wanted.is_idle in (None, is_idle)
-        and wanted.team_slug in (None, entry.team_slug)
-        and wanted.cluster_name in ("", entry.cluster_name)
-        and all(str(entry.labels.get(k, "")) == v for k, v in wanted.labels.items())
+        row_filter.is_idle in (None, is_idle)
+        and row_filter.team_slug in (None, entry.team_slug)
+        and row_filter.cluster_name in ("", entry.cluster_name)
+        and all(str(entry.labels.get(k, "")) == v for k, v in row_filter.labels.items())
     )

@@ -1,4 +1,4 @@
-"""Facts for metering: which nodes existed, who held them, at what price. Constant query count."""
+"""Facts for metering: nodes, allocations and prices, in a constant number of queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.core.money import split_exactly
 class NodeFacts:
     cluster: Cluster
     node: Node
-    held: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
     labels: Mapping[Holder, dict[str, str]]
     book: PriceBook
 
@@ -41,82 +41,83 @@ class NodeFacts:
         )
 
     def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part]:
-        """Without cost when the price is not known."""
+        """The node's hour split by holder; the cost is 0 when the price is not known."""
         price = self.price_at(hour)
         life = NodeLife(
             gpu_count=self.node.gpu_count,
             interval=Interval(self.node.first_seen_at, self.node.gone_at),
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         )
-        return ledger.split_hour(life, self.held, hour, split=split_exactly, until=until)
+        return ledger.split_hour(life, self.allocations, hour, split=split_exactly, until=until)
 
 
-def facts(
+def facts_of_nodes(
     *, start: datetime, end: datetime, cluster_ids: Collection[int] | None = None
 ) -> list[NodeFacts]:
-    """GPU nodes that existed in [start, end), with every lease on them that touches it."""
-    touches = Q(gone_at=None) | Q(gone_at__gt=start)
-    nodes = Node.objects.filter(touches, gpu_count__gt=0, first_seen_at__lt=end)
+    """GPU nodes that existed in [start, end), with the leases on them in that time."""
+    overlaps = Q(gone_at=None) | Q(gone_at__gt=start)
+    nodes = Node.objects.filter(overlaps, gpu_count__gt=0, first_seen_at__lt=end)
     if cluster_ids is not None:
         nodes = nodes.filter(cluster_id__in=cluster_ids)
-    found = list(nodes.select_related("cluster").order_by("pk"))
-    held, labels = _held(found, start, end)
-    book = prices.book({node.instance_type for node in found})
+    gpu_nodes = list(nodes.select_related("cluster").order_by("pk"))
+    allocations, labels = _allocations_of(gpu_nodes, start, end)
+    book = prices.book({node.instance_type for node in gpu_nodes})
     return [
-        NodeFacts(node.cluster, node, tuple(held[node.pk]), labels[node.pk], book) for node in found
+        NodeFacts(node.cluster, node, tuple(allocations[node.pk]), labels[node.pk], book)
+        for node in gpu_nodes
     ]
 
 
-def _held(
+def _allocations_of(
     nodes: list[Node], start: datetime, end: datetime
 ) -> tuple[dict[int, list[Allocation]], dict[int, dict[Holder, dict[str, str]]]]:
-    held: dict[int, list[Allocation]] = defaultdict(list)
+    allocations: dict[int, list[Allocation]] = defaultdict(list)
     labels: dict[int, dict[Holder, dict[str, str]]] = defaultdict(dict)
-    touches = Q(ended_at=None) | Q(ended_at__gt=start)
+    overlaps = Q(ended_at=None) | Q(ended_at__gt=start)
     clusters = {node.cluster_id for node in nodes}
-    leases = GpuLease.objects.filter(touches, cluster_id__in=clusters, started_at__lt=end)
+    leases = GpuLease.objects.filter(overlaps, cluster_id__in=clusters, started_at__lt=end)
     for lease in leases.select_related("workload"):
         name = lease.workload.name if lease.workload else lease.pod_name[:63]
         holder = Holder(lease.team_slug, lease.namespace, name)
         interval = Interval(lease.started_at, lease.ended_at)
-        held[lease.node_id].append(Allocation(holder, lease.share_ppm, interval))
+        allocations[lease.node_id].append(Allocation(holder, lease.share_ppm, interval))
         labels[lease.node_id][holder] = dict(lease.workload.labels) if lease.workload else {}
-    return held, labels
+    return allocations, labels
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`unpriced` counts the hours, by node, whose entries have no price."""
+    """`unpriced` maps a node's id to its number of hours without a price."""
 
     entries: tuple[LedgerEntry, ...]
     unpriced: Mapping[int, int]
 
 
 def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
-    """What the hours of [start, end) that are not sealed cost so far.
+    """The costs so far of the unsealed hours in [start, end).
 
-    A cluster counts up to when it was last seen: what happened after that is not known.
+    A cluster counts up to its last observation: later events are not known.
     """
     open_hours = dict(_unsealed_hours(start, min(end, now)))
     if not open_hours:
         return Estimate((), {})
     first = min(min(hours) for hours in open_hours.values())
-    found = facts(start=first, end=min(end, now), cluster_ids=open_hours.keys())
+    all_facts = facts_of_nodes(start=first, end=min(end, now), cluster_ids=open_hours.keys())
     entries: list[LedgerEntry] = []
     unpriced: Counter[int] = Counter()
-    for one in found:
-        until = min(now, _known_to(one.cluster))
-        for hour in open_hours[one.cluster.pk]:
-            if not one.exists_in(hour):
+    for node_facts in all_facts:
+        until = min(now, _known_to(node_facts.cluster))
+        for hour in open_hours[node_facts.cluster.pk]:
+            if not node_facts.exists_in(hour):
                 continue
-            entries += _entries(one, hour, one.parts(hour, until=until))
-            if one.price_at(hour) is None:
-                unpriced[one.node.pk] += 1
+            entries += _entries(node_facts, hour, node_facts.parts(hour, until=until))
+            if node_facts.price_at(hour) is None:
+                unpriced[node_facts.node.pk] += 1
     return Estimate(tuple(entries), unpriced)
 
 
 def _known_to(cluster: Cluster) -> datetime:
-    """The last look at everything, or the last time the watcher said that it follows."""
+    """The last full listing or watcher heartbeat, whichever is later."""
     times = (cluster.created_at, cluster.last_seen_at, cluster.watch_seen_at)
     return max(time for time in times if time is not None)
 
@@ -138,24 +139,24 @@ def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[
             yield cluster.pk, hours
 
 
-def _entries(one: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
-    price = one.price_at(hour)
+def _entries(node_facts: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
+    price = node_facts.price_at(hour)
     return [
         LedgerEntry(
             hour=hour,
-            cluster_name=one.cluster.name,
-            node_name=one.node.name,
-            instance_type=one.node.instance_type,
+            cluster_name=node_facts.cluster.name,
+            node_name=node_facts.node.name,
+            instance_type=node_facts.node.instance_type,
             kind=LedgerKind.ALLOCATED if part.holder else LedgerKind.IDLE,
             team_slug=part.holder.team_slug if part.holder else "",
             namespace=part.holder.namespace if part.holder else "",
             workload_name=part.holder.workload_name if part.holder else "",
-            labels=one.labels.get(part.holder, {}) if part.holder else {},
+            labels=node_facts.labels.get(part.holder, {}) if part.holder else {},
             gpu_milliseconds=part.gpu_milliseconds,
             cost_amount=part.cost_amount,
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
             price_source=price.source if price else "",
-            capacity_type=one.node.capacity_type,
+            capacity_type=node_facts.node.capacity_type,
             is_sealed=False,
         )
         for part in parts

@@ -1,4 +1,4 @@
-"""Nodes and sealed hours whose price is not known."""
+"""Nodes and sealed hours without a known price."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import Cluster, GpuLease, LedgerRow, Node, UnpricedHour
 
 
-def hours_with_a_price(cluster: Cluster, *, most: int) -> dict[datetime, list[int]]:
-    """Nodes by sealed hour that had no price and have one now; the oldest hours first."""
+def hours_with_a_price(cluster: Cluster, *, max_hours: int) -> dict[datetime, list[int]]:
+    """Sealed hours without a price for which one is known now, with their nodes; oldest hours first."""
     waiting = UnpricedHour.objects.filter(node__cluster=cluster)
     nodes = Node.objects.filter(pk__in=waiting.values("node"))
     book = prices.book(set(nodes.values_list("instance_type", flat=True)))
     priced = [node.pk for node in nodes if _has_a_price(node, cluster, book)]
     rows = waiting.filter(node__in=priced).order_by("hour", "node")
-    hours = rows.values_list("hour", flat=True).distinct().order_by("hour")[:most]
-    found: dict[datetime, list[int]] = defaultdict(list)
+    hours = rows.values_list("hour", flat=True).distinct().order_by("hour")[:max_hours]
+    nodes_by_hour: dict[datetime, list[int]] = defaultdict(list)
     for hour, node_id in rows.filter(hour__in=list(hours)).values_list("hour", "node"):
-        found[hour].append(node_id)
-    return found
+        nodes_by_hour[hour].append(node_id)
+    return nodes_by_hour
 
 
 def list_nodes(
@@ -35,8 +35,8 @@ def list_nodes(
     end: datetime,
     running: Mapping[int, int],
 ) -> tuple[UnpricedNode, ...]:
-    """Nodes with hours of unknown price in [start, end), by name; `running` are those of hours that
-    are not sealed yet, by node. Of teams: only nodes whose GPUs they held then.
+    """Nodes with hours of unknown price in [start, end), by name; `running` maps a node's id to its
+    unsealed ones. With teams: only nodes on which they held GPUs in that time.
     """
     rows = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).values_list("node")
     hours = Counter(dict(rows.annotate(Count("pk")).order_by()))
@@ -45,15 +45,15 @@ def list_nodes(
         return ()
     nodes = Node.objects.filter(pk__in=hours)
     if team_slugs is not None:
-        held = GpuLease.objects.filter(team_slug__in=team_slugs, started_at__lt=end)
-        held = held.exclude(ended_at__lte=start)
-        nodes = nodes.filter(pk__in=held.values("node"))
+        leases = GpuLease.objects.filter(team_slug__in=team_slugs, started_at__lt=end)
+        leases = leases.exclude(ended_at__lte=start)
+        nodes = nodes.filter(pk__in=leases.values("node"))
     rows_of_nodes = nodes.select_related("cluster").order_by("cluster__name", "name", "pk")
     return tuple(_unpriced(node, hours[node.pk]) for node in rows_of_nodes)
 
 
 def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
-    """Those of hours whose node has no price to this day."""
+    """The rows whose node still has no price for that hour."""
     waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))
     return rows.filter(Exists(waiting))
 
@@ -70,6 +70,6 @@ def _unpriced(node: Node, hours: int) -> UnpricedNode:
 
 
 def _has_a_price(node: Node, cluster: Cluster, book: PriceBook) -> bool:
-    """A price holds from its day on, and the first one for the days before: one is enough."""
+    """A price is valid from its day on, and the first one also before it: any price is enough."""
     key = PriceKey(node.instance_type, node.region or cluster.region, node.capacity_type)
     return book.has(key)

@@ -1,4 +1,4 @@
-"""How busy workloads were, from the hourly sums of what Triton reported."""
+"""Utilisation and request counts of workloads, from the hourly rollups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.telemetry.domain.counters import source_label
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """Over the time that was observed; `utilisation` None when none was."""
+    """Sums over the observed time; `utilisation` None when no time was observed."""
 
     inferences: int
     requests: int
@@ -63,7 +63,7 @@ def by_group(
             cluster_name=row["cluster_name"],
         )
         groups[key].append(dict(row))
-    return {key: _used(found) for key, found in groups.items()}
+    return {key: _sum_up(rows_of_group) for key, rows_of_group in groups.items()}
 
 
 def key_for(
@@ -78,17 +78,17 @@ def key_for(
         return GroupKey(cluster_name=cluster_name, is_idle=is_idle)
     if is_idle:
         return GroupKey(is_idle=True)
-    told = grouping_labels(group_by)
+    label_names = grouping_labels(group_by)
     return GroupKey(
         team_slug=team_slug,
-        model=str(labels.get("model") or "") if "model" in told else "",
-        deployment=str(labels.get("deployment") or "") if "deployment" in told else "",
-        revision=str(labels.get("revision") or "") if "revision" in told else "",
+        model=str(labels.get("model") or "") if "model" in label_names else "",
+        deployment=str(labels.get("deployment") or "") if "deployment" in label_names else "",
+        revision=str(labels.get("revision") or "") if "revision" in label_names else "",
     )
 
 
 def grouping_labels(group_by: GroupBy) -> tuple[str, ...]:
-    """The workload labels that a grouping goes by, besides the team."""
+    """The workload labels of a grouping, besides the team."""
     return {
         GroupBy.MODEL: ("model",),
         GroupBy.DEPLOYMENT: ("deployment",),
@@ -96,7 +96,7 @@ def grouping_labels(group_by: GroupBy) -> tuple[str, ...]:
     }.get(group_by, ())
 
 
-def _used(rows: list[dict[str, Any]]) -> GroupUsage:
+def _sum_up(rows: list[dict[str, Any]]) -> GroupUsage:
     observed = sum(row["observed"] for row in rows)
     busy = sum(row["busy"] for row in rows)
     sources = sorted({row["source"] for row in rows if row["source"]})

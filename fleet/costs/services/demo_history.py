@@ -1,6 +1,6 @@
-"""Three weeks of past use for the demo, so that its charts are not empty. All rows say is_demo.
+"""Three weeks of past usage for the demo's charts. All rows have is_demo set.
 
-The rows obey the ledger's rule: the rows of a node and hour sum to the price of that hour.
+As in the real ledger, the rows of a node and hour sum to the price of that hour.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PastNode:
 
 @dataclass(frozen=True, slots=True)
 class PastWorkload:
-    """`hours` are those of a day in which it ran, from `first_day` to before `last_day` ago."""
+    """`hours` are its running hours of each day, between `first_day` and `last_day` days ago."""
 
     team: str
     deployment: str
@@ -70,8 +70,8 @@ _WORKLOADS: Final = (
 )
 
 
-def plant(*, cluster_id: int, until: datetime) -> int:
-    """Write the history before the hour of `until`, once; return how many ledger rows were made."""
+def create(*, cluster_id: int, until: datetime) -> int:
+    """Create the history before the hour of `until`, once; return the number of ledger rows."""
     if LedgerRow.objects.filter(is_demo=True).exists():
         return 0
     cluster = Cluster.objects.get(pk=cluster_id)
@@ -153,7 +153,7 @@ def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datet
 
 
 def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> WorkloadHour:
-    """Busy by day, quiet by night, less at weekends: the same numbers every time."""
+    """Deterministic traffic: high by day, low at night and at weekends."""
     daylight = 0.25 + 0.75 * math.sin(math.pi * hour.hour / 23) ** 2
     weekend = 0.45 if hour.weekday() >= 5 else 1.0
     ripple = 1 + 0.12 * math.sin(hour.toordinal() * 2.7 + hour.hour * 1.3)

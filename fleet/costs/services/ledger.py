@@ -1,7 +1,7 @@
-"""Sealing hours into the ledger, and correcting sealed ones by adjustment rows.
+"""Seal hours into the ledger, and correct sealed hours by adjustment rows.
 
-A node without a known price holds up no other: its rows are sealed without cost, and adjustment rows
-price them once a price is loaded.
+A node without a known price does not delay others: its rows are sealed at cost 0, and adjustment rows
+add the cost once a price is loaded.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from portal.core.money import MICRO
 
 logger = logging.getLogger(__name__)
 
-# Time for the last observations of an hour to arrive.
+# Grace period for the last observations of an hour.
 SEAL_AFTER = timedelta(minutes=3)
 _HOURS_PER_RUN = 100
 _CORRECT_WITHIN = timedelta(hours=1)
-# A lease carries the time of the look that told of it, and is written a little later: an hour may
-# have been sealed between the two. Adjusting what is right already adds nothing.
+# A lease carries the time of its observation and is written a little later: an hour may
+# be sealed in between. Adjusting a correct hour adds nothing.
 _WRITTEN_WITHIN = timedelta(minutes=2)
 
 
 def seal_due() -> list[datetime]:
-    """Seal what has ended and was observed to its end. Returns the hours sealed.
+    """Seal hours that ended and were observed completely; return them.
 
-    Running it again, or twice at once, adds nothing.
+    Repeated and concurrent runs add nothing.
     """
     now = clock.now()
     sealed: list[datetime] = []
     for cluster in Cluster.objects.exclude(last_seen_at=None):
         ready = _open_hours(cluster, now)
-        found = _facts_by_hour(cluster, ready)
-        sealed += [hour for hour in ready if _seal(cluster, hour, found, now)]
+        facts = _facts_by_hour(cluster, ready)
+        sealed += [hour for hour in ready if _seal(cluster, hour, facts, now)]
     return sealed
 
 
 def correct_late() -> int:
-    """Adjust hours that were sealed before a fact about them was learnt; returns rows added."""
+    """Adjust hours that were sealed before a late observation; return the number of rows added."""
     now = clock.now()
     recent = GpuLease.objects.filter(changed_at__gte=now - _CORRECT_WITHIN)
     late: dict[int, set[datetime]] = defaultdict(set)
@@ -70,44 +70,44 @@ def correct_late() -> int:
 
 
 def price_late() -> int:
-    """Adjust hours that were sealed without a price where one is known now; returns rows added."""
+    """Adjust hours sealed without a price that is known now; return the number of rows added."""
     added = 0
     for cluster in Cluster.objects.filter(nodes__unpriced_hours__isnull=False).distinct():
-        for hour, nodes in unpriced.hours_with_a_price(cluster, most=_HOURS_PER_RUN).items():
+        for hour, nodes in unpriced.hours_with_a_price(cluster, max_hours=_HOURS_PER_RUN).items():
             added += adjust(cluster=cluster, hour=hour, node_ids=nodes)
     return added
 
 
 def adjust(*, cluster: Cluster, hour: datetime, node_ids: Collection[int] | None = None) -> int:
-    """Add the difference between what is known now and what was sealed; returns rows added.
+    """Add the difference between the current facts and the sealed rows; return the number of rows added.
 
-    `node_ids` None: of every node of the cluster.
+    `node_ids` None means every node of the cluster.
     """
     now = clock.now()
     added = 0
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
-        for one in metering.facts(start=hour, end=hour + HOUR, cluster_ids=[cluster.pk]):
-            if node_ids is None or one.node.pk in node_ids:
-                added += _adjust_node(one, hour, now)
+        for facts in metering.facts_of_nodes(start=hour, end=hour + HOUR, cluster_ids=[cluster.pk]):
+            if node_ids is None or facts.node.pk in node_ids:
+                added += _adjust_node(facts, hour, now)
     if added:
         logger.info("ledger: %s adjusted at %s by %s rows", cluster.name, hour, added)
     return added
 
 
-def _adjust_node(one: NodeFacts, hour: datetime, now: datetime) -> int:
-    changes = ledger.difference(_sums_of(one, hour), one.parts(hour))
-    rows = _rows(one, hour, changes, now, is_adjustment=True)
+def _adjust_node(facts: NodeFacts, hour: datetime, now: datetime) -> int:
+    changes = ledger.difference(_sums_of(facts, hour), facts.parts(hour))
+    rows = _rows(facts, hour, changes, now, is_adjustment=True)
     LedgerRow.objects.bulk_create(rows)
-    if one.price_at(hour) is not None:
-        UnpricedHour.objects.filter(node=one.node, hour=hour).delete()
+    if facts.price_at(hour) is not None:
+        UnpricedHour.objects.filter(node=facts.node, hour=hour).delete()
     return len(rows)
 
 
 def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
-    """Ended, observed beyond the end, not sealed; the oldest first."""
-    seen = cluster.last_seen_at or cluster.created_at
-    until = hour_of(min(now - SEAL_AFTER, seen))
+    """Hours that ended, were observed beyond their end and are not sealed; the oldest first."""
+    observed_to = cluster.last_seen_at or cluster.created_at
+    until = hour_of(min(now - SEAL_AFTER, observed_to))
     done = set(
         SealedHour.objects.filter(cluster=cluster, hour__lt=until).values_list("hour", flat=True)
     )
@@ -118,15 +118,21 @@ def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
 def _facts_by_hour(cluster: Cluster, hours: list[datetime]) -> list[NodeFacts]:
     if not hours:
         return []
-    return metering.facts(start=hours[0], end=hours[-1] + HOUR, cluster_ids=[cluster.pk])
+    return metering.facts_of_nodes(start=hours[0], end=hours[-1] + HOUR, cluster_ids=[cluster.pk])
 
 
-def _seal(cluster: Cluster, hour: datetime, found: list[NodeFacts], now: datetime) -> bool:
-    """False when another worker was first."""
-    existed = [one for one in found if one.exists_in(hour)]
-    rows = [row for one in existed for row in _rows(one, hour, one.parts(hour), now)]
+def _seal(cluster: Cluster, hour: datetime, facts: list[NodeFacts], now: datetime) -> bool:
+    """Seal one hour; False when another worker did so first."""
+    existing = [node_facts for node_facts in facts if node_facts.exists_in(hour)]
+    rows = [
+        row
+        for node_facts in existing
+        for row in _rows(node_facts, hour, node_facts.parts(hour), now)
+    ]
     without_price = [
-        UnpricedHour(node=one.node, hour=hour) for one in existed if one.price_at(hour) is None
+        UnpricedHour(node=node_facts.node, hour=hour)
+        for node_facts in existing
+        if node_facts.price_at(hour) is None
     ]
     try:
         with transaction.atomic():
@@ -140,34 +146,34 @@ def _seal(cluster: Cluster, hour: datetime, found: list[NodeFacts], now: datetim
 
 
 def _rows(
-    one: NodeFacts,
+    facts: NodeFacts,
     hour: datetime,
     parts: list[Part],
     now: datetime,
     *,
     is_adjustment: bool = False,
 ) -> list[LedgerRow]:
-    return list(_each_row(one, hour, parts, now, is_adjustment=is_adjustment))
+    return list(_each_row(facts, hour, parts, now, is_adjustment=is_adjustment))
 
 
 def _each_row(
-    one: NodeFacts, hour: datetime, parts: list[Part], now: datetime, *, is_adjustment: bool
+    facts: NodeFacts, hour: datetime, parts: list[Part], now: datetime, *, is_adjustment: bool
 ) -> Iterator[LedgerRow]:
-    price = one.price_at(hour)
+    price = facts.price_at(hour)
     for part in parts:
         kind = LedgerKind.ALLOCATED if part.holder else LedgerKind.IDLE
         yield LedgerRow(
             hour=hour,
-            cluster_name=one.cluster.name,
-            node_uid=one.node.uid,
-            node_name=one.node.name,
-            instance_type=one.node.instance_type,
-            capacity_type=one.node.capacity_type,
+            cluster_name=facts.cluster.name,
+            node_uid=facts.node.uid,
+            node_name=facts.node.name,
+            instance_type=facts.node.instance_type,
+            capacity_type=facts.node.capacity_type,
             kind=LedgerKind.ADJUSTMENT if is_adjustment else kind,
             team_slug=part.holder.team_slug if part.holder else "",
             namespace=part.holder.namespace if part.holder else "",
             workload_name=part.holder.workload_name if part.holder else "",
-            workload_labels=one.labels.get(part.holder, {}) if part.holder else {},
+            workload_labels=facts.labels.get(part.holder, {}) if part.holder else {},
             gpu_milliseconds=part.gpu_milliseconds,
             cost_amount=part.cost_amount,
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
@@ -176,13 +182,13 @@ def _each_row(
         )
 
 
-def _sums_of(one: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
-    """What the ledger holds for the node's hour, adjustments included.
+def _sums_of(facts: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
+    """Sums of the node's hour by holder, including adjustments.
 
-    SQLite adds decimals as floating point; every row is a whole number of micro-dollars.
+    Rounded to micro-dollars, because SQLite adds decimals as floating point.
     """
     rows = (
-        LedgerRow.objects.filter(node_uid=one.node.uid, hour=hour)
+        LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)
         .values_list("team_slug", "namespace", "workload_name")
         .annotate(Sum("gpu_milliseconds"), Sum("cost_amount"))
         .order_by()

@@ -1,4 +1,4 @@
-"""The Costs page's tiles, chart and rows, from what the selectors answer."""
+"""The Costs page's tiles, chart and rows."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class CostBoard:
     chart: Chart | None
     ledger_url: str
     is_this_month: bool
-    # None for other times, and when the price of something held is not known.
+    # None for other periods, and when the price of an allocated GPU is not known.
     forecast_amount: Decimal | None
     budget_amount: Decimal
-    # How much of the month has passed, in per cent.
+    # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
     usd_per_1k_inferences_amount: Decimal | None
 
@@ -63,7 +63,7 @@ class CostBoard:
 
     @property
     def over_amount(self) -> Decimal | None:
-        """By how much the forecast passes the budget; None when it does not."""
+        """The forecast amount above the budget; None within the budget."""
         if self.forecast_amount is None or not self.budget_amount:
             return None
         over = self.forecast_amount - self.budget_amount
@@ -76,7 +76,7 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     budget_amount: Decimal,
-    held: AllocatedGpus,
+    allocated: AllocatedGpus,
     now: datetime,
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
@@ -87,7 +87,7 @@ def build(
         chart=_chart(points, table, query.step) if points else None,
         ledger_url=ledger_url(query),
         is_this_month=query.is_this_month,
-        forecast_amount=_forecast(table, held, now) if query.is_this_month else None,
+        forecast_amount=_forecast(table, allocated, now) if query.is_this_month else None,
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
         usd_per_1k_inferences_amount=_per_1k(table),
@@ -95,7 +95,7 @@ def build(
 
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
-    """The address of the ledger rows behind a number."""
+    """The URL of the ledger rows behind a number."""
     names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
     if query.team_slug:
         names["of"] = query.team_slug
@@ -118,10 +118,10 @@ def _names_of(key: GroupKey) -> dict[str, str]:
     }
 
 
-def _forecast(table: CostTable, held: AllocatedGpus, now: datetime) -> Decimal | None:
+def _forecast(table: CostTable, allocated: AllocatedGpus, now: datetime) -> Decimal | None:
     return month_end_amount(
         spent_amount=table.total_amount.quantize(_CENT),
-        usd_per_hour_amount=held.usd_per_hour_amount,
+        usd_per_hour_amount=allocated.usd_per_hour_amount,
         at=now,
     )
 
@@ -141,7 +141,7 @@ def _per_1k(table: CostTable) -> Decimal | None:
 
 
 def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
-    """The dearest groups have a colour of their own, the rest share one, idle is grey."""
+    """The most expensive groups have their own colours, the others share one, idle is grey."""
     named = {row.key.label for row in table.rows[:_SERIES]}
     sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
     for point in points:

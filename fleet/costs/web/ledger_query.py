@@ -1,4 +1,4 @@
-"""Which ledger rows an address asks for."""
+"""Read the ledger filter from the query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.costs.web import query
 
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
-    """Without times of its own it is this month's."""
+    """The filter; without times it covers this month."""
     month = query.read({}, now=now, team_slugs=())
     start, end = _time(params.get("from", "")), _time(params.get("to", ""))
     holder = params.get("holder")

@@ -37,15 +37,15 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         group_by=query.group_by,
         step=query.step,
     )
-    built = cost_board.build(
+    board = cost_board.build(
         query=query,
         table=_table(query, slugs),
         points=points,
         budget_amount=_budget(request, query),
-        held=_held(slugs),
+        allocated=_allocated(slugs),
         now=now,
     )
-    return render(request, "costs/costs.html", _cost_context(request, query, built))
+    return render(request, "costs/costs.html", _cost_context(request, query, board))
 
 
 @require_GET
@@ -58,14 +58,14 @@ def costs_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
 @require_GET
 @people_only
 def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
-    wanted = ledger_query.read(request.GET, now=clock.now())
+    row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
     page = ledger_rows.page(
-        team_slugs=slugs, wanted=wanted, number=ledger_query.page_number(request.GET)
+        team_slugs=slugs, row_filter=row_filter, number=ledger_query.page_number(request.GET)
     )
     context = {
         "page": page,
-        "wanted": wanted,
+        "row_filter": row_filter,
         "newer_url": with_query(request, page=page.number - 1) if page.number > 1 else "",
         "older_url": with_query(request, page=page.number + 1) if page.has_next else "",
     }
@@ -75,10 +75,10 @@ def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
 @require_GET
 @people_only
 def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
-    wanted = ledger_query.read(request.GET, now=clock.now())
+    row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
-    rows = costs.entries(team_slugs=slugs, start=wanted.start, end=wanted.end)
-    name = f"ledger-{wanted.start:%Y%m%d}-{wanted.end:%Y%m%d}.csv"
+    rows = costs.entries(team_slugs=slugs, start=row_filter.start, end=row_filter.end)
+    name = f"ledger-{row_filter.start:%Y%m%d}-{row_filter.end:%Y%m%d}.csv"
     return csv.ledger_csv(rows, name)
 
 
@@ -88,7 +88,7 @@ def _query(request: HttpRequest) -> CostQuery:
 
 
 def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] | None:
-    """None is everything with idle, for platform admins."""
+    """None means the whole fleet with idle, for platform admins."""
     if query.team_slug:
         return [query.team_slug]
     return None if user.is_platform_admin else [team.slug for team in teams.visible(request)]
@@ -98,7 +98,7 @@ def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
     return costs.table(team_slugs=slugs, start=query.start, end=query.end, group_by=query.group_by)
 
 
-def _held(slugs: Sequence[str] | None) -> AllocatedGpus:
+def _allocated(slugs: Sequence[str] | None) -> AllocatedGpus:
     if slugs is None:
         return current.all_gpus()
     return current.allocated_to_teams(team_slugs=slugs)
@@ -114,10 +114,10 @@ def _budget(request: HttpRequest, query: CostQuery) -> Decimal:
 
 
 def _cost_context(
-    request: HttpRequest, query: CostQuery, built: cost_board.CostBoard
+    request: HttpRequest, query: CostQuery, board: cost_board.CostBoard
 ) -> dict[str, object]:
     return {
-        "board": built,
+        "board": board,
         "query": query,
         "teams": teams.visible(request),
         "ranges": [

@@ -1,4 +1,4 @@
-"""What the Costs page is asked for, read from the address. What it cannot mean falls back."""
+"""Read the Costs page's period and grouping from the query. Invalid values fall back to the default."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST = timedelta(days=400)
 
 @dataclass(frozen=True, slots=True)
 class CostQuery:
-    """Hours that begin in [start, end), UTC. `range_name` is empty for dates of one's own."""
+    """Hours that start in [start, end), UTC. `range_name` is empty for custom dates."""
 
     range_name: str
     start: datetime
@@ -51,13 +51,13 @@ class CostQuery:
 
 
 def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str]) -> CostQuery:
-    """`of` picks one of the visible teams; anything else means all of them."""
+    """`of` selects one of the visible teams; any other value means all of them."""
     group = params.get("group", "")
-    own = _own_dates(params)
-    name = params.get("range", "month") if own is None else ""
-    if own is None and name not in dict(RANGES):
+    custom = _custom_dates(params)
+    name = params.get("range", "month") if custom is None else ""
+    if custom is None and name not in dict(RANGES):
         name = "month"
-    start, end = own or _named(name, now)
+    start, end = custom or _named(name, now)
     team = params.get("of", "")
     return CostQuery(
         range_name=name,
@@ -82,7 +82,7 @@ def _named(name: str, now: datetime) -> tuple[datetime, datetime]:
     return month, next_hour
 
 
-def _own_dates(params: Mapping[str, str]) -> tuple[datetime, datetime] | None:
+def _custom_dates(params: Mapping[str, str]) -> tuple[datetime, datetime] | None:
     first, last = _day(params.get("start", "")), _day(params.get("end", ""))
     if first is None or last is None or not timedelta(0) <= last - first < _LONGEST:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The known type that is spelt most alike; the first of those that are alike by name."""
+    """The known type with the most similar name, for hints about typing errors."""
     plain = name.strip().lower().replace("_", ".")
 
     def likeness(other: str) -> float:

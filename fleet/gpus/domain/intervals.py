@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`end` None means that it has not ended."""
+    """`end` None means open-ended."""
 
     start: datetime
     end: datetime | None = None
@@ -22,8 +22,8 @@ class Interval:
     def overlap_ms(self, start: datetime, end: datetime) -> int:
         """Milliseconds of this interval within [start, end).
 
-        Both ends are put on the millisecond grid first, so that the parts of an interval that is
-        cut anywhere on the grid sum to the whole.
+        Both ends are rounded to milliseconds first, so that the parts of a divided interval sum to the
+        whole.
         """
         low = max(milliseconds(self.start), milliseconds(start))
         high = milliseconds(end)
@@ -46,7 +46,7 @@ def minute_of(at: datetime) -> datetime:
 
 
 def hours_between(start: datetime, end: datetime) -> Iterator[datetime]:
-    """Beginnings of the hours that [start, end) touches."""
+    """Start times of the hours that overlap [start, end)."""
     hour = hour_of(start)
     while hour < end:
         yield hour

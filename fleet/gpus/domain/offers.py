@@ -1,4 +1,4 @@
-"""One way to request GPUs, and what it costs."""
+"""GPU shares that a cluster offers, with their price and availability."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from fleet.gpus.domain.capacity_types import ANY, ON_DEMAND
 class GpuShare:
     """One way to request GPUs. `usd_per_hour_amount` is for one replica; None is not known.
 
-    `free_now` is how many such replicas fit on the GPUs that nobody holds; `nodes` is how many
-    nodes of the instance type and capacity type exist. Without any, `is_startable` says whether one
-    would be started for it.
+    `free_now` is the number of replicas that fit on free GPUs; `nodes` is the number of nodes of the
+    instance type and capacity type. Without nodes, `is_startable` says whether one would be started.
     """
 
     instance_type: str
@@ -31,8 +30,7 @@ class GpuShare:
     free_now: int
     nodes: int
     is_simulated: bool
-    # "whole", "mig", "mps" or "shared"; neighbours of a shared one hold the same memory, without a
-    # wall.
+    # "whole", "mig", "mps" or "shared"; shared replicas have no memory isolation.
     sharing: str = "whole"
     capacity_type: str = ON_DEMAND
     is_startable: bool = False
@@ -43,10 +41,10 @@ class GpuShare:
 
 
 def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:
-    """One share of each size, as a request for this capacity gets it, in the order of `shares`.
+    """One share of each size for a request of this capacity type, in the order of `shares`.
 
-    Its price is that of the capacity requested, or not known: never that of another. Where any may
-    be used, the on-demand price bounds it, and all nodes count.
+    The price is that of the requested capacity type, or not known. For a request of any type, the
+    on-demand price is the upper bound, and all nodes count.
     """
     by_size: dict[tuple[str, str, int], list[GpuShare]] = {}
     for share in shares:

@@ -1,7 +1,7 @@
-"""How much of a GPU a resource request is, in millionths of one GPU (ppm).
+"""The GPU share of a resource request, in millionths of one GPU (ppm).
 
-Whole GPUs count as they are; a time-sliced or MPS replica is 1/replicas; a MIG slice is its
-memory slices / 8, so that the shares of one GPU never exceed it.
+A time-sliced or MPS replica is 1/replicas of a GPU; a MIG slice is its memory slices / 8, so that the
+shares of one GPU never exceed it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class NodeGpus:
     memory_mib: int
     product: str
     replicas: int
-    # Set where all GPUs are sliced alike and slices appear as plain nvidia.com/gpu.
+    # The MIG profile where all GPUs are sliced alike (single strategy) and slices appear as nvidia.com/gpu.
     single_profile: str = ""
-    # Clients run side by side, each with its part of the memory, instead of taking turns.
+    # MPS: clients run concurrently, each with its part of the memory, instead of time-sliced.
     is_mps: bool = False
 
 
@@ -53,7 +53,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
-    """Read from what the device plugin, GPU feature discovery and Karpenter write on a node."""
+    """Parse the labels of the device plugin, GPU feature discovery and Karpenter."""
     product = _first(labels, _PRODUCT_LABELS)
     replicas = max(1, _number(labels.get("nvidia.com/gpu.replicas")))
     if labels.get("nvidia.com/gpu.sharing-strategy") == "none":
@@ -70,7 +70,7 @@ def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGp
 
 
 def sharing(resource: str, gpus: NodeGpus) -> str:
-    """How a unit of the resource shares its GPU: whole, mig, mps or shared (by turns)."""
+    """How a unit of the resource shares its GPU: whole, mig, mps or shared (time-sliced)."""
     if resource.startswith(MIG_PREFIX) or gpus.single_profile:
         return "mig"
     if resource != SHARED and gpus.replicas <= 1:
@@ -79,7 +79,7 @@ def sharing(resource: str, gpus: NodeGpus) -> str:
 
 
 def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
-    """What `units` of the resource are, on a node with these GPUs."""
+    """The GPU share of `units` of the resource on a node with these GPUs."""
     if resource.startswith(MIG_PREFIX):
         return units * _slice_ppm(resource.removeprefix(MIG_PREFIX), gpus)
     if gpus.single_profile:
@@ -90,12 +90,12 @@ def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
 
 
 def vram_mib(resource: str, units: int, gpus: NodeGpus) -> int:
-    """Memory that goes with the share; time slices share it without a wall between them."""
+    """The memory of the share; time-sliced replicas share it without isolation."""
     return gpus.memory_mib * share_ppm(resource, units, gpus) // GPU_PPM
 
 
 def memory_slices(profile: str, memory_mib: int) -> int:
-    """1g.10gb of an 80 GB GPU is 1 of 8. Without the GPU's memory, go by the compute slices."""
+    """1g.10gb of an 80 GB GPU is 1 of 8. Derived from the compute slices if the memory is not known."""
     match = _PROFILE.match(profile)
     if match is None:
         return _MEMORY_SLICES
@@ -119,7 +119,7 @@ def _count(
         return physical
     counted = _number(labels.get(_COUNT_LABELS[2]))
     if profile and counted:
-        # Here the label counts slices. A GPU holds as many as both of its budgets allow.
+        # Here the label counts slices, limited by both compute and memory slices of a GPU.
         per_gpu = _slices_per_gpu(profile, _number(_first(labels, _MEMORY_LABELS)))
         return -(-counted // per_gpu)
     if counted:

@@ -1,4 +1,4 @@
-"""List prices of instance types. An instance type without a row has no known price."""
+"""List prices of instance types. Without a row, the price is not known."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class PriceBook:
         return key in self._by_key
 
     def on(self, key: PriceKey, day: date) -> Price | None:
-        """The last price that was valid on that day. The first known one holds for days before it:
-        a catalogue's date is when it was read, not when the price began.
+        """The price valid on that day. The first known one also counts for earlier days: a catalogue's
+        date is the day it was read.
         """
         known = self._by_key.get(key, [])
         return next((price for price in reversed(known) if price.valid_from <= day), None) or next(
@@ -62,7 +62,7 @@ def price_of(*, instance_type: str, region: str, capacity_type: str, on: date) -
 
 
 def facts_of(instance_type: str) -> Price | None:
-    """What the newest row says that the type has, in any region; None for an unknown type."""
+    """The newest row of the type in any region, for its hardware; None for an unknown type."""
     row = InstancePrice.objects.filter(instance_type=instance_type).order_by("-valid_from").first()
     return _price(row) if row else None
 
@@ -73,11 +73,11 @@ def book(instance_types: Collection[str]) -> PriceBook:
 
 
 def list_prices(*, on: date) -> list[Price]:
-    """The catalogue as of a day: one price for each instance type, region and capacity type."""
+    """The prices of a day: one for each instance type, region and capacity type."""
     rows = [_price(row) for row in InstancePrice.objects.all()]
-    found = PriceBook(rows)
+    book = PriceBook(rows)
     keys = {PriceKey(row.instance_type, row.region, row.capacity_type) for row in rows}
-    prices = [price for key in keys if (price := found.on(key, on))]
+    prices = [price for key in keys if (price := book.on(key, on))]
     return sorted(prices, key=lambda price: (price.region, price.gpu_name, price.vcpu))
 
 

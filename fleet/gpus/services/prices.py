@@ -1,4 +1,4 @@
-"""Loading list prices. Each row keeps its source and the day it is valid from."""
+"""Load list prices. Each row keeps its source and its first day of validity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """`unpriced` are the types whose price the catalogue does not know."""
+    """`unpriced` are the types without a price in the catalogue."""
 
     prices: int
     new: int
@@ -47,7 +47,7 @@ class LoadResult:
 def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> LoadResult:
     """Add the file's prices. Loading the same file again changes nothing.
 
-    Raises Invalid, naming the line, for what cannot be read; then nothing is loaded.
+    Raises Invalid naming the line that cannot be read; then nothing is loaded.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -58,7 +58,7 @@ def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> LoadResult:
 
 
 def load_rows(*, actor: Actor, rows: Iterable[Mapping[str, str]]) -> LoadResult:
-    """Columns as in fleet/gpus/data/gpu_instances.csv. An empty price means not known: left out."""
+    """Columns as in fleet/gpus/data/gpu_instances.csv. Rows with an empty price are skipped."""
     policy.require_platform_admin(actor)
     priced: list[InstancePrice] = []
     unpriced: list[str] = []

@@ -1,4 +1,4 @@
-"""Print the RBAC manifest that gives the portal just what it does on a cluster, for kubectl apply."""
+"""Print the RBAC manifest with the portal's minimum permissions on a cluster, for kubectl apply."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Command(BaseCommand):
             "--namespaces",
             nargs="+",
             metavar="NAMESPACE",
-            help="grant writing only in these; without this option in those of all teams",
+            help="grant write access only in these; default: those of all teams",
         )
         where.add_argument(
             "--cluster-wide",
             action="store_true",
-            help="grant writing in every namespace, those of the system included",
+            help="grant write access in every namespace, including system namespaces",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,17 +47,19 @@ class Command(BaseCommand):
             self.stdout.write(rbac.describe_cluster_wide(), ending="")
         else:
             namespaces = self._namespaces(options["namespaces"])
-        made = rbac.manifests(account=account, name=options["name"], team_namespaces=namespaces)
-        self.stdout.write(yaml.safe_dump_all(made, sort_keys=False), ending="")
+        manifests = rbac.manifests(
+            account=account, name=options["name"], team_namespaces=namespaces
+        )
+        self.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False), ending="")
 
-    def _namespaces(self, asked: Sequence[str] | None) -> Sequence[str]:
-        found = asked or list(Team.objects.order_by("slug").values_list("slug", flat=True))
-        if not found:
+    def _namespaces(self, requested: Sequence[str] | None) -> Sequence[str]:
+        namespaces = requested or list(Team.objects.order_by("slug").values_list("slug", flat=True))
+        if not namespaces:
             raise CommandError(
-                "There are no teams yet: name the namespaces (--namespaces), or grant writing in "
-                "all of them (--cluster-wide)."
+                "There are no teams yet: pass --namespaces, or --cluster-wide to grant write access in "
+                "all namespaces."
             )
-        return found
+        return namespaces
 
     def _account(self, options: dict[str, Any]) -> dict[str, str]:
         named = options["service_account"]

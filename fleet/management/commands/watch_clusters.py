@@ -1,4 +1,4 @@
-"""Follow every cluster until SIGTERM, so that a change is seen within a second."""
+"""Watch every cluster until SIGTERM, so that changes are recorded within a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes and pods as the cluster tells of them, reduced to what Slipway keeps."""
+"""Parse nodes and pods of the API server into the fields that Slipway stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ObservedNode:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """`ended_at` is when its containers ended; None while it holds what it was given."""
+    """`ended_at` is when its containers ended; None while it holds its resources."""
 
     uid: str
     namespace: str
@@ -59,11 +59,11 @@ class ObservedPod:
     ended_at: datetime | None
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def version_of(item: Json) -> int:
+def resource_version(item: Json) -> int:
     text = str((item.get("metadata") or {}).get("resourceVersion", ""))
     return int(text) if text.isdigit() else 0
 
@@ -76,7 +76,7 @@ def node(item: Json) -> ObservedNode:
     return ObservedNode(
         uid=metadata["uid"],
         name=metadata["name"],
-        resource_version=version_of(item),
+        resource_version=resource_version(item),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         instance_type=labels.get("node.kubernetes.io/instance-type", ""),
         capacity_type=capacity_types.of_labels(labels),
@@ -96,14 +96,14 @@ def pod(item: Json) -> ObservedPod:
     resource, units = gpu_request(spec)
     cpu, memory = pod_requests.cpu_and_memory(spec)
     scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
-    reason, message = _why_not_ready(item)
+    reason, message = _reason_not_ready(item)
     phase = str(status.get("phase") or "Pending")
     is_finished = phase in _FINISHED
     return ObservedPod(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        resource_version=version_of(item),
+        resource_version=resource_version(item),
         labels=dict(metadata.get("labels") or {}),
         node_name=spec.get("nodeName") or "",
         owner_name=_owner(metadata),
@@ -118,44 +118,46 @@ def pod(item: Json) -> ObservedPod:
         memory_bytes=memory,
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         scheduled_at=_scheduled_at(spec, status, scheduled, metadata),
-        ready_at=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
+        ready_at=parse_time(ready.get("lastTransitionTime"))
+        if ready.get("status") == "True"
+        else None,
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
     )
 
 
 def gpu_request(spec: Json) -> tuple[str, int]:
-    """The GPU resource and amount that the scheduler sets aside: the sum of the containers, or
-    what the largest init container asks for.
+    """The GPU resource and amount that the scheduler reserves: the sum of the containers or, if larger,
+    the request of an init container.
     """
-    together: dict[str, int] = {}
+    requested: dict[str, int] = {}
     for container in spec.get("containers") or []:
         for name, amount in _gpu_limits(container).items():
-            together[name] = together.get(name, 0) + amount
+            requested[name] = requested.get(name, 0) + amount
     for container in spec.get("initContainers") or []:
         for name, amount in _gpu_limits(container).items():
-            together[name] = max(together.get(name, 0), amount)
-    if not together:
+            requested[name] = max(requested.get(name, 0), amount)
+    if not requested:
         return "", 0
-    name = max(together, key=lambda key: (together[key], key))
-    return name, together[name]
+    name = max(requested, key=lambda key: (requested[key], key))
+    return name, requested[name]
 
 
 def _gpu_limits(container: Json) -> dict[str, int]:
     resources = container.get("resources") or {}
-    asked = (resources.get("requests") or {}) | (resources.get("limits") or {})
+    amounts = (resources.get("requests") or {}) | (resources.get("limits") or {})
     return {
         name: int(amount)
-        for name, amount in asked.items()
+        for name, amount in amounts.items()
         if shares.is_gpu(name) and str(amount).isdigit() and int(amount) > 0
     }
 
 
 def _condition(status: Json, type_: str) -> Json:
-    found: Json
-    for found in status.get("conditions") or []:
-        if found.get("type") == type_:
-            return found
+    condition: Json
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == type_:
+            return condition
     return {}
 
 
@@ -172,21 +174,21 @@ def _scheduled_at(spec: Json, status: Json, scheduled: Json, metadata: Json) -> 
     if not spec.get("nodeName"):
         return None
     at = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
-    return moment(at or status.get("startTime") or metadata["creationTimestamp"])
+    return parse_time(at or status.get("startTime") or metadata["creationTimestamp"])
 
 
 def _ended_at(status: Json) -> datetime | None:
-    """The end of its last container; None while one still runs or nothing tells."""
+    """The end of its last container; None while one still runs or an end is not reported."""
     ends = [
-        moment(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
+        parse_time(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
         for container in status.get("containerStatuses") or []
     ]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
-def _why_not_ready(item: Json) -> tuple[str, str]:
-    """In the cluster's words, the most telling first."""
+def _reason_not_ready(item: Json) -> tuple[str, str]:
+    """The cluster's own reason and message, the most specific first."""
     status = item.get("status") or {}
     if item["metadata"].get("deletionTimestamp"):
         return "Terminating", ""
@@ -196,29 +198,29 @@ def _why_not_ready(item: Json) -> tuple[str, str]:
     if scheduled.get("status") == "False":
         return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
     for container in _statuses(status):
-        told = _container_trouble(container)
-        if told:
-            return told
+        problem = _container_problem(container)
+        if problem:
+            return problem
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message", ""))
     return str(ready.get("reason", "")), str(ready.get("message", ""))
 
 
-def _container_trouble(container: Json) -> tuple[str, str] | None:
+def _container_problem(container: Json) -> tuple[str, str] | None:
     state = container.get("state") or {}
     last = (container.get("lastState") or {}).get("terminated") or {}
     if waiting := state.get("waiting"):
         message = str(waiting.get("message", ""))
         if last:
-            message = f"{message} (last run: {_exit_words(last)})".strip()
+            message = f"{message} (last run: {_describe_exit(last)})".strip()
         return str(waiting.get("reason", "Waiting")), message
     ended = state.get("terminated") or {}
     if ended and ended.get("exitCode", 0) != 0:
-        return str(ended.get("reason") or "Error"), _exit_words(ended)
+        return str(ended.get("reason") or "Error"), _describe_exit(ended)
     return None
 
 
-def _exit_words(ended: Json) -> str:
-    words = [f"exit code {ended.get('exitCode', '?')}"]
-    words += [str(ended[key]) for key in ("reason", "message") if ended.get(key)]
-    return ", ".join(words)
+def _describe_exit(ended: Json) -> str:
+    parts = [f"exit code {ended.get('exitCode', '?')}"]
+    parts += [str(ended[key]) for key in ("reason", "message") if ended.get(key)]
+    return ", ".join(parts)

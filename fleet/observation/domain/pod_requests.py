@@ -1,4 +1,4 @@
-"""CPU and memory that the scheduler sets aside for a pod."""
+"""CPU and memory that the scheduler reserves for a pod."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _Parse = Callable[[object], int | None]
 
 
 def cpu_and_memory(spec: Json) -> tuple[int, int]:
-    """Millicores and bytes: the containers together, or the largest init container beside the
-    sidecars; plus the pod's overhead.
+    """Millicores and bytes: the sum of the containers or, if larger, the largest init container plus
+    sidecars; and the pod's overhead.
     """
     return (
         _amount(spec, "cpu", quantities.millicores),
@@ -31,9 +31,9 @@ def _amount(spec: Json, name: str, parse: _Parse) -> int:
             largest = max(largest, sidecars)
         else:
             largest = max(largest, sidecars + requested)
-    together = sum(_request(one, name, parse) for one in spec.get("containers") or [])
+    containers = sum(_request(container, name, parse) for container in spec.get("containers") or [])
     overhead = parse((spec.get("overhead") or {}).get(name, "0")) or 0
-    return max(together + sidecars, largest) + overhead
+    return max(containers + sidecars, largest) + overhead
 
 
 def _request(container: Json, name: str, parse: _Parse) -> int:

@@ -1,4 +1,4 @@
-"""Pods of a workload, as last seen."""
+"""Pods of a workload, as last observed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.accounts.policy import Actor
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """`reason` and `message` say in the cluster's words why it is not ready; else empty."""
+    """`reason` and `message` are the cluster's own, empty while the pod is ready."""
 
     name: str
     phase: str

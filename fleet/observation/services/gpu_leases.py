@@ -1,4 +1,4 @@
-"""GPU leases follow from pod rows alone, so that seeing things twice or late changes nothing."""
+"""Derive GPU leases from pod rows only, so that repeated and late observations change nothing."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fleet.models import GpuLease, Node, Pod
 
 
 def sync(*, cluster_id: int, pod_ids: Collection[int], at: datetime) -> None:
-    """Open, complete or leave alone the lease of each pod. Call inside a transaction."""
+    """Open or update the lease of each pod. Call inside a transaction."""
     pods = Pod.objects.filter(
         pk__in=pod_ids, gpu_units__gt=0, node__isnull=False, scheduled_at__isnull=False
     ).select_related("node", "workload__team")
-    wanted = {pod.uid: lease_of(pod, at) for pod in pods}
+    desired = {pod.uid: lease_of(pod, at) for pod in pods}
     known = {
         lease.pod_uid: lease
-        for lease in GpuLease.objects.filter(cluster_id=cluster_id, pod_uid__in=wanted)
+        for lease in GpuLease.objects.filter(cluster_id=cluster_id, pod_uid__in=desired)
     }
-    GpuLease.objects.bulk_create([new for uid, new in wanted.items() if uid not in known])
+    GpuLease.objects.bulk_create([new for uid, new in desired.items() if uid not in known])
     changed = [
-        _changed(known[uid], new)
-        for uid, new in wanted.items()
-        if uid in known and _facts(known[uid]) != _facts(new)
+        _update(known[uid], new)
+        for uid, new in desired.items()
+        if uid in known and _changing_values(known[uid]) != _changing_values(new)
     ]
     GpuLease.objects.bulk_update(
         changed, ["workload", "team_slug", "started_at", "ended_at", "changed_at"]
@@ -31,7 +31,7 @@ def sync(*, cluster_id: int, pod_ids: Collection[int], at: datetime) -> None:
 
 
 def end_on_gone_nodes(*, cluster_id: int, node_ids: Collection[int], at: datetime) -> None:
-    """A node takes its pods with it; the cluster may tell of them much later."""
+    """End the pods of removed nodes; the cluster may report their end much later."""
     for node in Node.objects.filter(pk__in=node_ids).exclude(gone_at=None):
         Pod.objects.filter(node=node, ended_at=None).update(ended_at=node.gone_at)
     if node_ids:
@@ -40,7 +40,7 @@ def end_on_gone_nodes(*, cluster_id: int, node_ids: Collection[int], at: datetim
 
 
 def lease_of(pod: Pod, at: datetime) -> GpuLease:
-    """What the row says. The end is when its containers ended, or when the pod was gone."""
+    """The lease of a scheduled pod. It ends when the containers ended or the pod was removed."""
     if pod.node is None or pod.scheduled_at is None:
         raise ValueError(f"pod {pod} is not scheduled and holds nothing")
     ended = pod.ended_at or pod.gone_at
@@ -55,18 +55,18 @@ def lease_of(pod: Pod, at: datetime) -> GpuLease:
         team_slug=pod.workload.team.slug if pod.workload else "",
         share_ppm=shares.share_ppm(pod.gpu_resource, pod.gpu_units, gpus),
         started_at=pod.scheduled_at,
-        # Clocks of nodes and of the API server differ a little.
+        # The clocks of nodes and of the API server differ slightly.
         ended_at=None if ended is None else max(ended, pod.scheduled_at),
         changed_at=at,
     )
 
 
-def _facts(lease: GpuLease) -> tuple[object, ...]:
+def _changing_values(lease: GpuLease) -> tuple[object, ...]:
     return lease.workload_id, lease.team_slug, lease.started_at, lease.ended_at
 
 
-def _changed(old: GpuLease, new: GpuLease) -> GpuLease:
-    """The share stays what it was when the pod was placed, whatever the node says later."""
+def _update(old: GpuLease, new: GpuLease) -> GpuLease:
+    """Update an existing lease. Its GPU share stays what it was when the pod was scheduled."""
     old.workload_id, old.team_slug = new.workload_id, new.team_slug
     old.started_at, old.ended_at, old.changed_at = new.started_at, new.ended_at, new.changed_at
     return old

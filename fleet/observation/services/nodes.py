@@ -1,4 +1,4 @@
-"""Node rows: one per life of a node."""
+"""Node rows: one row per node uid."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _FIELDS = (
 )
 
 
-def write(cluster: Cluster, seen: Sequence[ObservedNode], *, at: datetime) -> list[Node]:
-    """Create and update rows; returns those that are new here."""
-    rows = {row.uid: row for row in Node.objects.filter(cluster=cluster, uid__in=_uids(seen))}
-    newest = {node.uid: node for node in sorted(seen, key=lambda one: one.resource_version)}
+def write(cluster: Cluster, observed: Sequence[ObservedNode], *, at: datetime) -> list[Node]:
+    """Create and update rows; return the created ones."""
+    rows = {row.uid: row for row in Node.objects.filter(cluster=cluster, uid__in=_uids(observed))}
+    newest = {node.uid: node for node in sorted(observed, key=lambda node: node.resource_version)}
     new = [_row(cluster, node, at) for node in newest.values() if node.uid not in rows]
     changed = []
     for row in rows.values():
@@ -39,14 +39,14 @@ def write(cluster: Cluster, seen: Sequence[ObservedNode], *, at: datetime) -> li
             changed.append(row)
     Node.objects.bulk_create(new)
     Node.objects.bulk_update(changed, [*_FIELDS, "resource_version"])
-    Node.objects.filter(cluster=cluster, uid__in=_uids(seen), last_seen_at__lt=at).update(
+    Node.objects.filter(cluster=cluster, uid__in=_uids(observed), last_seen_at__lt=at).update(
         last_seen_at=at
     )
     return new
 
 
 def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:
-    """Uid to the time it went; returns the rows that ended now."""
+    """Mark nodes as gone, given as uid and time; return the ids of the rows that ended now."""
     rows = list(Node.objects.filter(cluster=cluster, uid__in=gone, gone_at=None))
     for row in rows:
         row.gone_at = max(gone[row.uid], row.first_seen_at)
@@ -55,26 +55,26 @@ def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:
 
 
 def end_missing(
-    cluster: Cluster, version: int, seen: Sequence[ObservedNode], since: datetime
+    cluster: Cluster, version: int, observed: Sequence[ObservedNode], since: datetime
 ) -> set[int]:
-    """Rows newer than the listing are not missing from it: it was read before they were."""
+    """End rows that are missing from a listing. Rows newer than the listing are left alone."""
     live = Node.objects.filter(cluster=cluster, gone_at=None)
     if version:
         live = live.filter(resource_version__lte=version)
-    here = set(_uids(seen))
-    gone = {uid: since for uid in live.values_list("uid", flat=True) if uid not in here}
+    uids = set(_uids(observed))
+    gone = {uid: since for uid in live.values_list("uid", flat=True) if uid not in uids}
     return end(cluster, gone)
 
 
-def _uids(seen: Collection[ObservedNode]) -> list[str]:
-    return [node.uid for node in seen]
+def _uids(observed: Collection[ObservedNode]) -> list[str]:
+    return [node.uid for node in observed]
 
 
 def _row(cluster: Cluster, node: ObservedNode, at: datetime) -> Node:
     row = Node(
         cluster=cluster,
         uid=node.uid,
-        # Its life before the cluster was registered is not Slipway's to account for.
+        # Time before the cluster was registered is not metered.
         first_seen_at=max(node.created_at, cluster.created_at),
         last_seen_at=at,
     )

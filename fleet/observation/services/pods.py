@@ -33,14 +33,14 @@ _COLUMNS = (
     "ended_at",
 )
 _Names = Mapping[tuple[str, str], int]
-# Every life of a node of that name, the oldest first.
+# Node rows by name, the oldest first.
 _Lives = Mapping[str, Sequence[Node]]
 
 
-def write(cluster: Cluster, seen: Sequence[ObservedPod], *, at: datetime) -> set[int]:
-    """Create and update rows; returns those that are new or differ from before."""
-    kept = [pod for pod in seen if WORKLOAD_LABEL in pod.labels or pod.gpu_units]
-    newest = {pod.uid: pod for pod in sorted(kept, key=lambda one: one.resource_version)}
+def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) -> set[int]:
+    """Create and update rows; return the ids of new and changed ones."""
+    kept = [pod for pod in observed if WORKLOAD_LABEL in pod.labels or pod.gpu_units]
+    newest = {pod.uid: pod for pod in sorted(kept, key=lambda pod: pod.resource_version)}
     rows = {row.uid: row for row in Pod.objects.filter(cluster=cluster, uid__in=newest)}
     workloads, nodes = _workloads(cluster, kept), _nodes(cluster, kept)
     new, changed = [], []
@@ -63,20 +63,20 @@ def write(cluster: Cluster, seen: Sequence[ObservedPod], *, at: datetime) -> set
 
 
 def attach(cluster: Cluster, new_nodes: Collection[Node]) -> set[int]:
-    """Pods that were told of before their node; returns their rows."""
-    found: set[int] = set()
+    """Attach pods that were observed before their node; return their ids."""
+    attached: set[int] = set()
     for node in new_nodes:
-        in_its_life = Q(ended_at=None) | Q(ended_at__gt=node.first_seen_at)
-        waiting = Pod.objects.filter(in_its_life, cluster=cluster, node=None, node_name=node.name)
+        is_alive = Q(ended_at=None) | Q(ended_at__gt=node.first_seen_at)
+        waiting = Pod.objects.filter(is_alive, cluster=cluster, node=None, node_name=node.name)
         pods = list(waiting.values_list("pk", flat=True))
         if pods:
             Pod.objects.filter(pk__in=pods).update(node=node)
-            found.update(pods)
-    return found
+            attached.update(pods)
+    return attached
 
 
 def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:
-    """Uid to the time it went; returns the rows that ended now. What ended before stays so."""
+    """Mark pods as gone, given as uid and time; return the ids of the rows that ended now."""
     rows = list(Pod.objects.filter(cluster=cluster, uid__in=gone, gone_at=None))
     for row in rows:
         row.gone_at = max(gone[row.uid], row.created_at)
@@ -87,14 +87,14 @@ def end(cluster: Cluster, gone: Mapping[str, datetime]) -> set[int]:
 
 
 def end_missing(
-    cluster: Cluster, version: int, seen: Sequence[ObservedPod], since: datetime
+    cluster: Cluster, version: int, observed: Sequence[ObservedPod], since: datetime
 ) -> set[int]:
-    """Rows newer than the listing are not missing from it: it was read before they were."""
+    """End rows that are missing from a listing. Rows newer than the listing are left alone."""
     live = Pod.objects.filter(cluster=cluster, gone_at=None)
     if version:
         live = live.filter(resource_version__lte=version)
-    here = {pod.uid for pod in seen}
-    gone = {uid: since for uid in live.values_list("uid", flat=True) if uid not in here}
+    uids = {pod.uid for pod in observed}
+    gone = {uid: since for uid in live.values_list("uid", flat=True) if uid not in uids}
     return end(cluster, gone)
 
 
@@ -110,16 +110,16 @@ def _is_older(pod: ObservedPod, row: Pod) -> bool:
     return bool(pod.resource_version) and pod.resource_version < row.resource_version
 
 
-def _workloads(cluster: Cluster, seen: Collection[ObservedPod]) -> _Names:
-    names = {pod.labels[WORKLOAD_LABEL] for pod in seen if WORKLOAD_LABEL in pod.labels}
+def _workloads(cluster: Cluster, observed: Collection[ObservedPod]) -> _Names:
+    names = {pod.labels[WORKLOAD_LABEL] for pod in observed if WORKLOAD_LABEL in pod.labels}
     if not names:
         return {}
     rows = Workload.objects.filter(cluster=cluster, name__in=names)
     return {(row.namespace, row.name): row.pk for row in rows}
 
 
-def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> _Lives:
-    names = {pod.node_name for pod in seen if pod.node_name}
+def _nodes(cluster: Cluster, observed: Collection[ObservedPod]) -> _Lives:
+    names = {pod.node_name for pod in observed if pod.node_name}
     rows = Node.objects.filter(cluster=cluster, name__in=names).order_by("first_seen_at")
     lives: dict[str, list[Node]] = defaultdict(list)
     for row in rows:
@@ -128,22 +128,22 @@ def _nodes(cluster: Cluster, seen: Collection[ObservedPod]) -> _Lives:
 
 
 def _node_of(pod: ObservedPod, nodes: _Lives) -> int | None:
-    """A pod that began after a node went is on the next node of that name, perhaps not told yet."""
-    began = pod.scheduled_at or pod.created_at
+    """The node row that existed when the pod started: a name can have several rows over time."""
+    started_at = pod.scheduled_at or pod.created_at
     alive = [
         node
         for node in nodes.get(pod.node_name, ())
-        if node.gone_at is None or node.gone_at > began
+        if node.gone_at is None or node.gone_at > started_at
     ]
-    begun = [node for node in alive if node.first_seen_at <= began]
-    chosen = begun[-1] if begun else next(iter(alive), None)
+    started = [node for node in alive if node.first_seen_at <= started_at]
+    chosen = started[-1] if started else next(iter(alive), None)
     return chosen.pk if chosen else None
 
 
 def _values(
     pod: ObservedPod, workloads: _Names, nodes: _Lives, row: Pod | None, at: datetime
 ) -> dict[str, object]:
-    """A node or workload once found is kept: the pod cannot move to another."""
+    """Column values; a known node or workload is kept, because a pod cannot move."""
     ended = row.ended_at if row else None
     if ended is None:
         ended = pod.ended_at or (at if pod.is_finished else None)
@@ -165,7 +165,7 @@ def _values(
         "cpu_millicores": pod.cpu_millicores,
         "memory_bytes": pod.memory_bytes,
         "scheduled_at": pod.scheduled_at,
-        # The first time: from then on its server counts.
+        # The first time only: Triton's counters start then.
         "ready_at": (row.ready_at if row else None) or pod.ready_at,
         "ended_at": ended,
     }

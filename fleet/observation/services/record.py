@@ -1,7 +1,7 @@
-"""Writes what was seen of a cluster into rows. The watcher and the sweep use the same functions.
+"""Write observations of a cluster into rows; used by the watcher and the sweep.
 
-Observations may come twice, late and in any order: a row only moves to a newer resource version,
-and what is gone stays gone. One transaction per call, one writer per cluster at a time.
+Observations may arrive repeatedly, late and in any order: a row only moves to a newer resource
+version, and a gone object stays gone. One transaction per call, one writer per cluster at a time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fleet.observation.services import pods as observation_pods
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Objects as the API server tells them; the deleted ones in their last state."""
+class ObservedChanges:
+    """Changed objects from the API server; deleted ones in their last state."""
 
     nodes: Sequence[Manifest] = ()
     pods: Sequence[Manifest] = ()
@@ -31,19 +31,19 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
-    """All objects of a kind at one resource version: what is missing is gone."""
+class FullListing:
+    """All objects of a kind at one resource version: objects missing from it are gone."""
 
     items: Sequence[Manifest] = field(default_factory=tuple)
     resource_version: int = 0
 
 
-def record(*, cluster_id: int, seen: Seen, at: datetime) -> None:
-    """Some objects changed."""
-    nodes = [parse.node(item) for item in seen.nodes]
-    gone_nodes = [parse.node(item) for item in seen.deleted_nodes]
-    pods = [parse.pod(item) for item in seen.pods]
-    gone_pods = [parse.pod(item) for item in seen.deleted_pods]
+def record(*, cluster_id: int, changes: ObservedChanges, at: datetime) -> None:
+    """Write changed objects."""
+    nodes = [parse.node(item) for item in changes.nodes]
+    gone_nodes = [parse.node(item) for item in changes.deleted_nodes]
+    pods = [parse.pod(item) for item in changes.pods]
+    gone_pods = [parse.pod(item) for item in changes.deleted_pods]
     with transaction.atomic():
         cluster = _lock(cluster_id)
         new_nodes = observation_nodes.write(cluster, [*nodes, *gone_nodes], at=at)
@@ -57,35 +57,35 @@ def record(*, cluster_id: int, seen: Seen, at: datetime) -> None:
 
 
 def replace_all(
-    *, cluster_id: int, nodes: Complete | None, pods: Complete | None, at: datetime
+    *, cluster_id: int, nodes: FullListing | None, pods: FullListing | None, at: datetime
 ) -> None:
-    """A whole listing was read, of one kind or both.
+    """Write complete listings of one kind or both.
 
-    What is missing went away unseen, some time after the cluster was last seen in full. It is
-    ended at that time: nothing is charged that nobody saw. `at` must be before the listing began.
+    Objects missing from a listing ended at an unknown time since the last full listing. They are ended
+    at that listing's time, so that unobserved time is never charged. `at` must precede the request.
     """
-    seen_nodes = [parse.node(item) for item in nodes.items] if nodes else []
-    seen_pods = [parse.pod(item) for item in pods.items] if pods else []
+    observed_nodes = [parse.node(item) for item in nodes.items] if nodes else []
+    observed_pods = [parse.pod(item) for item in pods.items] if pods else []
     with transaction.atomic():
         cluster = _lock(cluster_id)
-        unseen_since = cluster.last_seen_at or cluster.created_at
-        new_nodes = observation_nodes.write(cluster, seen_nodes, at=at)
-        changed = observation_pods.write(cluster, seen_pods, at=at)
+        last_listing_at = cluster.last_seen_at or cluster.created_at
+        new_nodes = observation_nodes.write(cluster, observed_nodes, at=at)
+        changed = observation_pods.write(cluster, observed_pods, at=at)
         changed |= observation_pods.attach(cluster, new_nodes)
         ended: set[int] = set()
         if nodes:
             ended = observation_nodes.end_missing(
-                cluster, nodes.resource_version, seen_nodes, unseen_since
+                cluster, nodes.resource_version, observed_nodes, last_listing_at
             )
         if pods:
             changed |= observation_pods.end_missing(
-                cluster, pods.resource_version, seen_pods, unseen_since
+                cluster, pods.resource_version, observed_pods, last_listing_at
             )
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
         gpu_leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
         if nodes and pods:
             Cluster.objects.filter(pk=cluster_id).update(
-                last_seen_at=max(at, unseen_since), is_reachable=True, last_error=""
+                last_seen_at=max(at, last_listing_at), is_reachable=True, last_error=""
             )
     subscribers.notify(cluster_id, observation_pods.labels_of(changed))
 

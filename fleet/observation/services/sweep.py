@@ -1,4 +1,4 @@
-"""The level-triggered look at every cluster: right without a watcher, only slower."""
+"""Level-triggered observation of every cluster: correct without a watcher, only slower."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import record
-from fleet.observation.services.record import Complete
+from fleet.observation.services.record import FullListing
 from portal.core import clock, leases
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 8
 _LEASE_SECONDS = 60
-_WITHOUT_WATCHER = timedelta(seconds=5)
-_BESIDE_WATCHER = timedelta(seconds=30)
-_WATCHER_SILENT = timedelta(seconds=15)
+_POLL_INTERVAL = timedelta(seconds=5)
+_POLL_INTERVAL_WATCHED = timedelta(seconds=30)
+_WATCHER_STALE_AFTER = timedelta(seconds=15)
 
 
 def observe_due() -> None:
-    """Look at each cluster whose time has come. One that hangs does not hold up the others."""
+    """Observe each cluster that is due. One that hangs does not delay the others."""
     due = leases.due(Cluster)
     if len(due) <= 1:
         for cluster_id in due:
@@ -46,32 +46,36 @@ def _observe_in_thread(cluster_id: int) -> None:
 
 
 def observe(*, cluster_id: int) -> None:
-    """List, write rows, say when to look again. Nothing happens when someone else is at it."""
+    """List objects, write rows and schedule the next observation. Does nothing while another worker
+    holds the lease.
+    """
     lease = leases.claim(Cluster, cluster_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return
     at = clock.now()
     try:
-        _look(cluster_id, at)
+        _list_and_record(cluster_id, at)
     except ClusterError as error:
         _note_failure(cluster_id, error)
         leases.back_off(Cluster, lease)
         return
     cluster = Cluster.objects.get(pk=cluster_id)
-    watched = cluster.watch_seen_at is not None and at - cluster.watch_seen_at < _WATCHER_SILENT
-    wait = _BESIDE_WATCHER if watched else _WITHOUT_WATCHER
+    is_watched = (
+        cluster.watch_seen_at is not None and at - cluster.watch_seen_at < _WATCHER_STALE_AFTER
+    )
+    wait = _POLL_INTERVAL_WATCHED if is_watched else _POLL_INTERVAL
     leases.release(Cluster, lease, next_check_at=at + wait)
 
 
-def _look(cluster_id: int, at: datetime) -> None:
+def _list_and_record(cluster_id: int, at: datetime) -> None:
     client = clients.client_for(cluster_id)
-    # Pods first: a pod of the listing is then never on a node younger than the listing of nodes.
+    # Pods first, so that the nodes of all listed pods are in the later listing of nodes.
     pods = client.list_all(resource_types.POD)
     nodes = client.list_all(resource_types.NODE)
     record.replace_all(
         cluster_id=cluster_id,
-        nodes=Complete(nodes.items, _number(nodes.resource_version)),
-        pods=Complete(pods.items, _number(pods.resource_version)),
+        nodes=FullListing(nodes.items, _number(nodes.resource_version)),
+        pods=FullListing(pods.items, _number(pods.resource_version)),
         at=at,
     )
     if capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):

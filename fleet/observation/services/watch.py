@@ -1,7 +1,7 @@
-"""Follows clusters: a stream per kind, and one writer per cluster that turns events into rows.
+"""Watch clusters: one stream per kind, and one writer per cluster that turns events into rows.
 
-Losing an event costs nothing but time: a stream that breaks lists again, and the sweep of
-fleet.observation.services.sweep looks at everything now and then without any of this.
+A lost event costs time only: a broken stream lists again, and fleet.observation.services.sweep lists
+everything periodically.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleet.kube.gateways.client import KubeClient, Listing, WatchEvent
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import record, subscribers
-from fleet.observation.services.record import Complete, Seen
+from fleet.observation.services.record import FullListing, ObservedChanges
 from portal.core import clock
 from portal.core.errors import NotFound
 
@@ -44,7 +44,7 @@ _jitter = random.SystemRandom()
 class _Listed:
     kind: ResourceType
     listing: Listing
-    # Before the listing was asked for.
+    # The time before the request.
     at: datetime
 
 
@@ -58,15 +58,15 @@ _Item = _Listed | _Changed
 
 
 class ClusterWatch:
-    """`start` returns at once. After `stop` the writer ends within a second, and the readers with
-    the process or with their stream, whichever is first.
+    """`start` does not block. After `stop` the writer ends within a second, and each reader with its
+    stream or with the process.
     """
 
     def __init__(self, cluster_id: int) -> None:
         self.cluster_id = cluster_id
         self._stopping = threading.Event()
         self._items: queue.Queue[_Item] = queue.Queue(maxsize=20_000)
-        self._healthy = {kind: threading.Event() for kind in _ESSENTIAL}
+        self._is_following = {kind: threading.Event() for kind in _ESSENTIAL}
         self._beat_at: datetime | None = None
         self._writer = threading.Thread(
             target=self._write_all, name=f"watch-{cluster_id}", daemon=True
@@ -93,12 +93,12 @@ class ClusterWatch:
             except WatchExpired:
                 logger.info("watch: cluster %s lists %s again", self.cluster_id, kind.plural)
             except NotFound:
-                # The cluster was removed; the watcher ends this watch too.
+                # The cluster was deleted; the watcher stops this watch.
                 return
             except ObjectNotFound:
                 self._stopping.wait(_NOT_SERVED_WAIT_SECONDS)
             except (ClusterError, DatabaseError) as error:
-                self._unhealthy(kind, error)
+                self._clear_following(kind, error)
                 self._stopping.wait(wait * _jitter.uniform(0.5, 1.0))
                 wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
             finally:
@@ -111,7 +111,7 @@ class ClusterWatch:
         listing = client.list_all(kind, labels=labels)
         self._items.put(_Listed(kind, listing, at))
         version = listing.resource_version
-        self._set_healthy(kind)
+        self._set_following(kind)
         yield
         while not self._stopping.is_set():
             for event in client.watch(kind, resource_version=version, labels=labels):
@@ -121,16 +121,16 @@ class ClusterWatch:
                 yield
                 if self._stopping.is_set():
                     return
-            self._set_healthy(kind)
+            self._set_following(kind)
 
-    def _set_healthy(self, kind: ResourceType) -> None:
-        if kind in self._healthy and not self._healthy[kind].is_set():
-            self._healthy[kind].set()
+    def _set_following(self, kind: ResourceType) -> None:
+        if kind in self._is_following and not self._is_following[kind].is_set():
+            self._is_following[kind].set()
             logger.info("watch: cluster %s follows %s", self.cluster_id, kind.plural)
 
-    def _unhealthy(self, kind: ResourceType, error: Exception) -> None:
-        if kind in self._healthy and self._healthy[kind].is_set():
-            self._healthy[kind].clear()
+    def _clear_following(self, kind: ResourceType, error: Exception) -> None:
+        if kind in self._is_following and self._is_following[kind].is_set():
+            self._is_following[kind].clear()
             logger.warning("watch: cluster %s lost %s: %s", self.cluster_id, kind.plural, error)
 
     def _write_all(self) -> None:
@@ -142,13 +142,13 @@ class ClusterWatch:
                     self._write(batch)
                 self._beat()
             except DatabaseError as error:
-                # The sweep writes what this batch said.
+                # The sweep makes up for this batch.
                 logger.warning("watch: cluster %s lost a batch: %s", self.cluster_id, error)
                 connection.close()
         connection.close()
 
     def _next_batch(self) -> list[_Item]:
-        """Everything that waits, or nothing after half a second."""
+        """Queued items, or nothing after half a second."""
         try:
             batch = [self._items.get(timeout=0.5)]
         except queue.Empty:
@@ -176,7 +176,7 @@ class ClusterWatch:
             self._hint(item.listing.items)
             return
         text = item.listing.resource_version
-        complete = Complete(item.listing.items, int(text) if text.isdigit() else 0)
+        complete = FullListing(item.listing.items, int(text) if text.isdigit() else 0)
         record.replace_all(
             cluster_id=self.cluster_id,
             nodes=complete if item.kind is resource_types.NODE else None,
@@ -188,23 +188,23 @@ class ClusterWatch:
         if not changes:
             return
         last = {(change.kind, change.event.object["metadata"]["uid"]): change for change in changes}
-        seen = {
-            (kind, gone): [
+        objects = {
+            (kind, is_deleted): [
                 change.event.object
                 for change in last.values()
-                if change.kind is kind and (change.event.type == "DELETED") is gone
+                if change.kind is kind and (change.event.type == "DELETED") is is_deleted
             ]
             for kind in _ESSENTIAL
-            for gone in (False, True)
+            for is_deleted in (False, True)
         }
-        if any(seen.values()):
+        if any(objects.values()):
             record.record(
                 cluster_id=self.cluster_id,
-                seen=Seen(
-                    nodes=seen[resource_types.NODE, False],
-                    deleted_nodes=seen[resource_types.NODE, True],
-                    pods=seen[resource_types.POD, False],
-                    deleted_pods=seen[resource_types.POD, True],
+                changes=ObservedChanges(
+                    nodes=objects[resource_types.NODE, False],
+                    deleted_nodes=objects[resource_types.NODE, True],
+                    pods=objects[resource_types.POD, False],
+                    deleted_pods=objects[resource_types.POD, True],
                 ),
                 at=clock.now(),
             )
@@ -216,11 +216,11 @@ class ClusterWatch:
         )
 
     def _beat(self) -> None:
-        """Says that pods and nodes are followed now; the sweep then looks less often."""
+        """Record that pods and nodes are watched; the sweep then lists less often."""
         now = clock.now()
         if self._beat_at is not None and now - self._beat_at < _HEARTBEAT:
             return
-        if all(event.is_set() for event in self._healthy.values()):
+        if all(event.is_set() for event in self._is_following.values()):
             Cluster.objects.filter(pk=self.cluster_id).update(watch_seen_at=now)
             self._beat_at = now
 
@@ -232,17 +232,17 @@ class Watcher:
         self._watches: dict[int, ClusterWatch] = {}
 
     def refresh(self) -> None:
-        """Begin with new clusters, leave removed ones."""
+        """Start watches of new clusters and stop those of deleted ones."""
         try:
             close_old_connections()
-            wanted = set(Cluster.objects.values_list("pk", flat=True))
+            cluster_ids = set(Cluster.objects.values_list("pk", flat=True))
         except DatabaseError as error:
             logger.warning("watch: the database does not answer: %s", error)
             return
-        for cluster_id in wanted - self._watches.keys():
+        for cluster_id in cluster_ids - self._watches.keys():
             self._watches[cluster_id] = ClusterWatch(cluster_id)
             self._watches[cluster_id].start()
-        for cluster_id in self._watches.keys() - wanted:
+        for cluster_id in self._watches.keys() - cluster_ids:
             self._watches.pop(cluster_id).stop()
 
     def stop(self) -> None:

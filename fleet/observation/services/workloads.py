@@ -1,4 +1,4 @@
-"""What others run on the fleet, registered so that fleet can meter and show it."""
+"""Workloads that other apps register, so that fleet can meter and show them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def register(
     labels: Mapping[str, str],
     triton_models: Sequence[str],
 ) -> int:
-    """Create or refresh the workload; registering again changes nothing that is already so.
+    """Create or update the workload; repeating it changes nothing.
 
-    `labels` say what it belongs to, in words: deployment, revision, model, version.
+    `labels` name its deployment, revision, model and version.
     """
     workload, _ = Workload.objects.update_or_create(
         cluster_id=cluster_id,
@@ -45,7 +45,7 @@ def register(
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """As the arguments of `register`."""
+    """The arguments of `register` for one workload."""
 
     team: Team
     namespace: str
@@ -55,20 +55,20 @@ class Registration:
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
-    """As `register`, all of one cluster in one statement."""
+    """As `register`, for many workloads of one cluster in one statement."""
     at = clock.now()
     Workload.objects.bulk_create(
         [
             Workload(
                 cluster_id=cluster_id,
-                team=one.team,
-                namespace=one.namespace,
-                name=one.name,
-                labels=dict(one.labels),
-                triton_models=list(one.triton_models),
+                team=registration.team,
+                namespace=registration.namespace,
+                name=registration.name,
+                labels=dict(registration.labels),
+                triton_models=list(registration.triton_models),
                 created_at=at,
             )
-            for one in registrations
+            for registration in registrations
         ],
         update_conflicts=True,
         unique_fields=["cluster", "namespace", "name"],
@@ -77,7 +77,7 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
 
 
 def retire(*, cluster_id: int, namespace: str, name: str) -> None:
-    """Its pods are metered until they are gone; history stays."""
+    """Retire the workload. Its remaining pods are metered until they end; history stays."""
     Workload.objects.filter(
         cluster_id=cluster_id, namespace=namespace, name=name, retired_at=None
     ).update(retired_at=clock.now())

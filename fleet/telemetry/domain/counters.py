@@ -1,6 +1,6 @@
-"""Triton's counters: increases between readings, and what follows from them.
+"""Triton's counters: increases between readings, and statistics of them.
 
-Missing is not zero: with no observed time every figure is None.
+Missing is not zero: without observed time every value is None.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SOURCES = {
     "nvml": "GPU utilisation",
     "dcgm": "GPU utilisation",
 }
-# A reading further from the one before says nothing about when in between things happened.
+# Readings further apart than this do not say when the requests between them happened.
 LONGEST_GAP = timedelta(minutes=5)
-# A pod that was ready less than this before its first reading has counted from zero since.
+# The counters of a pod that became ready less than this before its first reading started at zero.
 FRESH = timedelta(seconds=60)
 
 
@@ -45,7 +45,7 @@ class Counters:
         return Counters(*(getattr(self, n) + getattr(other, n) for n in COUNTER_NAMES))
 
     def increase_from(self, earlier: Counters) -> Counters:
-        """A counter that went down began anew at zero: the process was restarted."""
+        """Counters that decreased were reset by a restart, so all of them count from zero."""
         pairs = [(getattr(earlier, n), getattr(self, n)) for n in COUNTER_NAMES]
         if any(new < old for old, new in pairs):
             return self
@@ -57,7 +57,7 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at one pod's Triton."""
+    """One reading of one pod's Triton."""
 
     at: datetime
     counters: Counters
@@ -69,8 +69,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Increase:
-    """What one pod did up to `at`. `busy_ms` of the `observed_ms` were spent executing a model, or
-    the GPU was measured busy.
+    """The increase of one pod's counters up to `at`. During `busy_ms` of `observed_ms` a model executed or,
+    where measured, the GPU was busy.
     """
 
     at: datetime
@@ -83,20 +83,20 @@ class Increase:
 def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
     """Between consecutive readings of one pod, in order of time.
 
-    The first reading only counts in full when the pod had just become ready: else it holds
-    everything since a start that nobody observed.
+    The first reading counts in full only when the pod had just become ready: otherwise it includes
+    requests from before the observation.
     """
-    found: list[Increase] = []
+    result: list[Increase] = []
     ordered = sorted(readings, key=lambda reading: reading.at)
     if ordered and ready_at is not None and ready_at <= ordered[0].at <= ready_at + FRESH:
         first = ordered[0]
         span = max(0, milliseconds(first.at) - milliseconds(ready_at))
-        found.append(_increase(first, first.counters, span))
+        result.append(_increase(first, first.counters, span))
     for before, after in pairwise(ordered):
         span = milliseconds(after.at) - milliseconds(before.at)
         observed = span if after.at - before.at <= LONGEST_GAP else 0
-        found.append(_increase(after, after.counters.increase_from(before.counters), observed))
-    return found
+        result.append(_increase(after, after.counters.increase_from(before.counters), observed))
+    return result
 
 
 def _increase(reading: Reading, counters: Counters, observed_ms: int) -> Increase:
@@ -111,8 +111,8 @@ def _increase(reading: Reading, counters: Counters, observed_ms: int) -> Increas
 class ServingStats:
     """Over the last `seconds`, summed over the pods. Latencies are means of successful requests.
 
-    None is not known: no time was observed, or there was nothing to divide by. `p95_ms` is the
-    worst pod's, never a mean of percentiles; `p95_source` says what measured it.
+    None is not known: no time was observed, or the divisor is 0. `p95_ms` is that of the slowest pod,
+    never a mean of percentiles; `p95_source` names its source.
     """
 
     seconds: int
@@ -136,10 +136,10 @@ class ServingStats:
     latest_at: datetime | None
 
 
-def total(found: Iterable[Increase]) -> Counters:
+def total(increases: Iterable[Increase]) -> Counters:
     result = Counters()
-    for one in found:
-        result += one.counters
+    for increase in increases:
+        result += increase.counters
     return result
 
 

@@ -1,4 +1,4 @@
-"""Reading Triton's /metrics text."""
+"""Parse Triton's /metrics text."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _MIB = 2**20
 
 
 class NotTritonMetrics(Exception):
-    """The text is no metrics, or has no counters of the models: nothing is known from it."""
+    """The text is not Prometheus metrics, or has no counters of the models."""
 
 
 class TritonPage:
-    """One reading. The models with all their versions, all GPUs and all failure reasons together."""
+    """One reading, summed over the models' versions, the GPUs and the failure reasons."""
 
     def __init__(self, text: str, *, models: Collection[str]) -> None:
-        """Raises NotTritonMetrics. Empty `models` take every model of the server."""
+        """Raises NotTritonMetrics. Empty `models` selects every model of the server."""
         self._sums: dict[str, float] = defaultdict(float)
         self._gpus: list[float] = []
         self._gpu_memory: list[float] = []
@@ -65,18 +65,18 @@ class TritonPage:
 
     @property
     def gpu_memory_used_mib(self) -> int | None:
-        """Of the fullest GPU that the server sees, by all processes on it."""
+        """Used memory of the fullest GPU that the server sees, including other processes."""
         return -(-int(max(self._gpu_memory)) // _MIB) if self._gpu_memory else None
 
     @property
     def request_p95_us(self) -> float | None:
-        """Of the slowest model and version."""
+        """The p95 of the slowest model and version."""
         return max(self._p95, default=None)
 
     def _take(
         self, name: str, labels: dict[str, str], value: float, models: Collection[str]
     ) -> None:
-        # The parser gives counters the suffix of OpenMetrics, which Triton does not write.
+        # The parser adds OpenMetrics' suffix to counters; Triton's own names do not have it.
         name = name.removesuffix("_total")
         if name == _GPU:
             self._gpus.append(value)

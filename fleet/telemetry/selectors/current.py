@@ -1,4 +1,4 @@
-"""What many workloads do and hold at this moment, in a fixed number of queries; for lists."""
+"""Current traffic and allocated GPUs of many workloads, in a constant number of queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WorkloadKey:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Sums over the minutes from `since` on. No Traffic at all means not known, not idle."""
+    """Sums over the minutes since `since`. A missing Traffic means not known, not idle."""
 
     since: datetime
     success: int
@@ -37,7 +37,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedGpus:
-    """`usd_per_hour_amount` None as soon as one node's price is not known."""
+    """`usd_per_hour_amount` is None if the price of any node is not known."""
 
     gpus: Decimal
     usd_per_hour_amount: Decimal | None
@@ -69,8 +69,8 @@ def traffic_of(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
         )
         .order_by()
     )
-    found = {WorkloadKey(*row[:3]): Traffic(*row[3:]) for row in rows}
-    return {key: found[key] for key in keys if key in found}
+    by_key = {WorkloadKey(*row[:3]): Traffic(*row[3:]) for row in rows}
+    return {key: by_key[key] for key in keys if key in by_key}
 
 
 def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGpus]:
@@ -81,14 +81,14 @@ def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGp
         ended_at=None,
     ).select_related("workload", "node__cluster")
     book = prices.book({lease.node.instance_type for lease in leases})
-    held: dict[WorkloadKey, AllocatedGpus] = {}
+    allocated: dict[WorkloadKey, AllocatedGpus] = {}
     for lease in leases:
         if lease.workload is None:
             continue
         workload = lease.workload
         key = WorkloadKey(workload.cluster_id, workload.namespace, workload.name)
-        held[key] = _plus(held.get(key), lease, book)
-    return held
+        allocated[key] = _plus(allocated.get(key), lease, book)
+    return allocated
 
 
 def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
@@ -96,7 +96,7 @@ def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
 
 
 def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
-    """All that the teams' pods hold now, registered workload or not."""
+    """GPUs that the teams' pods hold now, including pods of unregistered workloads."""
     rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     leases = list(rows.select_related("node__cluster"))
     book = prices.book({lease.node.instance_type for lease in leases})
@@ -107,19 +107,19 @@ def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
 
 
 def all_gpus() -> AllocatedGpus:
-    """Every GPU of every node there is now, held or idle: what the ledger's rows add up to."""
+    """Every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
     nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
     book = prices.book({node.instance_type for node in nodes})
-    found = [_price_of_node(node, book) for node in nodes]
-    known = [amount for amount in found if amount is not None]
+    prices_per_hour = [_price_of_node(node, book) for node in nodes]
+    known = [amount for amount in prices_per_hour if amount is not None]
     return AllocatedGpus(
         gpus=Decimal(sum(node.gpu_count for node in nodes)),
-        usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(found) else None,
+        usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices_per_hour) else None,
     )
 
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
-    """Oldest first. A minute in which nothing was observed is missing."""
+    """Oldest first, without the minutes in which nothing was observed."""
     rows = (
         WorkloadMinute.objects.filter(
             workload__team__slug=team_slug,
@@ -142,10 +142,10 @@ def _plus(before: AllocatedGpus | None, lease: GpuLease, book: PriceBook) -> All
     amount = _price_of(lease, book)
     if before is None:
         return AllocatedGpus(gpus, amount)
-    known = None
+    usd_per_hour = None
     if before.usd_per_hour_amount is not None and amount is not None:
-        known = before.usd_per_hour_amount + amount
-    return AllocatedGpus(before.gpus + gpus, known)
+        usd_per_hour = before.usd_per_hour_amount + amount
+    return AllocatedGpus(before.gpus + gpus, usd_per_hour)
 
 
 def _price_of(lease: GpuLease, book: PriceBook) -> Decimal | None:

@@ -1,4 +1,4 @@
-"""What was measured of workloads: the memory they held, and the GPU time of one request."""
+"""Measurements of workloads: GPU memory, GPU time per inference, start time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from portal.core import clock
 
 _SPEED_DAYS = 30
 _STARTS = 50
-# Fewer say nothing: the first requests of a process are slow.
+# Fewer are not representative: the first requests of a process are slow.
 _ENOUGH_INFERENCES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPeak:
-    """The most that one GPU held while a pod of the workload had that GPU alone."""
+    """The highest memory use of a GPU that a pod of the workload had to itself."""
 
     workload_name: str
     mib: int
 
 
 def memory_peaks(*, namespace: str, names: Collection[str]) -> list[MemoryPeak]:
-    """On any cluster. Workloads that nothing has measured are left out."""
+    """Peaks on any cluster, without workloads that were never measured."""
     rows = Workload.objects.filter(
         namespace=namespace, name__in=names, gpu_memory_peak_mib__isnull=False
     )
@@ -49,9 +49,9 @@ def busy_us_per_inference(*, namespace: str, names: Collection[str]) -> int | No
 
 
 def start_seconds(*, namespace: str, names: Collection[str]) -> list[int]:
-    """Of the last pods that became ready: from creation to ready, waiting for a node included."""
+    """Seconds from creation to ready of the latest pods, including the wait for a node."""
     rows = Pod.objects.filter(
         workload__namespace=namespace, workload__name__in=names, ready_at__isnull=False
     ).order_by("-created_at")
     pairs = rows.values_list("created_at", "ready_at")[:_STARTS]
-    return [max(0, round((ready - made).total_seconds())) for made, ready in pairs if ready]
+    return [max(0, round((ready - created).total_seconds())) for created, ready in pairs if ready]

@@ -1,4 +1,4 @@
-"""Requests, latency and errors of workloads, from what was read off their Tritons."""
+"""Requests, latency and errors of workloads, from their Triton counters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fleet.telemetry.domain.counters import (
 from portal.core import clock
 
 P95_SOURCE = "Triton summary, slowest replica"
-# A gauge read longer ago than this is not "now".
+# Gauges older than this are not current.
 _CURRENT = timedelta(seconds=30)
 
 
@@ -47,13 +47,13 @@ class RequestCounts:
     duration_us: int = 0
     queue_us: int = 0
     busy_ms: int = 0
-    # When counting begins: at an earlier reading than asked for, or at the start of a fresh pod.
+    # When counting starts: the last reading before the requested time, or the start of a new pod.
     begins_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MinutePoint:
-    """One minute of some workloads together; None where there was nothing to divide by."""
+    """One minute, summed over some workloads; None where the divisor is 0."""
 
     at: datetime
     requests_per_second: float
@@ -73,20 +73,20 @@ class PodReadings:
 
 
 def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime) -> RequestCounts:
-    """Requests that the workload's pods, present and past, answered after `since`."""
+    """Requests to the workload's current and former pods after `since`."""
     pods = _readings(cluster_id, namespace, [name], since)
-    found = [one for pod in pods for one in _increases_since(pod, since)]
-    counters = total(found)
+    pod_increases = [increase for pod in pods for increase in _increases_since(pod, since)]
+    counters = total(pod_increases)
     latest = [reading.at for pod in pods for reading in pod.readings if reading.at >= since]
     return RequestCounts(
         success=counters.request_success,
         failure=counters.request_failure,
         inferences=counters.inference_count,
-        observed_ms=sum(one.observed_ms for one in found),
+        observed_ms=sum(increase.observed_ms for increase in pod_increases),
         latest_at=max(latest, default=None),
         duration_us=counters.request_duration_us,
         queue_us=counters.queue_duration_us,
-        busy_ms=sum(one.busy_ms for one in found),
+        busy_ms=sum(increase.busy_ms for increase in pod_increases),
         begins_at=min((_begins_at(pod, since) for pod in pods), default=None),
     )
 
@@ -94,25 +94,25 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
 def stats(
     *, cluster_id: int, namespace: str, names: Sequence[str], seconds: int = 300
 ) -> ServingStats | None:
-    """None when no pod of these workloads was read in that time."""
+    """Statistics over the last `seconds`; None when no pod of these workloads was read in that time."""
     now = clock.now()
     since = now - timedelta(seconds=seconds)
     pods = _readings(cluster_id, namespace, names, since)
     per_pod = [(pod, _increases_since(pod, since)) for pod in pods]
-    seen = [(pod, found) for pod, found in per_pod if found]
-    if not seen:
+    observed_pods = [(pod, pod_increases) for pod, pod_increases in per_pod if pod_increases]
+    if not observed_pods:
         return None
-    found = [one for _, increments in seen for one in increments]
-    last = [pod.readings[-1] for pod, _ in seen]
+    pod_increases = [increase for _, increments in observed_pods for increase in increments]
+    last = [pod.readings[-1] for pod, _ in observed_pods]
     current = [reading for reading in last if now - reading.at <= _CURRENT]
-    counters = total(found)
+    counters = total(pod_increases)
     slowest = [r.request_p95_us for r in current if r.request_p95_us is not None]
     pending = [r.pending_requests for r in current if r.pending_requests is not None]
-    observed = sum(one.observed_ms for one in found)
+    observed = sum(increase.observed_ms for increase in pod_increases)
     success = counters.request_success
     return ServingStats(
         seconds=seconds,
-        requests_per_second=_rate(seen),
+        requests_per_second=_rate(observed_pods),
         error_ratio=ratio(counters.request_failure, success + counters.request_failure),
         mean_latency_ms=mean_ms(counters.request_duration_us, success),
         queue_ms=mean_ms(counters.queue_duration_us, success),
@@ -122,13 +122,13 @@ def stats(
         mean_batch_size=ratio(counters.inference_count, counters.execution_count),
         p95_ms=max(slowest) / 1000 if slowest else None,
         p95_source=P95_SOURCE if slowest else "",
-        busy_ratio=ratio(sum(one.busy_ms for one in found), observed),
-        busy_source=_sources(found),
+        busy_ratio=ratio(sum(increase.busy_ms for increase in pod_increases), observed),
+        busy_source=_sources(pod_increases),
         pending_requests=sum(pending) if pending else None,
         success=success,
         failure=counters.request_failure,
         inferences=counters.inference_count,
-        pods=len(seen),
+        pods=len(observed_pods),
         latest_at=max(reading.at for reading in last),
     )
 
@@ -141,7 +141,7 @@ def series(
     start: datetime,
     end: datetime | None = None,
 ) -> list[MinutePoint]:
-    """One point for each minute that was observed; minutes without a point are not known."""
+    """One point for each observed minute; minutes without a point are not known."""
     now = clock.now()
     rows = (
         WorkloadMinute.objects.filter(
@@ -206,7 +206,7 @@ def _samples(cluster_id: int, namespace: str, names: Sequence[str]) -> QuerySet[
 def _readings(
     cluster_id: int, namespace: str, names: Sequence[str], since: datetime
 ) -> list[PodReadings]:
-    """With the one reading before `since` that the increases start from, where there is one."""
+    """Readings since `since`, with the last one before it, from which increases start."""
     samples = _samples(cluster_id, namespace, names).filter(at__gte=since - LONGEST_GAP)
     by_pod: dict[int, PodReadings] = {}
     for sample in samples.select_related("pod").order_by("pod_id", "at"):
@@ -242,16 +242,16 @@ def _begins_at(pod: PodReadings, since: datetime) -> datetime:
     return ready_at if ready_at is not None and is_counted_in_full else first
 
 
-def _rate(seen: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
-    """Sum of each pod's own rate, so that a pod that joined late does not thin out the others."""
+def _rate(observed_pods: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
+    """Sum of the pods' own rates, so that a pod that started late does not lower the total."""
     rates = []
-    for _, found in seen:
-        span = sum(one.observed_ms for one in found)
-        counters = total(found)
+    for _, pod_increases in observed_pods:
+        span = sum(increase.observed_ms for increase in pod_increases)
+        counters = total(pod_increases)
         if span:
             rates.append((counters.request_success + counters.request_failure) * 1000 / span)
     return sum(rates) if rates else None
 
 
-def _sources(found: Sequence[Increase]) -> str:
-    return " and ".join(sorted({source_label(one.busy_source) for one in found}))
+def _sources(pod_increases: Sequence[Increase]) -> str:
+    return " and ".join(sorted({source_label(increase.busy_source) for increase in pod_increases}))

@@ -1,4 +1,4 @@
-"""Reading Triton's counters from every managed pod, side by side, and keeping them."""
+"""Read Triton's counters from every managed pod in parallel, and store them."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class _Target:
 
 
 def poll_soon(*, cluster_id: int, namespace: str, names: Collection[str]) -> None:
-    """Read the pods of these workloads without waiting for everyone's turn."""
+    """Read the pods of these workloads soon, ahead of the periodic poll."""
     rows = Workload.objects.filter(cluster_id=cluster_id, namespace=namespace, name__in=names)
-    found = list(rows.values_list("pk", flat=True))
-    if found:
-        wake("fleet.poll_workloads", *found)
+    workload_ids = list(rows.values_list("pk", flat=True))
+    if workload_ids:
+        wake("fleet.poll_workloads", *workload_ids)
 
 
 def poll(*, workload_ids: Collection[int] | None = None) -> int:
-    """Read every running pod of a workload once; returns how many answered.
+    """Read every running pod of a workload once; return how many responded.
 
-    A pod that does not answer leaves a gap, which later means "not known".
+    A pod that does not respond leaves a gap, which later counts as "not known".
     """
     targets = _targets(workload_ids)
     if not targets:
@@ -100,7 +100,7 @@ def _targets(workload_ids: Collection[int] | None) -> list[_Target]:
 
 
 def _has_whole_gpus(pod: Pod) -> bool:
-    """Only then is all memory that is used on its GPUs its own."""
+    """Whether all memory used on its GPUs is its own."""
     if pod.node is None or pod.gpu_resource != shares.WHOLE or not pod.gpu_units:
         return False
     gpus = shares.gpus_of(pod.node.labels, pod.node.allocatable)
@@ -111,11 +111,11 @@ def _keep_peaks(answered: list[tuple[_Target, Reading]]) -> None:
     peaks: dict[int, int] = {}
     for target, reading in answered:
         if target.has_whole_gpus and reading.gpu_memory_used_mib:
-            known = peaks.get(target.workload_id, 0)
-            peaks[target.workload_id] = max(known, reading.gpu_memory_used_mib)
+            peak = peaks.get(target.workload_id, 0)
+            peaks[target.workload_id] = max(peak, reading.gpu_memory_used_mib)
     for workload_id, mib in peaks.items():
-        is_more = Q(gpu_memory_peak_mib=None) | Q(gpu_memory_peak_mib__lt=mib)
-        Workload.objects.filter(is_more, pk=workload_id).update(gpu_memory_peak_mib=mib)
+        is_higher = Q(gpu_memory_peak_mib=None) | Q(gpu_memory_peak_mib__lt=mib)
+        Workload.objects.filter(is_higher, pk=workload_id).update(gpu_memory_peak_mib=mib)
 
 
 def _client(pod: Pod) -> KubeClient | None:

@@ -1,4 +1,4 @@
-"""Samples into minutes, minutes into hours. Doing it again gives the same rows."""
+"""Roll samples up into minutes and minutes into hours. Idempotent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fleet.telemetry.domain.counters import COUNTER_NAMES, LONGEST_GAP, Increase
 from fleet.telemetry.selectors.requests import reading_of
 from portal.core import clock
 
-# How far back a run looks again, so that a run that failed is made good by the next.
+# Each run repeats this much, which makes up for a failed run.
 _LOOK_BACK = timedelta(minutes=3)
 _SUMS = (*COUNTER_NAMES, "observed_ms", "gpu_busy_ms")
 _KEPT_FIELDS = (*_SUMS, "gpu_busy_source")
-# Every reading is kept this long, one a minute after that, none after the last.
+# Retention: all readings, then one per minute, then none; minute sums last longest.
 _KEEP_ALL = timedelta(minutes=15)
 _KEEP_SOME = timedelta(hours=48)
 _KEEP_MINUTES = timedelta(days=35)
@@ -41,11 +41,11 @@ def roll_up(*, workload_ids: Collection[int], at: datetime) -> None:
 
 
 def thin(*, at: datetime | None = None) -> int:
-    """Delete what is no longer needed; returns how many samples went.
+    """Delete old samples; return how many.
 
-    Counters only grow, so one reading a minute keeps every sum exact. Kept too are a pod's first
-    reading, which sums begin at, and the last before a restart: what was counted until then is in
-    no other.
+    Counters only grow, so one reading per minute keeps every sum exact. Also kept: a pod's first
+    reading, from which sums start, and the last one before a restart, which is the only one with the
+    counts until then.
     """
     now = at or clock.now()
     old = MetricSample.objects.filter(at__lt=now - _KEEP_ALL)
@@ -58,10 +58,10 @@ def thin(*, at: datetime | None = None) -> int:
     superfluous = ordered.filter(
         previous__isnull=False, next_minute=F("minute"), next_success__gte=F("request_success")
     ).values_list("pk", flat=True)
-    gone, _ = MetricSample.objects.filter(pk__in=list(superfluous)).delete()
+    thinned, _ = MetricSample.objects.filter(pk__in=list(superfluous)).delete()
     expired, _ = MetricSample.objects.filter(at__lt=now - _KEEP_SOME).delete()
     WorkloadMinute.objects.filter(start__lt=now - _KEEP_MINUTES).delete()
-    return gone + expired
+    return thinned + expired
 
 
 def _minutes(workload_ids: Collection[int], start: datetime) -> Iterator[WorkloadMinute]:
@@ -78,17 +78,17 @@ def _minutes(workload_ids: Collection[int], start: datetime) -> Iterator[Workloa
     by_minute: dict[tuple[int, datetime], list[Increase]] = defaultdict(list)
     for of_pod in by_pod.values():
         pod = of_pod[0].pod
-        for one in increases([reading_of(s) for s in of_pod], ready_at=pod.ready_at):
-            if one.at >= start and pod.workload_id is not None:
-                by_minute[pod.workload_id, minute_of(one.at)].append(one)
-    for (workload_id, minute), found in by_minute.items():
+        for increase in increases([reading_of(s) for s in of_pod], ready_at=pod.ready_at):
+            if increase.at >= start and pod.workload_id is not None:
+                by_minute[pod.workload_id, minute_of(increase.at)].append(increase)
+    for (workload_id, minute), pod_increases in by_minute.items():
         yield WorkloadMinute(
             workload_id=workload_id,
             start=minute,
-            observed_ms=sum(one.observed_ms for one in found),
-            gpu_busy_ms=sum(one.busy_ms for one in found),
-            gpu_busy_source=max(one.busy_source for one in found),
-            **asdict(total(found)),
+            observed_ms=sum(increase.observed_ms for increase in pod_increases),
+            gpu_busy_ms=sum(increase.busy_ms for increase in pod_increases),
+            gpu_busy_source=max(increase.busy_source for increase in pod_increases),
+            **asdict(total(pod_increases)),
         )
 
 

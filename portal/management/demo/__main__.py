@@ -108,7 +108,7 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     from portal.management.demo import seed  # noqa: PLC0415  after the environment is set
 
     seed.migrate()
-    seed.plant(
+    seed.seed(
         passwords=secrets.passwords,
         kubeconfig=folder.kubeconfig,
         gateway_url=f"http://127.0.0.1:{chosen.gateway}",

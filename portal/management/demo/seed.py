@@ -37,7 +37,7 @@ def migrate() -> None:
     call_command("migrate", interactive=False, verbosity=0)
 
 
-def plant(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -> None:
+def seed(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -> None:
     for name in people.ROLES:
         _ensure_user(name, passwords[name])
     for slug in people.TEAMS:
@@ -47,7 +47,7 @@ def plant(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -
         name="local", kind="local", gateway_url=gateway_url, kubeconfig_path=str(kubeconfig)
     )
     cluster_id = clusters.register(actor=SYSTEM, draft=draft)
-    demo_history.plant(cluster_id=cluster_id, until=clock.now())
+    demo_history.create(cluster_id=cluster_id, until=clock.now())
 
 
 def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from fleet.capacity.domain.overview import Holder
 from fleet.capacity.selectors import capacity, overview
-from fleet.capacity.selectors.overview import pack
+from fleet.capacity.selectors.overview import place_holders
 from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record
-from fleet.observation.services.record import Seen
+from fleet.observation.services.record import ObservedChanges
 from portal.accounts.policy import SYSTEM
 from tests.fleet.objects import START, node, pod
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.django_db
 
 
 def see(cluster: Cluster, *items: dict[str, object]) -> None:
-    seen = Seen(
+    changes = ObservedChanges(
         nodes=[item for item in items if item["kind"] == "Node"],
         pods=[item for item in items if item["kind"] == "Pod"],
     )
-    record.record(cluster_id=cluster.pk, seen=seen, at=START)
+    record.record(cluster_id=cluster.pk, changes=changes, at=START)
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -118,7 +118,9 @@ def holder(name: str, ppm: int) -> Holder:
 
 
 def test_holders_are_laid_onto_gpus_without_overlap() -> None:
-    tiles = pack([holder("slice", 500_000), holder("two", 2_000_000), holder("half", 500_000)], 4)
+    tiles = place_holders(
+        [holder("slice", 500_000), holder("two", 2_000_000), holder("half", 500_000)], 4
+    )
 
     assert [[one.label for one in tile.holders] for tile in tiles] == [
         ["two"],
@@ -130,7 +132,7 @@ def test_holders_are_laid_onto_gpus_without_overlap() -> None:
 
 
 def test_more_held_than_there_is_still_shows(cluster: Cluster) -> None:
-    tiles = pack([holder("a", 1_000_000), holder("b", 1_000_000)], 1)
+    tiles = place_holders([holder("a", 1_000_000), holder("b", 1_000_000)], 1)
 
     assert [one.label for one in tiles[0].holders] == ["a", "b"]
     assert tiles[0].free_ppm == 0
@@ -144,7 +146,7 @@ def test_overview_counts_idle_dollars_and_pending_pods(cluster: Cluster) -> None
     found = overview.fleet_overview(actor=SYSTEM)
 
     assert [view.name for view in found.nodes] == ["b", "a"]
-    assert (found.gpus, found.held_gpus) == (2, Decimal(1))
+    assert (found.gpus, found.allocated_gpus) == (2, Decimal(1))
     assert found.idle_usd_per_hour_amount == Decimal("1.006")
     assert found.utilisation is None
     assert [(one.name, one.reason) for one in found.pending] == [("waits", "Unschedulable")]

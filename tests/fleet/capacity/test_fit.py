@@ -8,7 +8,7 @@ from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
 from fleet.models import Cluster, Pod
 from fleet.observation.services import record
-from fleet.observation.services.record import Seen
+from fleet.observation.services.record import ObservedChanges
 from tests.fleet.objects import START, node, pod
 
 GPU = "nvidia.com/gpu"
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.django_db
 
 
 def see(cluster: Cluster, *items: dict[str, Any]) -> None:
-    seen = Seen(
+    changes = ObservedChanges(
         nodes=[item for item in items if item["kind"] == "Node"],
         pods=[item for item in items if item["kind"] == "Pod"],
     )
-    record.record(cluster_id=cluster.pk, seen=seen, at=START)
+    record.record(cluster_id=cluster.pk, changes=changes, at=START)
 
 
 def fits(cluster: Cluster, *, replicas: int = 1, **fields: Any) -> Fit:

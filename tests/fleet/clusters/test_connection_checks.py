@@ -81,7 +81,7 @@ def test_each_missing_permission_is_a_line_of_its_own(kube: FakeKube, cluster: C
     found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
     lines = [(one.ok, one.detail) for one in found if one.name == "Permissions"]
-    assert lines == [(False, "missing: watch nodes. Needed for finding GPUs and their cost")]
+    assert lines == [(False, "missing: watch nodes. Needed for reading GPUs and their cost")]
 
 
 def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(

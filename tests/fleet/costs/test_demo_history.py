@@ -31,7 +31,7 @@ def cluster_id() -> int:
 
 
 def test_rows_of_each_node_and_hour_sum_to_its_price(cluster_id: int) -> None:
-    demo_history.plant(cluster_id=cluster_id, until=NOW)
+    demo_history.create(cluster_id=cluster_id, until=NOW)
 
     sums: dict[tuple[str, datetime], Decimal] = defaultdict(Decimal)
     price = {}
@@ -43,15 +43,15 @@ def test_rows_of_each_node_and_hour_sum_to_its_price(cluster_id: int) -> None:
 
 
 def test_history_is_marked_ends_before_now_and_is_written_once(cluster_id: int) -> None:
-    made = demo_history.plant(cluster_id=cluster_id, until=NOW)
+    made = demo_history.create(cluster_id=cluster_id, until=NOW)
 
     assert made == LedgerRow.objects.filter(is_demo=True).count() > 0
     assert not LedgerRow.objects.filter(hour__gte=NOW.replace(minute=0)).exists()
     assert not WorkloadHour.objects.filter(is_demo=False).exists()
-    assert demo_history.plant(cluster_id=cluster_id, until=NOW) == 0
+    assert demo_history.create(cluster_id=cluster_id, until=NOW) == 0
 
 
 def test_no_gpu_is_busier_than_time_passes(cluster_id: int) -> None:
-    demo_history.plant(cluster_id=cluster_id, until=NOW)
+    demo_history.create(cluster_id=cluster_id, until=NOW)
 
     assert all(hour.gpu_busy_ms <= 2 * hour.observed_ms for hour in WorkloadHour.objects.all())

@@ -13,7 +13,7 @@ from fleet.costs.services import ledger
 from fleet.gpus.services import prices
 from fleet.models import Cluster, GpuLease, LedgerRow, SealedHour, UnpricedHour
 from fleet.observation.services import record
-from fleet.observation.services.record import Complete, Seen
+from fleet.observation.services.record import FullListing, ObservedChanges
 from portal.accounts.policy import SYSTEM
 from tests.fleet.objects import START, node, pod
 
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
 def see(cluster: Cluster, at: datetime, *, pods: list[dict[str, object]] | None = None) -> None:
     record.replace_all(
         cluster_id=cluster.pk,
-        nodes=Complete([node()], 50),
-        pods=Complete([pod()] if pods is None else pods, 50),
+        nodes=FullListing([node()], 50),
+        pods=FullListing([pod()] if pods is None else pods, 50),
         at=at,
     )
 
@@ -40,7 +40,7 @@ def rows() -> list[tuple[str, str, Decimal]]:
 def test_hour_is_sealed_once_and_sums_to_the_nodes_cost(cluster: Cluster) -> None:
     see(cluster, START)
     ended = pod(version=2, phase="Succeeded", finished=START + HOUR / 4)
-    record.record(cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=START + HOUR / 2)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(pods=[ended]), at=START + HOUR / 2)
     see(cluster, START + HOUR, pods=[ended])
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
@@ -115,7 +115,7 @@ def test_one_node_without_a_price_holds_up_no_other(cluster: Cluster, odd: dict[
     second["metadata"]["labels"].pop("karpenter.sh/capacity-type", None)
     second["metadata"]["labels"].update(odd)
     other = pod("other", node_name="node-2")
-    seen = Complete([node(), second], 50), Complete([pod(), other], 50)
+    seen = FullListing([node(), second], 50), FullListing([pod(), other], 50)
     record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START)
     record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START + HOUR)
 
@@ -144,7 +144,9 @@ def test_late_lease_of_an_unpriced_hour_is_adjusted_before_and_after_its_price(
         ledger.seal_due()
 
     with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
-        record.record(cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6)
+        record.record(
+            cluster_id=cluster.pk, changes=ObservedChanges(pods=[late]), at=START + HOUR + HOUR / 6
+        )
         assert (ledger.correct_late(), ledger.correct_late()) == (2, 0)
         prices.load_catalogue(actor=SYSTEM)
         assert (ledger.price_late(), ledger.price_late()) == (2, 0)
@@ -184,7 +186,9 @@ def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) ->
     late = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
-        record.record(cluster_id=cluster.pk, seen=Seen(pods=[late]), at=START + HOUR + HOUR / 6)
+        record.record(
+            cluster_id=cluster.pk, changes=ObservedChanges(pods=[late]), at=START + HOUR + HOUR / 6
+        )
         added = ledger.correct_late(), ledger.correct_late()
 
     assert added == (2, 0)
@@ -210,7 +214,9 @@ def test_what_was_seen_before_sealing_and_written_after_it_is_adjusted_too(
     ended = pod(version=60, phase="Succeeded", finished=START + HOUR / 2)
 
     record.record(
-        cluster_id=cluster.pk, seen=Seen(pods=[ended]), at=sealed_at - timedelta(seconds=20)
+        cluster_id=cluster.pk,
+        changes=ObservedChanges(pods=[ended]),
+        at=sealed_at - timedelta(seconds=20),
     )
     with time_machine.travel(sealed_at + timedelta(seconds=30), tick=False):
         added = ledger.correct_late(), ledger.correct_late()
@@ -271,12 +277,12 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     stray = pod("stray", workload="", namespace="default")
     record.record(
         cluster_id=cluster.pk,
-        seen=Seen(nodes=[node("node-2", instance_type="g5.12xlarge", gpus=4)]),
+        changes=ObservedChanges(nodes=[node("node-2", instance_type="g5.12xlarge", gpus=4)]),
         at=START,
     )
     record.record(
         cluster_id=cluster.pk,
-        seen=Seen(pods=[stray | {"spec": {**stray["spec"], "nodeName": "node-2"}}]),
+        changes=ObservedChanges(pods=[stray | {"spec": {**stray["spec"], "nodeName": "node-2"}}]),
         at=START,
     )
     nodes = [node(), node("node-2", instance_type="g5.12xlarge", gpus=4)]
@@ -284,8 +290,8 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     for hour in (1, 2):
         record.replace_all(
             cluster_id=cluster.pk,
-            nodes=Complete(nodes, 50),
-            pods=Complete(pods, 50),
+            nodes=FullListing(nodes, 50),
+            pods=FullListing(pods, 50),
             at=START + hour * HOUR,
         )
 
@@ -319,8 +325,8 @@ def test_costs_take_a_constant_number_of_queries(
 ) -> None:
     nodes = [node(f"node-{n}") for n in range(20)]
     pods = [pod(f"pod-{n}", node_name=f"node-{n}") for n in range(20)]
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
-    see_all = Complete(nodes, 50), Complete(pods, 50)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(nodes=nodes, pods=pods), at=START)
+    see_all = FullListing(nodes, 50), FullListing(pods, 50)
     record.replace_all(cluster_id=cluster.pk, nodes=see_all[0], pods=see_all[1], at=START + HOUR)
 
     with (

@@ -7,7 +7,7 @@ import pytest
 
 from fleet.models import Cluster, GpuLease, Node, Pod
 from fleet.observation.services import record, subscribers
-from fleet.observation.services.record import Complete, Seen
+from fleet.observation.services.record import FullListing, ObservedChanges
 from tests.fleet.objects import START, node, pod
 
 HOUR = timedelta(hours=1)
@@ -27,7 +27,7 @@ def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, det
 
     record.record(
         cluster_id=cluster.pk,
-        seen=Seen(nodes=[node()], pods=[pod(scheduled=scheduled)]),
+        changes=ObservedChanges(nodes=[node()], pods=[pod(scheduled=scheduled)]),
         at=START + HOUR,
     )
 
@@ -38,7 +38,9 @@ def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, det
 def test_pending_pod_holds_nothing_and_tells_why(cluster: Cluster, detector: int) -> None:
     waiting = pod(node_name="", scheduled=None, phase="Pending")
 
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[waiting]), at=START)
+    record.record(
+        cluster_id=cluster.pk, changes=ObservedChanges(nodes=[node()], pods=[waiting]), at=START
+    )
 
     assert facts(cluster) == []
     row = Pod.objects.get()
@@ -50,15 +52,17 @@ def test_a_pod_on_a_node_that_came_back_waits_for_the_new_node(
     cluster: Cluster, detector: int
 ) -> None:
     back = START + HOUR
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
-    gone = Seen(deleted_nodes=[node(uid="first", version=2)])
-    record.record(cluster_id=cluster.pk, seen=gone, at=START + HOUR / 2)
+    record.record(
+        cluster_id=cluster.pk, changes=ObservedChanges(nodes=[node(uid="first")]), at=START
+    )
+    gone = ObservedChanges(deleted_nodes=[node(uid="first", version=2)])
+    record.record(cluster_id=cluster.pk, changes=gone, at=START + HOUR / 2)
 
     placed = pod(version=3, created=back, scheduled=back)
-    record.record(cluster_id=cluster.pk, seen=Seen(pods=[placed]), at=back)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(pods=[placed]), at=back)
     assert GpuLease.objects.count() == 0
     second = node(uid="second", version=4, created=back)
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[second]), at=back)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(nodes=[second]), at=back)
 
     assert GpuLease.objects.get().node.uid == "second"
 
@@ -68,11 +72,13 @@ def test_every_order_of_the_same_events_gives_the_same_lease(
 ) -> None:
     done = START + HOUR
     events = [
-        Seen(nodes=[node()]),
-        Seen(pods=[pod(version=2, node_name="", scheduled=None, phase="Pending")]),
-        Seen(pods=[pod(version=3)]),
-        Seen(pods=[pod(version=4, phase="Succeeded", finished=done)]),
-        Seen(deleted_pods=[pod(version=5, phase="Succeeded", finished=done, deleted=done)]),
+        ObservedChanges(nodes=[node()]),
+        ObservedChanges(pods=[pod(version=2, node_name="", scheduled=None, phase="Pending")]),
+        ObservedChanges(pods=[pod(version=3)]),
+        ObservedChanges(pods=[pod(version=4, phase="Succeeded", finished=done)]),
+        ObservedChanges(
+            deleted_pods=[pod(version=5, phase="Succeeded", finished=done, deleted=done)]
+        ),
     ]
     expected = [("detector-r1-abc", "node-1", "vision", 1_000_000, START, done)]
 
@@ -81,16 +87,16 @@ def test_every_order_of_the_same_events_gives_the_same_lease(
         Pod.objects.all().delete()
         Node.objects.all().delete()
         for seen in order:
-            record.record(cluster_id=cluster.pk, seen=seen, at=START + 2 * HOUR)
+            record.record(cluster_id=cluster.pk, changes=seen, at=START + 2 * HOUR)
         assert facts(cluster) == expected
 
 
 def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) -> None:
-    seen = Seen(nodes=[node()], pods=[pod()])
-    record.record(cluster_id=cluster.pk, seen=seen, at=START)
+    seen = ObservedChanges(nodes=[node()], pods=[pod()])
+    record.record(cluster_id=cluster.pk, changes=seen, at=START)
     before = list(GpuLease.objects.values()), list(Pod.objects.values())
 
-    record.record(cluster_id=cluster.pk, seen=seen, at=START + HOUR)
+    record.record(cluster_id=cluster.pk, changes=seen, at=START + HOUR)
 
     assert (list(GpuLease.objects.values()), list(Pod.objects.values())) == before
 
@@ -99,13 +105,16 @@ def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
     cluster: Cluster, detector: int
 ) -> None:
     record.replace_all(
-        cluster_id=cluster.pk, nodes=Complete([node()], 10), pods=Complete([pod()], 10), at=START
+        cluster_id=cluster.pk,
+        nodes=FullListing([node()], 10),
+        pods=FullListing([pod()], 10),
+        at=START,
     )
 
     record.replace_all(
         cluster_id=cluster.pk,
-        nodes=Complete([node()], 20),
-        pods=Complete([], 20),
+        nodes=FullListing([node()], 20),
+        pods=FullListing([], 20),
         at=START + 3 * HOUR,
     )
 
@@ -115,21 +124,27 @@ def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
 
 def test_pod_newer_than_the_listing_is_not_taken_for_gone(cluster: Cluster, detector: int) -> None:
     record.record(
-        cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod(version=30)]), at=START
+        cluster_id=cluster.pk,
+        changes=ObservedChanges(nodes=[node()], pods=[pod(version=30)]),
+        at=START,
     )
 
     record.replace_all(
-        cluster_id=cluster.pk, nodes=Complete([node()], 20), pods=Complete([], 20), at=START
+        cluster_id=cluster.pk, nodes=FullListing([node()], 20), pods=FullListing([], 20), at=START
     )
 
     assert Pod.objects.get().gone_at is None
 
 
 def test_node_that_goes_takes_its_leases_with_it(cluster: Cluster, detector: int) -> None:
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node()], pods=[pod()]), at=START)
+    record.record(
+        cluster_id=cluster.pk, changes=ObservedChanges(nodes=[node()], pods=[pod()]), at=START
+    )
 
     record.record(
-        cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(version=9)]), at=START + HOUR
+        cluster_id=cluster.pk,
+        changes=ObservedChanges(deleted_nodes=[node(version=9)]),
+        at=START + HOUR,
     )
 
     assert [lease[-1] for lease in facts(cluster)] == [START + HOUR]
@@ -139,7 +154,9 @@ def test_node_that_goes_takes_its_leases_with_it(cluster: Cluster, detector: int
 def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> None:
     record.record(
         cluster_id=cluster.pk,
-        seen=Seen(nodes=[node()], pods=[pod("stray", workload="", namespace="default")]),
+        changes=ObservedChanges(
+            nodes=[node()], pods=[pod("stray", workload="", namespace="default")]
+        ),
         at=START,
     )
 
@@ -149,7 +166,7 @@ def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> Non
 def test_pod_without_gpu_and_workload_is_not_kept(cluster: Cluster) -> None:
     system = pod("coredns", workload="", units=0)
 
-    record.record(cluster_id=cluster.pk, seen=Seen(pods=[system]), at=START)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(pods=[system]), at=START)
 
     assert not Pod.objects.exists()
 
@@ -160,21 +177,29 @@ def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
     heard: list[tuple[int, str]] = []
     monkeypatch.setattr(subscribers, "_observers", [])
     subscribers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
-    seen = Seen(nodes=[node()], pods=[pod("a"), pod("b")])
+    seen = ObservedChanges(nodes=[node()], pods=[pod("a"), pod("b")])
 
     for _ in range(2):
-        record.record(cluster_id=cluster.pk, seen=seen, at=START)
+        record.record(cluster_id=cluster.pk, changes=seen, at=START)
 
     assert heard == [(cluster.pk, "7")]
 
 
 def test_node_of_the_same_name_with_another_uid_is_another_life(cluster: Cluster) -> None:
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="first")]), at=START)
     record.record(
-        cluster_id=cluster.pk, seen=Seen(deleted_nodes=[node(uid="first", version=2)]), at=START
+        cluster_id=cluster.pk, changes=ObservedChanges(nodes=[node(uid="first")]), at=START
+    )
+    record.record(
+        cluster_id=cluster.pk,
+        changes=ObservedChanges(deleted_nodes=[node(uid="first", version=2)]),
+        at=START,
     )
 
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=[node(uid="second", version=3)]), at=START)
+    record.record(
+        cluster_id=cluster.pk,
+        changes=ObservedChanges(nodes=[node(uid="second", version=3)]),
+        at=START,
+    )
 
     lives = Node.objects.order_by("pk").values_list("uid", "gone_at")
     assert list(lives) == [("first", START), ("second", None)]

@@ -11,7 +11,7 @@ from fleet.costs.selectors import usage
 from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, WorkloadMinute
 from fleet.observation.services import record
-from fleet.observation.services.record import Seen
+from fleet.observation.services.record import ObservedChanges
 from fleet.tasks import poll_workloads
 from fleet.telemetry.selectors import requests as selected
 from fleet.telemetry.services import poll, rollups
@@ -40,7 +40,7 @@ def page(success: int, *, failure: int = 0, compute_us: int = 0, model: str = "d
 def running(cluster: Cluster, detector: int) -> None:
     nodes = [node("node-1", gpus=4)]
     pods = [pod(name, scheduled=START - timedelta(hours=1)) for name in PODS]
-    record.record(cluster_id=cluster.pk, seen=Seen(nodes=nodes, pods=pods), at=START)
+    record.record(cluster_id=cluster.pk, changes=ObservedChanges(nodes=nodes, pods=pods), at=START)
 
 
 def poll_at(kube: FakeKube, second: float, pages: dict[str, str | Unreachable]) -> int:
