@@ -53,7 +53,7 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
         "traffic": home_tiles.traffic_of(team, figures, now),
         "gpus": home_tiles.gpus_of(team, held),
         "spend": spend,
-        "rows": deployment_rows.rows_of(newest),
+        "rows": deployment_rows.build_rows(newest),
         "events": _without_echoes(serving_events.event_rows(events))[:_EVENTS],
         "is_new": not newest and not page_home.has_versions(actor=user, team_slug=team.slug),
         "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),

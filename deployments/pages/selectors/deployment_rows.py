@@ -1,4 +1,4 @@
-"""Rows of the deployments tables: what is wanted, seen, answered, held and paid, without N+1."""
+"""Rows of the deployments table, in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -35,15 +35,21 @@ class Row:
     changed_at: datetime
 
 
-def rows_of(found: Sequence[Deployment]) -> list[Row]:
-    """`found` comes from selectors.deployments, annotated with changed_at (see pages_list)."""
-    figures = statistics.figures_of(found)
-    held = current.allocated_to([key for one in found for key in statistics.workload_keys(one)])
-    return [_row(deployment, figures[deployment.pk], held) for deployment in found]
+def build_rows(page: Sequence[Deployment]) -> list[Row]:
+    """`page` is annotated with changed_at, see deployment_list.visible_rows."""
+    figures = statistics.figures_of(page)
+    allocated = current.allocated_to(
+        [key for deployment in page for key in statistics.workload_keys(deployment)]
+    )
+    return [_row(deployment, figures[deployment.pk], allocated) for deployment in page]
 
 
-def _row(deployment: Deployment, figures: Figures, held: dict[WorkloadKey, AllocatedGpus]) -> Row:
-    holds = [held[key] for key in statistics.workload_keys(deployment) if key in held]
+def _row(
+    deployment: Deployment, figures: Figures, allocated: dict[WorkloadKey, AllocatedGpus]
+) -> Row:
+    allocations = [
+        allocated[key] for key in statistics.workload_keys(deployment) if key in allocated
+    ]
     state, text = _state_of(deployment)
     is_routed = deployment.stable_revision is not None and not deployment.is_stopped
     return Row(
@@ -56,18 +62,18 @@ def _row(deployment: Deployment, figures: Figures, held: dict[WorkloadKey, Alloc
         candidate_weight=deployment.candidate_weight if is_routed else None,
         candidate_mirror=deployment.candidate_mirror if is_routed else 0,
         figures=figures,
-        gpus=sum((hold.gpus for hold in holds), Decimal(0)),
-        usd_per_day=_per_day(holds),
+        gpus=sum((allocation.gpus for allocation in allocations), Decimal(0)),
+        usd_per_day=_per_day(allocations),
         changed_at=getattr(deployment, "changed_at", deployment.created_at),
     )
 
 
-def _per_day(holds: Sequence[AllocatedGpus]) -> Decimal | None:
+def _per_day(allocations: Sequence[AllocatedGpus]) -> Decimal | None:
     total = Decimal(0)
-    for hold in holds:
-        if hold.usd_per_hour_amount is None:
+    for allocation in allocations:
+        if allocation.usd_per_hour_amount is None:
             return None
-        total += hold.usd_per_hour_amount * _HOURS_PER_DAY
+        total += allocation.usd_per_hour_amount * _HOURS_PER_DAY
     return total
 
 
@@ -78,17 +84,17 @@ def _serves(deployment: Deployment) -> str:
 
 
 def _state_of(deployment: Deployment) -> tuple[str, str]:
-    """An open rollout is what a reader wants to know first, unless the deployment is unwell."""
+    """An open rollout replaces the state, unless the deployment is degraded or pending."""
     if deployments.is_stopping(deployment):
         return "stopping", ""
     rollouts = getattr(deployment, "open_rollouts", [])
     if rollouts and deployment.state in ("ready", "progressing"):
         phase = rollouts[0].phase
-        words = descriptions.rollout_short(
+        text = descriptions.rollout_short(
             phase,
             weight=deployment.candidate_weight,
             mirror=deployment.candidate_mirror,
             is_shadow=rollout_rows.is_shadow(rollouts[0]),
         )
-        return ("canary" if phase in ("preparing", "running") else phase), words
+        return ("canary" if phase in ("preparing", "running") else phase), text
     return deployment.state, ""

@@ -1,4 +1,4 @@
-"""What the home page reads of deployments and versions."""
+"""Deployments, versions and events of the home page."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from deployments.serving.selectors import deployments
 from deployments.states import DeploymentState, VersionState
 from portal.accounts.models import User
 
-_STEPS_OF_A_START = (*STAGES, "rollout started", "rollout preparing")
-# More than any team has.
-_MOST = 500
+_STARTUP_EVENTS = (*STAGES, "rollout started", "rollout preparing")
+# An upper limit, above the size of any team.
+_MAX_DEPLOYMENTS = 500
 _BAD_VERSIONS = (VersionState.QUARANTINED, VersionState.FAILED)
 
 
 def deployments_to_watch(*, actor: User, team_slug: str) -> list[Deployment]:
-    """All that are live; those that need eyes first: unwell, then moving, then by name."""
+    """All live deployments: degraded first, then progressing, then by name."""
     rows = deployment_list.visible_rows(actor=actor, team_slug=team_slug)
     order = {DeploymentState.DEGRADED: 0, DeploymentState.PROGRESSING: 1}
-    return sorted(rows[:_MOST], key=lambda row: order.get(DeploymentState(row.state), 2))
+    return sorted(rows[:_MAX_DEPLOYMENTS], key=lambda row: order.get(DeploymentState(row.state), 2))
 
 
 def failing(*, actor: User, team_slug: str, now: datetime) -> list[Deployment]:
-    """Degraded, or past the time by which they should have come up."""
+    """Degraded, or past the deadline of their start."""
     late = Q(observed_generation__lt=1, progress_deadline_at__lt=now)
     rows = deployments.list_visible_to(actor, team_slug=team_slug)
     return list(rows.filter(Q(state=DeploymentState.DEGRADED) | late)[:10])
 
 
 def bad_versions(*, actor: User, team_slug: str, since: datetime) -> list[ModelVersion]:
-    """Quarantined or failed lately and not followed by a good version of the same model."""
+    """Quarantined or failed since `since`."""
     rows = versions.list_versions(actor=actor).filter(
         model__team__slug=team_slug, state__in=_BAD_VERSIONS, created_at__gte=since
     )
@@ -47,10 +47,10 @@ def has_versions(*, actor: User, team_slug: str) -> bool:
 
 
 def recent_events(*, actor: User, team_slug: str, limit: int) -> QuerySet[DeploymentEvent]:
-    """What people did and what came of it; the timeline has every step in between."""
+    """Actions and results; the timeline has every intermediate step."""
     visible = deployments.list_visible_to(actor, team_slug=team_slug, with_retired=True)
     rows = DeploymentEvent.objects.filter(deployment__in=visible.values("pk"))
-    rows = rows.exclude(kind__in=_STEPS_OF_A_START).exclude(
+    rows = rows.exclude(kind__in=_STARTUP_EVENTS).exclude(
         kind="state", message__startswith=DeploymentState.PROGRESSING
     )
     return rows.select_related("deployment__team")[:limit]

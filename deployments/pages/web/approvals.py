@@ -1,4 +1,4 @@
-"""The inbox of approvers, and one change request with everything a decision needs."""
+"""The approvals inbox, and the page of a change request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.core.errors import Conflict
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond
 
-_SHOWN = 20
+_MAX_ROWS = 20
 _DONE = {
     "approve": "Approved.",
     "reject": "Rejected.",
@@ -58,19 +58,19 @@ class ReviewRow:
 @people_only
 def inbox(request: HttpRequest, user: User) -> HttpResponse:
     waiting = list(changes.inbox(user))
-    seen = changes.list_visible_to(user)
-    still_open = seen.filter(state__in=changes.OPEN_STATES)
+    visible = changes.list_visible_to(user)
+    still_open = visible.filter(state__in=changes.OPEN_STATES)
     others = still_open.exclude(pk__in=[change.pk for change in waiting])
-    closed = seen.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
+    closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "waiting": items.items_of(waiting),
         "pipelines": pipelines.waiting_for(user),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
-            for review in emergency_reviews.list_visible_to(user, is_open=True)[:_SHOWN]
+            for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
         ],
-        "open": items.items_of(others[:_SHOWN]),
-        "decided": items.items_of(closed[:_SHOWN]),
+        "open": items.items_of(others[:_MAX_ROWS]),
+        "decided": items.items_of(closed[:_MAX_ROWS]),
     }
     parts = {"inbox": "pages/_inbox.html"}
     return respond(request, "pages/approvals.html", context, parts=parts)
@@ -80,21 +80,21 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 @keeps_input
 def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
-    found = changes.get_visible(actor=user, change_id=change_id)
+    change_request = changes.get_visible(actor=user, change_id=change_id)
     form = DecisionForm(request.POST or None)
     if request.method == "POST":
-        if form.run(lambda: _decide(user, found, form)) is not None:
+        if form.run(lambda: _decide(user, change_request, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["decision"]])
             return redirect("change", change_id=change_id)
-        found = changes.get_visible(actor=user, change_id=change_id)
-    is_final = not CHANGE[ChangeState(found.state)]
-    # The cluster is asked, so the page itself does not wait for it.
-    is_asked = "checks" in request.GET and request.method == "GET"
-    recheck = change_recheck.look(actor=user, change_id=change_id) if is_asked else None
+        change_request = changes.get_visible(actor=user, change_id=change_id)
+    is_final = not CHANGE[ChangeState(change_request.state)]
+    # The checks query the cluster, so htmx loads them after the page.
+    is_recheck = "checks" in request.GET and request.method == "GET"
+    recheck = change_recheck.look(actor=user, change_id=change_id) if is_recheck else None
     return respond(
         request,
         "pages/change.html",
-        _context_of(user, found, form) | {"is_final": is_final, "recheck": recheck},
+        _context_of(user, change_request, form) | {"is_final": is_final, "recheck": recheck},
         parts={
             "change-head": "pages/_change_head.html",
             "checks-now": "pages/_checks_now.html",
@@ -104,45 +104,47 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
     )
 
 
-def _decide(user: User, found: ChangeRequest, form: DecisionForm) -> ChangeRequest:
+def _decide(user: User, change_request: ChangeRequest, form: DecisionForm) -> ChangeRequest:
     data = form.cleaned_data
     if data["decision"] == "emergency":
         return emergency_services.approve(
             actor=user,
-            change_id=found.pk,
+            change_id=change_request.pk,
             evidence_hash=data["evidence_hash"],
             reason=data["comment"],
         )
     if data["decision"] == "close_review":
-        return _close_review(user, found, data["comment"])
+        return _close_review(user, change_request, data["comment"])
     if data["decision"] == "approve":
         return change_services.approve(
             actor=user,
-            change_id=found.pk,
+            change_id=change_request.pk,
             evidence_hash=data["evidence_hash"],
             comment=data["comment"],
         )
     if data["decision"] == "reject":
-        return change_services.reject(actor=user, change_id=found.pk, comment=data["comment"])
-    return change_services.withdraw(actor=user, change_id=found.pk, reason=data["comment"])
+        return change_services.reject(
+            actor=user, change_id=change_request.pk, comment=data["comment"]
+        )
+    return change_services.withdraw(actor=user, change_id=change_request.pk, reason=data["comment"])
 
 
-def _close_review(user: User, found: ChangeRequest, finding: str) -> ChangeRequest:
-    review = items.review_of(found)
+def _close_review(user: User, change_request: ChangeRequest, finding: str) -> ChangeRequest:
+    review = items.review_of(change_request)
     if review is None:
         raise Conflict("This change has no emergency review.", code="no_review")
     emergency_services.close_review(actor=user, review_id=review.pk, finding=finding)
-    return found
+    return change_request
 
 
-def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
-    may_reject, _ = changes.may_decide(user, found)
-    may_approve, why_not = changes.may_approve(user, found)
-    review = items.review_of(found)
+def _context_of(user: User, change_request: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
+    may_reject, _ = changes.may_decide(user, change_request)
+    may_approve, why_not = changes.may_approve(user, change_request)
+    review = items.review_of(change_request)
     return {
-        **_shown_of(found),
-        "item": items.item_of(found),
-        "change": found,
+        **_evidence_context(change_request),
+        "item": items.item_of(change_request),
+        "change": change_request,
         "form": form,
         "steps": [
             StepRow(
@@ -150,41 +152,41 @@ def _context_of(user: User, found: ChangeRequest, form: DecisionForm) -> dict[st
                 soak_words=descriptions.duration_words(step["soak_seconds"]),
                 min_requests=step["min_requests"],
             )
-            for step in found.steps
+            for step in change_request.steps
         ],
-        "version": found.revision.version if found.revision else None,
-        "still_needed": approvals.people_still_needed(found),
+        "version": change_request.revision.version if change_request.revision else None,
+        "still_needed": approvals.people_still_needed(change_request),
         "may_approve": may_approve,
         "may_reject": may_reject,
-        "may_break_glass": changes.may_break_glass(user, found),
-        "overdue_words": emergency_reviews.overdue_words(found.team),
+        "may_break_glass": changes.may_break_glass(user, change_request),
+        "overdue_words": emergency_reviews.overdue_words(change_request.team),
         "review": review,
         "may_close_review": review is not None and emergency_reviews.may_close(user, review)[0],
-        "why_not": why_not if found.state == ChangeState.SUBMITTED else "",
-        "may_withdraw": changes.may_withdraw(user, found),
+        "why_not": why_not if change_request.state == ChangeState.SUBMITTED else "",
+        "may_withdraw": changes.may_withdraw(user, change_request),
     }
 
 
-def _shown_of(found: ChangeRequest) -> dict[str, Any]:
-    """Of a decided request what was shown when it was decided, and what of it is otherwise today."""
-    kept = shown_evidence.kept(found)
-    shown = kept or shown_evidence.of(found)
+def _evidence_context(change_request: ChangeRequest) -> dict[str, Any]:
+    """For a decided request: the evidence shown at the decision, and what changed since."""
+    kept = shown_evidence.kept(change_request)
+    shown = kept or shown_evidence.of(change_request)
     diff = items.lines_from(shown["diff"])
-    stated = shown["metadata"].items()
+    metadata = shown["metadata"].items()
     return {
         "shown": shown,
         "is_kept": kept is not None,
         "decided_at": datetime.fromisoformat(kept["at"]) if kept else None,
         "checked_at": datetime.fromisoformat(shown["checked_at"]),
-        "today_differs": shown_evidence.differences(found, kept) if kept else [],
-        "approvals": items.approvals_of(found, shown),
+        "today_differs": shown_evidence.differences(change_request, kept) if kept else [],
+        "approvals": items.approvals_of(change_request, shown),
         "guards": shown["guards"],
         "diff": diff,
         "has_before": any(line.before for line in diff),
         "manifests": manifests_of_text(shown["manifests"]),
         "metadata": [
             (field_values.describe_field(name), field_values.format_value(value))
-            for name, value in stated
+            for name, value in metadata
             if value not in (None, "")
         ],
         "cost": new_deployment_cards.stored_cost_card(shown["cost"]),

@@ -1,4 +1,4 @@
-"""What a deployment costs: its rows of the ledger and the estimate of the running hour."""
+"""The cost of a deployment: its ledger rows and the estimate of the current hour."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
 
 def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> list[CostTile]:
     zero = Decimal(0)
-    row = deployment_rows.rows_of([deployment])[0]
-    inferences = [one.inferences for one in rows if one.inferences is not None]
-    total = sum((one.amount for one in rows), zero)
+    row = deployment_rows.build_rows([deployment])[0]
+    inferences = [cost_row.inferences for cost_row in rows if cost_row.inferences is not None]
+    total = sum((cost_row.amount for cost_row in rows), zero)
     count = sum(inferences)
     return [
         CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
@@ -60,7 +60,7 @@ def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> li
         ),
         CostTile(
             "Estimated",
-            sum((one.estimated_amount for one in rows), zero),
+            sum((cost_row.estimated_amount for cost_row in rows), zero),
             "final shortly after each hour ends",
         ),
     ]

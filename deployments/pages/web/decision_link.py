@@ -1,4 +1,4 @@
-"""The page behind the single-use link of a message: shows what is asked, then decides."""
+"""The page of a single-use link in a notification: show the request, then decide."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class DecideForm(ServiceForm):
 
 
 _SESSION_KEY: Final = "opened_decision_links"
-_MOST_OPENED: Final = 20
+_MAX_OPENED: Final = 20
 
 
 @never_cache
 @require_safe
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Changes the address at once, before anyone signs in: pages send their own address along as
-    Referer, and addresses are what logs and histories keep.
+    """Redirect immediately, before sign-in, to a URL without the token: browsers send URLs as
+    Referer, and logs and histories keep them.
     """
     digest = links.known_digest(token)
-    others = [one for one in _opened(request) if one != digest]
-    request.session[_SESSION_KEY] = [*others, digest][-_MOST_OPENED:]
+    others = [opened for opened in _opened(request) if opened != digest]
+    request.session[_SESSION_KEY] = [*others, digest][-_MAX_OPENED:]
     response = redirect("decide", links.id_of(digest))
     response["Referrer-Policy"] = "no-referrer"
     return response
@@ -56,7 +56,7 @@ def _opened(request: HttpRequest) -> list[str]:
     return list(request.session.get(_SESSION_KEY, []))
 
 
-# Looking never decides: chat programs and mail filters open every link that they see.
+# GET never decides: chat and mail programs open links automatically.
 @never_cache
 @require_http_methods(["GET", "POST"])
 @people_only

@@ -37,7 +37,7 @@ def deployments(request: HttpRequest, user: User) -> HttpResponse:
         "team": team,
         "query": query,
         "page": page,
-        "rows": deployment_rows.rows_of(list(page)),
+        "rows": deployment_rows.build_rows(list(page)),
         "states": [state for state in DeploymentState if state != DeploymentState.RETIRED],
         "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
         "sortable": True,

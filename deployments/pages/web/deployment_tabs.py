@@ -1,4 +1,4 @@
-"""The tabs of a deployment that read: overview, revisions, manifests, timeline, logs, cost."""
+"""The read-only tabs of a deployment: overview, revisions, manifests, timeline, logs, cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.ui.htmx import target_of
 @people_only
 def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    # Every tab polls its head here; the figures would be read for nothing.
+    # All tabs poll the head from this URL, which needs no figures.
     is_head_only = target_of(request) == "deployment-head"
     context = {} if is_head_only else page_overview.context_of(deployment)
     parts = {"figures": "pages/_figures.html", "overview": "pages/_charts.html"}
@@ -48,10 +48,10 @@ def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 @people_only
 def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    compared = live_objects.compare(actor=user, deployment_id=deployment.pk)
+    comparison = live_objects.compare(actor=user, deployment_id=deployment.pk)
     context = {
-        "objects": compared.objects,
-        "unreachable": compared.problem,
+        "objects": comparison.objects,
+        "unreachable": comparison.problem,
         "drift": drift_decisions.view_of(deployment),
     }
     return frame.show(request, user, deployment, "manifests", context)
@@ -80,10 +80,10 @@ def logs(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse
     choice = tab_data.log_choice_of(
         deployment, pod=request.GET.get("pod", ""), lines=request.GET.get("lines", "")
     )
-    read = live_objects.read_log(
+    log = live_objects.read_log(
         actor=user, deployment_id=deployment.pk, pod=choice.chosen, lines=choice.lines
     )
-    context = {**choice.context(request.path), "log": read.text, "problem": read.problem}
+    context = {**choice.context(request.path), "log": log.text, "problem": log.problem}
     parts = {"log": "pages/_log_text.html"}
     return frame.show(request, user, deployment, "logs", context, parts=parts)
 

@@ -1,4 +1,4 @@
-"""What every tab of a deployment shows above itself: state, address, traffic, sensible buttons."""
+"""The head of every tab of a deployment: state, address, traffic and actions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def show(
     is_final: bool = False,
     status: int = 200,
 ) -> HttpResponse:
-    """The page with the tab's body in `_<tab>.html`, or the part that htmx asked for."""
+    """The page with the tab's body from `_<tab>.html`, or the part that htmx requested."""
     body = f"pages/_{tab.replace('-', '_')}.html"
     whole = {
         **head_of(user, deployment),
@@ -123,25 +123,25 @@ def rollout_tone(rollout: Rollout) -> str:
 
 
 def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
-    """Only what makes sense now; the services refuse the rest anyway."""
+    """The actions that are possible now. Services refuse others."""
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
-    place = (deployment.team.slug, deployment.name)
-    stop = HeadAction("Stop", reverse("stop-deployment", args=place))
-    retire = HeadAction("Retire", reverse("request-retire", args=place), tone="danger")
+    args = (deployment.team.slug, deployment.name)
+    stop = HeadAction("Stop", reverse("stop-deployment", args=args))
+    retire = HeadAction("Retire", reverse("request-retire", args=args), tone="danger")
     if is_busy:
-        # A stop that needs approval is a change too, and waits for the one under way; what never
-        # served may be given up at any time.
+        # A stop that needs approval has to wait for the open change. A deployment that never served
+        # can be retired at any time.
         is_off = deployment.is_stopped or deployment.is_retiring
         if is_off or stopping.needs_approval(deployment):
             return []
         return [retire, stop] if deployment.first_ready_at is None else [stop]
     if deployment.is_stopped:
-        start = HeadAction("Start", reverse("request-start", args=place), tone="primary")
+        start = HeadAction("Start", reverse("request-start", args=args), tone="primary")
         return [retire, start]
-    scale = HeadAction("Scale", reverse("request-scale", args=place))
-    canary = HeadAction("Request a canary", reverse("request-canary", args=place), tone="primary")
-    back = HeadAction("Roll back", reverse("request-roll-back", args=place))
+    scale = HeadAction("Scale", reverse("request-scale", args=args))
+    canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
+    back = HeadAction("Roll back", reverse("request-roll-back", args=args))
     has_past = deployment.stable_revision.number > 1
     return [retire, stop, scale, *([back] if has_past else []), canary]
 

@@ -1,4 +1,4 @@
-"""One model: its versions with their metrics, where they serve, two of them compared."""
+"""The page of a model: versions with metrics and deployments, and a comparison of two."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from portal.ui.addresses import with_query
 from portal.ui.htmx import respond
 
 _PER_PAGE = 50
-_MOST_METRICS = 4
-_MOST_FACTS = 200
+_MAX_METRICS = 4
+_MAX_FACTS = 200
 # Raw HTML in a description stays text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
@@ -62,16 +62,16 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
     context = {
         "model": model,
         "page": page,
-        "metrics": metrics[:_MOST_METRICS],
+        "metrics": metrics[:_MAX_METRICS],
         "metric_tabs": [MetricTab(m, with_query(request, metric=m), m == chosen) for m in metrics],
-        "rows": _rows(versions, metrics[:_MOST_METRICS]),
+        "rows": _rows(versions, metrics[:_MAX_METRICS]),
         "aliases": model.aliases.select_related("version"),
         "chart": metric_over_versions(versions, chosen) if chosen else None,
         "description": _MARKDOWN.render(model.description),
         "golden_lines": lines.golden_lines(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
-        "previous_address": _at(request, page.number - 1) if page.has_previous() else "",
-        "next_address": _at(request, page.number + 1) if page.has_next() else "",
+        "previous_address": _page_address(request, page.number - 1) if page.has_previous() else "",
+        "next_address": _page_address(request, page.number + 1) if page.has_next() else "",
     }
     return respond(request, "pages/model.html", context)
 
@@ -91,10 +91,10 @@ def compare(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         "model": model,
         "left": left,
         "right": right,
-        "left_config": signature.cut(left.config_pbtxt),
-        "right_config": signature.cut(right.config_pbtxt),
+        "left_config": signature.truncate(left.config_pbtxt),
+        "right_config": signature.truncate(right.config_pbtxt),
         "groups": [
-            (title, *comparison.shortened(facts, _MOST_FACTS))
+            (title, *comparison.truncate(facts, _MAX_FACTS))
             for title, facts in _groups(left, right)
         ],
     }
@@ -121,7 +121,7 @@ def _describe(user: User, model: Model, form: ModelForm) -> Model:
     )
 
 
-def _at(request: HttpRequest, number: int) -> str:
+def _page_address(request: HttpRequest, number: int) -> str:
     return with_query(request, page=number)
 
 
@@ -142,14 +142,14 @@ def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[Com
         (
             "Metadata",
             comparison.compare(
-                comparison.in_order(left.metadata), comparison.in_order(right.metadata)
+                comparison.sort_keys(left.metadata), comparison.sort_keys(right.metadata)
             ),
         ),
         ("File", comparison.compare(_file(left), _file(right))),
         (
             "Signature",
             comparison.compare(
-                comparison.facts_of(left.signature), comparison.facts_of(right.signature)
+                comparison.list_facts(left.signature), comparison.list_facts(right.signature)
             ),
         ),
     ]

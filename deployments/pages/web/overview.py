@@ -18,15 +18,15 @@ from portal.core import clock
 from portal.ui.charts import Chart, Mark
 
 CHARTED = timedelta(hours=1)
-_MOST_MARKS = 6
-# Events that move traffic; a reader looks for them when a line bends.
+_MAX_MARKS = 6
+# Events that change traffic, marked in the charts.
 _MARKED = (
     "rollout running",
     "rollout promoting",
     "rollout paused",
     "rollout aborting",
 )
-_MOST_LETTERS = 22
+_MAX_LABEL_LENGTH = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedRow:
+class MultiModelRow:
     label: str
     url: str
     served_by: str
@@ -46,7 +46,7 @@ class PackedRow:
 
 @dataclass(frozen=True, slots=True)
 class TrafficCharts:
-    """None where nothing was measured."""
+    """None without measurements."""
 
     requests: Chart | None
     latency: Chart | None
@@ -65,30 +65,34 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         )
         for revision in revisions
     }
-    drawn = traffic_charts(points, marks=_marks(deployment, since))
+    charts = traffic_charts(points, marks=_marks(deployment, since))
     return {
         "revisions": revisions,
         "stats": stats,
         "figures": statistics.figures_of([deployment])[deployment.pk],
-        "packed": packed_rows(deployment, revisions),
-        "own_models": ", ".join(dict.fromkeys(_model_of(one.version_label) for one in revisions)),
-        "window_words": f"last {statistics.WINDOW_SECONDS // 60} minutes",
+        "additional_models": multi_model_rows(deployment, revisions),
+        "own_models": ", ".join(
+            dict.fromkeys(_model_of(revision.version_label) for revision in revisions)
+        ),
+        "window": f"last {statistics.WINDOW_SECONDS // 60} minutes",
         "split": _split(stats) if stats else [],
-        "requests_chart": drawn.requests,
-        "latency_chart": drawn.latency,
+        "requests_chart": charts.requests,
+        "latency_chart": charts.latency,
     }
 
 
-def packed_rows(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> list[PackedRow]:
-    """What answers at this address beside the deployment's own model, and through which revisions."""
+def multi_model_rows(
+    deployment: Deployment, revisions: Sequence[RevisionStatus]
+) -> list[MultiModelRow]:
+    """Additional models at this address, with the revisions that serve them."""
     by_label: dict[str, list[str]] = {}
     for revision in revisions:
-        for one in revision.spec.packed:
-            by_label.setdefault(one.label, []).append(f"{revision.role} r{revision.number}")
+        for model in revision.spec.packed:
+            by_label.setdefault(model.label, []).append(f"{revision.role} r{revision.number}")
     address = deployments.url_of(deployment)
     return [
-        PackedRow(label, f"{address}/v2/models/{_model_of(label)}/infer", ", ".join(served))
-        for label, served in by_label.items()
+        MultiModelRow(label, f"{address}/v2/models/{_model_of(label)}/infer", ", ".join(roles))
+        for label, roles in by_label.items()
     ]
 
 
@@ -101,16 +105,16 @@ def traffic_charts(
 ) -> TrafficCharts:
     return TrafficCharts(
         requests=minute_chart(
-            by_role, lambda one: one.requests_per_second, "Requests per second", "req/s", marks
+            by_role, lambda point: point.requests_per_second, "Requests per second", "req/s", marks
         ),
         latency=minute_chart(
-            by_role, lambda one: one.mean_latency_ms, "Mean latency per request", "ms", marks
+            by_role, lambda point: point.mean_latency_ms, "Mean latency per request", "ms", marks
         ),
     )
 
 
 def _split(stats: ServingStats) -> list[Part]:
-    """Queue, input, compute, output of the mean request; empty when nothing was answered."""
+    """Queue, input, compute and output time of the mean request; empty without requests."""
     named = (
         ("Queue", stats.queue_ms, "warn"),
         ("Input", stats.input_ms, "idle"),
@@ -128,9 +132,9 @@ def _split(stats: ServingStats) -> list[Part]:
 def _marks(deployment: Deployment, since: datetime) -> list[Mark]:
     events = deployments.events_of(deployment).filter(at__gte=since)[:50]
     moved = [event for event in events if event.kind in _MARKED]
-    return [Mark(event.at, _short(event.message)) for event in reversed(moved[:_MOST_MARKS])]
+    return [Mark(event.at, _short(event.message)) for event in reversed(moved[:_MAX_MARKS])]
 
 
 def _short(message: str) -> str:
-    words = message.removeprefix("the candidate is ready; it gets ").split(":")[0]
-    return words if len(words) <= _MOST_LETTERS else f"{words[: _MOST_LETTERS - 1]}…"
+    label = message.removeprefix("the candidate is ready; it gets ").split(":")[0]
+    return label if len(label) <= _MAX_LABEL_LENGTH else f"{label[: _MAX_LABEL_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""Promoting fully skips what is left of the plan, so one page says first what that moves."""
+"""Confirm a full promotion, which skips the remaining steps."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from portal.ui.access import people_only
 @require_GET
 @people_only
 def confirm(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    """The form on it posts to the rollout, with the evidence that is shown here."""
+    """The form posts to the rollout with the evidence shown here."""
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    found = rollouts.current(deployment)
-    if found is None:
+    rollout = rollouts.current(deployment)
+    if rollout is None:
         raise Conflict(f"{deployment} has no rollout to promote.", code="rollout_phase")
-    policy.require(user, Action.PROMOTE, found, requester_id=found.requested_by_id)
-    view = rollouts.view_of(actor=user, rollout=found)
+    policy.require(user, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
+    view = rollouts.view_of(actor=user, rollout=rollout)
     figures = statistics.figures_of([deployment])[deployment.pk]
     rate = figures.requests_per_second
     context = {
         "deployment": deployment,
-        "rollout": found,
+        "rollout": rollout,
         "view": view,
         "verdict": story.verdict_of(view),
-        "no_full_promotion": story.why_no_full_promotion(found, view),
+        "no_full_promotion": story.why_no_full_promotion(rollout, view),
         "rate": rate,
         "moving_rate": None if rate is None else rate * (100 - view.requested_weight) / 100,
         "skipped": [step for step in view.steps if step.state == "ahead"],

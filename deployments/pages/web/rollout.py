@@ -1,4 +1,4 @@
-"""The rollout of a deployment: what it shows, and its buttons."""
+"""The rollout tab of a deployment, and its actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from portal.core.errors import NotFound
 from portal.ui.access import keeps_input, people_only
 
 _TONES = {"done": "done", "current": "now", "ahead": "", "left": "", "skipped": ""}
-_PAST = {
+_PASSED_TEXT = {
     "done": "passed",
     "left": "left early: promoted fully",
     "skipped": "skipped: promoted fully",
@@ -49,13 +49,13 @@ _DONE = {
 class StepItem:
     view: StepView
     tone: str
-    words: str
+    soak: str
     needs: str
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
-    """What each button will do, in words."""
+class ButtonEffects:
+    """The effect of each button."""
 
     promote: str
     promote_fully: str
@@ -69,33 +69,33 @@ class Says:
 @keeps_input
 def rollout(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    found = rollouts.latest(deployment)
+    current = rollouts.latest(deployment)
     form = RolloutForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
         if form.is_valid() and form.needs_confirmation:
             return redirect("promote-fully", team=team, name=name)
-        if form.run(lambda: _act(user, found, form)) is not None:
+        if form.run(lambda: _act(user, current, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["action"]])
             return redirect("rollout", team=team, name=name)
-        found = rollouts.latest(deployment)
-    return _show(request, user, deployment, found, form)
+        current = rollouts.latest(deployment)
+    return _show(request, user, deployment, current, form)
 
 
-def _act(user: User, found: Rollout | None, form: RolloutForm) -> Rollout:
-    if found is None:
+def _act(user: User, rollout: Rollout | None, form: RolloutForm) -> Rollout:
+    if rollout is None:
         raise NotFound("No rollout is running.")
     data = form.cleaned_data
     shown, reason = data["evidence_hash"], data["reason"]
     calls: dict[str, Callable[[], Rollout]] = {
         "promote": lambda: rollout_services.promote(
-            actor=user, rollout_id=found.pk, evidence_hash=shown
+            actor=user, rollout_id=rollout.pk, evidence_hash=shown
         ),
         "promote_fully": lambda: rollout_services.promote_fully(
-            actor=user, rollout_id=found.pk, evidence_hash=shown
+            actor=user, rollout_id=rollout.pk, evidence_hash=shown
         ),
-        "pause": lambda: rollout_services.pause(actor=user, rollout_id=found.pk, reason=reason),
-        "unpause": lambda: rollout_services.unpause(actor=user, rollout_id=found.pk),
-        "abort": lambda: rollout_services.abort(actor=user, rollout_id=found.pk, reason=reason),
+        "pause": lambda: rollout_services.pause(actor=user, rollout_id=rollout.pk, reason=reason),
+        "unpause": lambda: rollout_services.unpause(actor=user, rollout_id=rollout.pk),
+        "abort": lambda: rollout_services.abort(actor=user, rollout_id=rollout.pk, reason=reason),
     }
     return calls[data["action"]]()
 
@@ -104,13 +104,13 @@ def _show(
     request: HttpRequest,
     user: User,
     deployment: Deployment,
-    found: Rollout | None,
+    rollout: Rollout | None,
     form: RolloutForm,
 ) -> HttpResponse:
-    view = rollouts.view_of(actor=user, rollout=found) if found else None
+    view = rollouts.view_of(actor=user, rollout=rollout) if rollout else None
     context: dict[str, Any] = {"view": view, "form": form}
-    if found is not None and view is not None:
-        context |= _context_of(found, view)
+    if rollout is not None and view is not None:
+        context |= _context_of(rollout, view)
     return frame.show(
         request,
         user,
@@ -126,53 +126,55 @@ def _show(
     )
 
 
-def _context_of(found: Rollout, view: RolloutView) -> dict[str, Any]:
-    phase = RolloutPhase(found.phase)
-    change = changes.list_visible_to(SYSTEM).filter(pk=found.change_id).first()
-    no_promotion = story.why_no_promotion(found, view)
-    no_full = story.why_no_full_promotion(found, view)
-    text = frame.rollout_text(found) if found.steps else _direct_words(phase)
+def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
+    phase = RolloutPhase(rollout.phase)
+    change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
+    no_promotion = story.why_no_promotion(rollout, view)
+    no_full = story.why_no_full_promotion(rollout, view)
+    text = frame.rollout_text(rollout) if rollout.steps else _describe_direct(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
-        "story": story.story_of(found, change),
+        "story": story.story_of(rollout, change),
         "verdict": story.verdict_of(view),
-        "charts": charts.charts_of(found),
-        "outcome": outcome.outcome_of(found),
+        "charts": charts.charts_of(rollout),
+        "outcome": outcome.outcome_of(rollout),
         "alarm": outcome.alarm_of(view),
-        **quality_lines.before_traffic_context(found),
-        "says": _says(found, view),
+        **quality_lines.before_traffic_context(rollout),
+        "effects": _button_effects(rollout, view),
         "board_text": text,
-        "board_tone": frame.rollout_tone(found),
+        "board_tone": frame.rollout_tone(rollout),
         "is_pausable": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         "is_abortable": phase != RolloutPhase.ABORTING,
         "no_promotion": no_promotion,
         "no_full_promotion": no_full,
-        "change_lines": _changed(change),
-        "cost": outcome.cost_of(found, view),
+        "change_lines": _changed_lines(change),
+        "cost": outcome.cost_of(rollout, view),
     }
 
 
 def _step_item(step: StepView, view: RolloutView) -> StepItem:
     soak = descriptions.duration_words(step.soak_seconds)
     if step.state == "current":
-        left = view.soak_left_seconds
-        words = "soak done" if left == 0 else f"soak {soak}"
-        if left:
-            words = f"{descriptions.duration_words(left)} of {soak} left"
-        seen = "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
-        needs = f"{seen} of {step.min_requests:,} requests" if step.min_requests else ""
+        seconds_left = view.soak_left_seconds
+        soak_text = "soak done" if seconds_left == 0 else f"soak {soak}"
+        if seconds_left:
+            soak_text = f"{descriptions.duration_words(seconds_left)} of {soak} left"
+        candidate_count = (
+            "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
+        )
+        needs = f"{candidate_count} of {step.min_requests:,} requests" if step.min_requests else ""
         if step.min_requests and view.candidate_requests is None:
             needs = f"needs {step.min_requests:,} requests"
         if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
-            needs = f"{seen} requests (enough)"
+            needs = f"{candidate_count} requests (enough)"
     else:
-        words = _PAST.get(step.state, f"soak {soak}")
+        soak_text = _PASSED_TEXT.get(step.state, f"soak {soak}")
         if step.state == "ahead" and not step.soak_seconds:
-            words = "no soak"
+            soak_text = "no soak"
         needs = _who_promotes(step) if step.state == "ahead" else ""
         if step.state == "ahead" and view.is_final:
             return _not_passed(step, view)
-    return StepItem(step, _TONES[step.state], words, needs)
+    return StepItem(step, _TONES[step.state], soak_text, needs)
 
 
 def _not_passed(step: StepView, view: RolloutView) -> StepItem:
@@ -183,19 +185,19 @@ def _not_passed(step: StepView, view: RolloutView) -> StepItem:
 
 
 def _who_promotes(step: StepView) -> str:
-    words = (
+    text = (
         "promotes automatically if all guards pass"
         if step.auto_promote
         else "then promoted by hand"
     )
     if step.deadline_seconds:
-        words += f", within {descriptions.duration_words(step.deadline_seconds)}"
-    return words
+        text += f", within {descriptions.duration_words(step.deadline_seconds)}"
+    return text
 
 
-def _says(found: Rollout, view: RolloutView) -> Says:
-    candidate = found.candidate_revision.version.label
-    stable = found.stable_revision
+def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
+    candidate = rollout.candidate_revision.version.label
+    stable = rollout.stable_revision
     replaces = f"r{stable.number} is drained, then removed."
     if view.next_weight is None:
         promote = ""
@@ -211,29 +213,29 @@ def _says(found: Rollout, view: RolloutView) -> Says:
             f"Sends {view.next_weight}% of requests to {candidate} at the gateway. "
             "Both revisions keep their GPUs."
         )
-    return Says(
+    return ButtonEffects(
         promote=promote,
-        promote_fully=f"{_early_words(view)}Sends all requests to {candidate}. {replaces}",
-        pause=f"Stays at {_share_words(view)} until someone resumes it.",
+        promote_fully=f"{_describe_skipped(view)}Sends all requests to {candidate}. {replaces}",
+        pause=f"Stays at {_describe_weight(view)} until someone resumes it.",
         unpause="Continues at the same step. Soak time and counts are kept.",
-        abort=_abort_words(view, stable.version.label),
+        abort=_describe_abort(view, stable.version.label),
     )
 
 
-def _early_words(view: RolloutView) -> str:
-    """Who promotes fully may do so before the evidence is complete, but not unknowingly."""
+def _describe_skipped(view: RolloutView) -> str:
+    """The consequence of a full promotion, including incomplete evidence."""
     if view.rollout.phase != RolloutPhase.RUNNING or view.is_promotable:
         return "Skips the remaining steps. "
     why = view.promotable_reason.rstrip(".") or "no evidence yet"
     return f"The evidence is incomplete ({why}). Skips the remaining steps. "
 
 
-def _share_words(view: RolloutView) -> str:
+def _describe_weight(view: RolloutView) -> str:
     mirrored = " mirrored" if view.is_mirroring else ""
     return f"{view.requested_percent}%{mirrored}"
 
 
-def _abort_words(view: RolloutView, stable: str) -> str:
+def _describe_abort(view: RolloutView, stable: str) -> str:
     if view.is_mirroring:
         return f"Stops mirroring, then removes the candidate. Users are not affected: {stable} serves them."
     return (
@@ -242,15 +244,15 @@ def _abort_words(view: RolloutView, stable: str) -> str:
     )
 
 
-def _direct_words(phase: RolloutPhase) -> str:
-    words = {
+def _describe_direct(phase: RolloutPhase) -> str:
+    texts = {
         RolloutPhase.PREPARING: "Starts, then takes over at once",
         RolloutPhase.PROMOTING: "Takes over",
     }
-    return words.get(phase, phase.value.capitalize())
+    return texts.get(phase, phase.value.capitalize())
 
 
-def _changed(change: ChangeRequest | None) -> list[FieldLine]:
-    """Only while the candidate is not stable yet: afterwards there is nothing to compare with."""
+def _changed_lines(change: ChangeRequest | None) -> list[FieldLine]:
+    """The changed lines of the request, while there is a stable revision to compare with."""
     lines = items.lines_of(change) if change else []
     return [line for line in lines if line.is_changed and line.before]

@@ -1,4 +1,4 @@
-"""Stopping a deployment: one page that states what it ends, at once or as a request."""
+"""Stop a deployment, immediately or with a change request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def stop(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse
 def _stop(
     request: HttpRequest, user: User, form: StopForm, deployment: Deployment
 ) -> HttpResponse | None:
-    """None when it is refused; the form says why."""
+    """None if the service refused; the form has the reason."""
     if stopping.needs_approval(deployment):
         change = form.run(
             lambda: decisions.request_stop(

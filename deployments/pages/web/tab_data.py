@@ -1,4 +1,4 @@
-"""What the tabs Revisions, Timeline and Logs show."""
+"""Contexts of the tabs Revisions, Timeline and Logs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LogChoice:
 
 
 def revisions_context(deployment: Deployment, *, before: str, after: str) -> dict[str, Any]:
-    """Compares the two chosen revisions, else the newest with the one before it."""
+    """Compare the two selected revisions, by default the two newest."""
     history = deployments.history_of(deployment)
     by_number = {str(revision.number): revision for revision in history}
     right = by_number.get(after) or (history[0] if history else None)
@@ -58,7 +58,7 @@ def revisions_context(deployment: Deployment, *, before: str, after: str) -> dic
 
 
 def text_of(revision: Revision) -> str:
-    """What a revision is: which bytes, and how they are served."""
+    """The version and spec of a revision as YAML."""
     version = revision.version
     return to_yaml(
         [
@@ -77,17 +77,17 @@ def text_of(revision: Revision) -> str:
 
 
 def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
-    found = Paginator(deployments.events_of(deployment), _PAGE_SIZE).get_page(page)
+    events = Paginator(deployments.events_of(deployment), _PAGE_SIZE).get_page(page)
     return {
-        "page": found,
-        "page_number": found.number,
-        "events": event_rows(found),
+        "page": events,
+        "page_number": events.number,
+        "events": event_rows(events),
         "pods": live_objects.pods_of(deployment),
     }
 
 
 def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
-    """The pod that was asked for, else the first; unknown names are refused by the service."""
-    found = live_objects.pods_of(deployment)
+    """The requested pod, by default the first. The service refuses unknown names."""
+    pods = live_objects.pods_of(deployment)
     number = int(lines) if lines.isdecimal() and int(lines) in LINE_CHOICES else LINE_CHOICES[0]
-    return LogChoice(found, pod or (found[0].name if found else ""), number)
+    return LogChoice(pods, pod or (pods[0].name if pods else ""), number)

@@ -1,4 +1,4 @@
-"""Try it: one request through the gateway, from the page."""
+"""Try it: send one request from the page through the gateway."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TryForm(BodyForm):
             label="Send to", required=False, choices=_targets(deployment)
         )
 
-    def asked_target(self) -> Target:
+    def target(self) -> Target:
         return Target(self.cleaned_data["target"] or Target.GATEWAY)
 
 
@@ -47,7 +47,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
                 actor=user,
                 deployment_id=deployment.pk,
                 body=form.cleaned_data["body"],
-                target=form.asked_target(),
+                target=form.target(),
             )
         )
     context = {
@@ -55,7 +55,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
         "trial": trial,
         "has_targets": deployment.candidate_revision is not None,
         **lines.saving_context(user, deployment, trial, request.POST.get("body", "")),
-        **_words(deployment),
+        **_call_context(deployment),
     }
     parts = {"answer": "serving/_answer.html"}
     status = form.status if form.is_bound else 200
@@ -63,7 +63,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
 
 
 def _targets(deployment: Deployment) -> list[tuple[str, str]]:
-    found = [(Target.GATEWAY.value, "the gateway, like any client")]
+    choices = [(Target.GATEWAY.value, "the gateway, like any client")]
     revisions = {
         Target.STABLE: deployment.stable_revision,
         Target.CANDIDATE: deployment.candidate_revision,
@@ -71,8 +71,8 @@ def _targets(deployment: Deployment) -> list[tuple[str, str]]:
     for target, revision in revisions.items():
         if revision is not None:
             label = f"{target.value} · {revision.version.label} · r{revision.number}, bypassing the gateway"
-            found.append((target.value, label))
-    return found
+            choices.append((target.value, label))
+    return choices
 
 
 def _example(deployment: Deployment) -> str:
@@ -82,7 +82,7 @@ def _example(deployment: Deployment) -> str:
     return inference_call.prefilled(serving_try_it.call_of(revision))
 
 
-def _words(deployment: Deployment) -> dict[str, Any]:
+def _call_context(deployment: Deployment) -> dict[str, Any]:
     revision = deployment.stable_revision
     if revision is None:
         return {"call": None, "curl": "", "address": "", "triton_host": ""}

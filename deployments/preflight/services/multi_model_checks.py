@@ -82,7 +82,7 @@ def check_clients(
 
 def _incompatibilities(old: ModelVersion, new: ModelVersion) -> list[str]:
     return list(
-        compatibility.breaks(
+        compatibility.incompatibilities(
             signatures.from_json(old.signature), signatures.from_json(new.signature)
         )
     )

@@ -141,7 +141,7 @@ def check_signature(version: ModelVersion, stable: ModelVersion | None) -> list[
     if not stable.signature.get("inputs") or not version.signature.get("inputs"):
         detail = f"The inputs and outputs of {version.label} or {stable.label} are unknown."
         return [Check("Signature", ok=None, detail=detail)]
-    breaks = compatibility.breaks(
+    breaks = compatibility.incompatibilities(
         signatures.from_json(stable.signature), signatures.from_json(version.signature)
     )
     if not breaks:

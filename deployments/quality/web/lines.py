@@ -110,7 +110,7 @@ def saving_context(
 
 def example_of(model: Model) -> str:
     """What the form is prefilled with: a golden request in the shape of the model's signature."""
-    signature = signatures.first(quality.signature_of(model), _MOST_TENSORS)
+    signature = signatures.truncate(quality.signature_of(model), _MOST_TENSORS)
     inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
     outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
     numbers = [one["name"] for one in outputs_ if one["datatype"] in outputs.FLOATS]

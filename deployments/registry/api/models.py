@@ -32,7 +32,7 @@ TAGS = ["models"]
 
 
 class ModelFilterSerializer(Serializer):
-    team = serializers.CharField(default="", allow_blank=True)
+    team = serializers.CharField(default="", allow_blank=True, source="team_slug")
     search = serializers.CharField(default="", allow_blank=True, max_length=200)
     tag = serializers.CharField(default="", allow_blank=True, max_length=40)
     framework = serializers.CharField(default="", allow_blank=True, max_length=80)
@@ -52,8 +52,7 @@ class ModelsView(IdempotentMixin, GenericAPIView[Any]):
     )
     def get(self, request: Request) -> Response:
         query = read_query(ModelFilterSerializer, request)
-        wanted = ModelFilter(team_slug=query.pop("team"), **query)
-        rows = model_list.list_models(actor=actor_of(request), wanted=wanted)
+        rows = model_list.list_models(actor=actor_of(request), filters=ModelFilter(**query))
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(ModelSerializer(page, many=True).data)
 
@@ -123,10 +122,10 @@ class AliasView(ConditionalMixin, APIView):
         responses={200: AliasSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str, alias: str) -> Response:
-        found = versions.get_alias(
+        row = versions.get_alias(
             actor=actor_of(request), team_slug=team, model_name=name, alias=alias
         )
-        return Response(AliasSerializer(found).data)
+        return Response(AliasSerializer(row).data)
 
     @extend_schema(
         operation_id="move_alias",
@@ -139,7 +138,7 @@ class AliasView(ConditionalMixin, APIView):
             409: PROBLEM,
             422: PROBLEM,
         },
-        description="Point the alias to a version, making it when it is new.",
+        description="Point the alias to a version; create it if new.",
     )
     def put(self, request: Request, team: str, name: str, alias: str) -> Response:
         body = read_body(MoveAliasSerializer, request)

@@ -1,4 +1,4 @@
-"""Shapes of the registry's API."""
+"""Serializers of the registry's API."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from deployments.sizing.selectors import measurements
 from deployments.states import VersionState
 from portal.api.base_serializer import Serializer
 
-_MOST_NUMBERS = 1000
+_MAX_PARTS = 1000
 # 4,096 bytes in base64.
-LONGEST_HEAD: Final = 5464
+MAX_HEAD_LENGTH: Final = 5464
 
 
 class TensorSerializer(Serializer):
     name = serializers.CharField()
-    dtype = serializers.CharField(help_text="Triton's, without TYPE_")
+    dtype = serializers.CharField(help_text="Triton's data type without TYPE_")
     dims = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="as in the file, with the batch dimension; -1 is any size",
+        help_text="as in the file, with the batch dimension; -1: dynamic",
     )
 
 
 class SignatureSerializer(Serializer):
     inputs = TensorSerializer(many=True)
     outputs = TensorSerializer(many=True)
-    max_batch_size = serializers.IntegerField(help_text="0: requests are never joined")
+    max_batch_size = serializers.IntegerField(help_text="0: no batching")
     batching = serializers.CharField(
-        required=False, help_text="why requests are joined or not, and what to do about it"
+        required=False, help_text="why batching is on or off, with the fix"
     )
     largest_inputs = serializers.CharField(
-        required=False, help_text="the sizes that GPU memory was estimated at"
+        required=False, help_text="the input sizes of the GPU memory estimate"
     )
     opset = serializers.DictField(child=serializers.IntegerField(), required=False)
     parameter_count = serializers.IntegerField(required=False)
@@ -45,22 +45,20 @@ class SignatureSerializer(Serializer):
 
 
 class DeclarationSerializer(Serializer):
-    """What nobody can read from the file."""
+    """What the file does not contain."""
 
     takes_batches = serializers.BooleanField(
         default=None,
         allow_null=True,
-        help_text="whether requests may be joined along the first dimension; counts where the trial "
-        "at verification could not show it. false switches batching off",
+        help_text="whether the first dimension is a batch dimension; used if the trial run is "
+        "inconclusive. false turns batching off",
     )
-    largest_batch = serializers.IntegerField(
-        default=DEFAULT_MAX_BATCH, help_text="items that Triton joins at most"
-    )
+    largest_batch = serializers.IntegerField(default=DEFAULT_MAX_BATCH, help_text="max batch size")
     largest_inputs = serializers.DictField(
         child=serializers.ListField(child=serializers.IntegerField(), max_length=100),
         default=dict,
-        help_text="by input, all dimensions as in the file at their largest, -1 where left open: "
-        "GPU memory is estimated at these",
+        help_text="by input, the largest dimensions, in the order of the file; -1: not declared. "
+        "Used to estimate GPU memory",
     )
 
 
@@ -102,19 +100,19 @@ class DescribeModelSerializer(Serializer):
 
 
 class ListedVersionSerializer(Serializer):
-    """A version in a list. Its signature and configuration, which can be long, are of one version."""
+    """A version in a list, without signature and configuration, which can be large."""
 
     id = serializers.IntegerField()
     team = serializers.CharField(source="model.team.slug")
     model = serializers.CharField(source="model.name")
     number = serializers.IntegerField()
     state = serializers.ChoiceField(choices=[state.value for state in VersionState])
-    state_reason = serializers.CharField(help_text="why it is quarantined or failed, and the fix")
+    state_reason = serializers.CharField(help_text="why it is quarantined or failed, with the fix")
     deadline_at = serializers.DateTimeField(
         allow_null=True, help_text="when uploading, verifying, or a release from quarantine ends"
     )
     source_uri = serializers.CharField(
-        help_text="of a version by reference, where its weights lie; empty for uploaded ones"
+        help_text="location of external weights; empty for an uploaded version"
     )
     is_pinned = serializers.SerializerMethodField()
     filename = serializers.CharField()
@@ -130,7 +128,7 @@ class ListedVersionSerializer(Serializer):
     metadata = serializers.DictField()
     checks = CheckSerializer(many=True)
     vram_estimate_mib = serializers.IntegerField(
-        allow_null=True, help_text="the most, at the largest declared sizes and batch"
+        allow_null=True, help_text="upper bound, at the largest declared input sizes and batch"
     )
     declared = serializers.SerializerMethodField()
     aliases = serializers.SerializerMethodField()
@@ -139,11 +137,11 @@ class ListedVersionSerializer(Serializer):
     ready_at = serializers.DateTimeField(allow_null=True)
 
     def get_storage_uri(self, version: ModelVersion) -> str:
-        """What serving reads; empty until it is laid out."""
+        """The serving repository; empty until it is created."""
         return version.storage_uri if version.repository_prefix or version.source_uri else ""
 
     def get_is_pinned(self, version: ModelVersion) -> bool:
-        """Whether it can only ever stand for the same bytes."""
+        """Whether it always resolves to the same bytes."""
         if version.source_uri:
             return external_weights.parse(version.source_uri).is_pinned
         return bool(version.sha256)
@@ -162,7 +160,7 @@ class VersionSerializer(ListedVersionSerializer):
     vram_least_mib = serializers.SerializerMethodField()
 
     def get_vram_least_mib(self, version: ModelVersion) -> int | None:
-        """Where the range of the estimate begins; null where nothing was estimated."""
+        """Lower bound of the estimate; null without an estimate."""
         return measurements.min_vram_mib(version)
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
@@ -179,8 +177,8 @@ class RegisterReferenceSerializer(Serializer):
     )
     metadata = serializers.DictField(
         default=dict,
-        help_text="as of an uploaded version; parameters_millions, dtype and context_length feed "
-        "the sizing adviser",
+        help_text="as for an uploaded version; parameters_millions, dtype and context_length are "
+        "used for sizing",
     )
 
 
@@ -192,17 +190,17 @@ class StartUploadSerializer(Serializer):
     head = serializers.CharField(
         default="",
         allow_blank=True,
-        max_length=LONGEST_HEAD,
-        help_text="the first 4,096 bytes of the file in base64: a file that is no model is then "
-        "refused before anything is sent; without it the name must end like that of a model",
+        max_length=MAX_HEAD_LENGTH,
+        help_text="the first 4,096 bytes of the file in base64, to refuse an unsupported format before "
+        "the upload; without it the file extension decides",
     )
     declared = DeclarationSerializer(required=False)
     part_checksums = serializers.BooleanField(
         default=False,
-        help_text="promise a SHA-256 with every part; S3 then refuses one that does not match",
+        help_text="send a SHA-256 with every part; S3 then rejects a part that does not match",
     )
     allow_duplicate = serializers.BooleanField(
-        default=False, help_text="start even if the declared SHA-256 is already a version"
+        default=False, help_text="start even if a version already has the declared SHA-256"
     )
 
     def validate_head(self, value: str) -> bytes:
@@ -217,7 +215,7 @@ class StartedUploadSerializer(VersionSerializer):
     part_count = serializers.SerializerMethodField()
 
     def get_part_size(self, version: ModelVersion) -> int:
-        """Bytes of every part but the last."""
+        """Bytes of every part except the last."""
         return version.part_size_bytes
 
     def get_part_count(self, version: ModelVersion) -> int:
@@ -226,14 +224,14 @@ class StartedUploadSerializer(VersionSerializer):
 
 class SignPartsSerializer(Serializer):
     numbers = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=_MOST_NUMBERS),
+        child=serializers.IntegerField(min_value=1, max_value=_MAX_PARTS),
         min_length=1,
-        max_length=_MOST_NUMBERS,
+        max_length=_MAX_PARTS,
     )
     checksums = serializers.DictField(
         child=serializers.RegexField(r"^[A-Za-z0-9+/]{43}=$"),
         default=dict,
-        help_text="base64 SHA-256 by part number; required when the upload promised them",
+        help_text="base64 SHA-256 by part number; required with part_checksums",
     )
 
     def validate_checksums(self, value: dict[str, str]) -> dict[int, str]:
@@ -244,7 +242,7 @@ class SignPartsSerializer(Serializer):
 
 class PartUrlSerializer(Serializer):
     number = serializers.IntegerField()
-    url = serializers.CharField(help_text="takes one PUT of exactly size_bytes")
+    url = serializers.CharField(help_text="for one PUT of exactly size_bytes")
     size_bytes = serializers.IntegerField()
     headers = serializers.DictField(
         child=serializers.CharField(), help_text="send these with the PUT; they are signed"
@@ -261,12 +259,12 @@ class PartsSerializer(Serializer):
     part_count = serializers.IntegerField(source="plan.count")
     stored = StoredPartSerializer(many=True)
     missing = serializers.ListField(
-        child=serializers.IntegerField(), help_text="what is still to be sent"
+        child=serializers.IntegerField(), help_text="parts that still have to be sent"
     )
 
 
 class DescribeVersionSerializer(Serializer):
-    metadata = serializers.DictField(help_text="replaces all that was stated")
+    metadata = serializers.DictField(help_text="replaces all metadata")
 
 
 class ReasonSerializer(Serializer):
@@ -281,5 +279,5 @@ class ReleaseSerializer(Serializer):
 class MoveAliasSerializer(Serializer):
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
     is_protected = serializers.BooleanField(
-        allow_null=True, default=None, help_text="null keeps what it was"
+        allow_null=True, default=None, help_text="null keeps the current value"
     )

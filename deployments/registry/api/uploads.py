@@ -1,4 +1,4 @@
-"""Uploads: start, sign parts, ask what is stored, complete, abandon. Bytes never pass here."""
+"""Uploads: start, sign parts, list stored parts, complete, abandon. Bytes go directly to S3."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         request=StartUploadSerializer,
         responses={201: StartedUploadSerializer, **REFUSALS},
-        description="Open an upload as a new version; the model is made with its first version. "
+        description="Open an upload as a new version; the first version creates the model. "
         "Then sign parts, PUT each to its URL, and complete.",
     )
     def post(self, request: Request, team: str, name: str) -> Response:
@@ -71,13 +71,13 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         return Response(StartedUploadSerializer(version).data, status=status.HTTP_201_CREATED)
 
 
-# Not repeatable under an Idempotency-Key: signing has no effect, and its answer is not to be kept.
+# No Idempotency-Key: signing has no effect, and signed URLs must not be stored.
 class PartsView(APIView):
     @extend_schema(
         operation_id="list_parts",
         tags=TAGS,
         responses={200: PartsSerializer, **REFUSALS},
-        description="What the object store itself holds; send the missing parts to resume.",
+        description="The parts in the object store. Send the missing parts to resume.",
     )
     def get(self, request: Request, version_id: int) -> Response:
         state = uploads.stored_parts(actor=actor_of(request), version_id=version_id)
@@ -101,7 +101,7 @@ class CompleteView(IdempotentMixin, APIView):
         tags=TAGS,
         request=None,
         responses={200: VersionSerializer, **REFUSALS},
-        description="Put the parts together and verify. Ask for the version until it is ready.",
+        description="Assemble the parts and start the verification. Poll the version until it is ready.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         version = uploads.complete(actor=actor_of(request), version_id=version_id)
@@ -126,8 +126,8 @@ class StopVerificationView(IdempotentMixin, APIView):
         tags=TAGS,
         request=None,
         responses={200: VersionSerializer, **REFUSALS},
-        description="End the examination of an uploaded file. The version fails, its bytes go; one that "
-        "was ready before and is verified with a new declaration is ready again as it was.",
+        description="Stop the verification. The version fails and its bytes are deleted; a version that "
+        "was ready before returns to its previous declaration.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         version = upload_endings.stop_verification(actor=actor_of(request), version_id=version_id)
@@ -140,8 +140,8 @@ class DiscardView(IdempotentMixin, APIView):
         tags=TAGS,
         request=None,
         responses={204: None, **REFUSALS},
-        description="Throw away a failed or unfinished upload. It is in no list from then on, and a "
-        "model that was made for it and holds nothing else goes with it.",
+        description="Delete a failed or unfinished upload. A model that was created for it and has "
+        "nothing else is deleted as well.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         upload_endings.discard(actor=actor_of(request), version_id=version_id)

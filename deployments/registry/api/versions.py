@@ -1,4 +1,4 @@
-"""Versions: lists, facts, and what people decide about them."""
+"""Versions: lists, details, declarations and decisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from portal.api.requests import actor_of, read_body, read_query
 from portal.api.responses import PROBLEM
 
 TAGS = ["versions"]
-DECISION_ANSWERS = {
+DECISION_RESPONSES = {
     200: VersionSerializer,
     403: PROBLEM,
     404: PROBLEM,
@@ -79,7 +79,7 @@ class VersionView(ConditionalMixin, APIView):
         tags=TAGS,
         request=DescribeVersionSerializer,
         responses={200: VersionSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
-        description="Correct what was stated of a version. Facts about its bytes never change.",
+        description="Replace the metadata of a version. Facts about its bytes never change.",
     )
     def patch(self, request: Request, version_id: int) -> Response:
         body = read_body(DescribeVersionSerializer, request)
@@ -101,8 +101,8 @@ class ReferencesView(IdempotentMixin, APIView):
             409: PROBLEM,
             422: PROBLEM,
         },
-        description="A version whose weights stay on Hugging Face, a volume or in a registry. It is "
-        "ready at once; nothing of its bytes is read. The model is made with its first version.",
+        description="Register a version whose weights stay on Hugging Face, a volume or in a registry. It "
+        "is ready at once; its bytes are not read. The first version creates the model.",
     )
     def post(self, request: Request, team: str, name: str) -> Response:
         body = read_body(RegisterReferenceSerializer, request)
@@ -133,7 +133,7 @@ class ArchiveView(IdempotentMixin, APIView):
         operation_id="archive_version",
         tags=TAGS,
         request=ReasonSerializer,
-        responses=DECISION_ANSWERS,
+        responses=DECISION_RESPONSES,
     )
     def post(self, request: Request, version_id: int) -> Response:
         body = read_body(ReasonSerializer, request)
@@ -143,7 +143,7 @@ class ArchiveView(IdempotentMixin, APIView):
 
 class RestoreView(IdempotentMixin, APIView):
     @extend_schema(
-        operation_id="restore_version", tags=TAGS, request=None, responses=DECISION_ANSWERS
+        operation_id="restore_version", tags=TAGS, request=None, responses=DECISION_RESPONSES
     )
     def post(self, request: Request, version_id: int) -> Response:
         version = versions.restore(actor=actor_of(request), version_id=version_id)
@@ -155,8 +155,8 @@ class ReleaseView(IdempotentMixin, APIView):
         operation_id="release_version",
         tags=TAGS,
         request=ReleaseSerializer,
-        responses=DECISION_ANSWERS,
-        description="Let a quarantined version be deployed for some days. Platform admins only.",
+        responses=DECISION_RESPONSES,
+        description="Allow deployments of a quarantined version for some days. Platform admins only.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         body = read_body(ReleaseSerializer, request)
@@ -169,9 +169,9 @@ class DeclareView(IdempotentMixin, APIView):
         operation_id="declare_version",
         tags=TAGS,
         request=DeclarationSerializer,
-        responses=DECISION_ANSWERS,
-        description="Declare whether the model takes batches and how large its inputs get; the "
-        "version is verified again with it. Refused once a revision uses the version.",
+        responses=DECISION_RESPONSES,
+        description="Declare whether the model supports batching and its largest input sizes; the "
+        "version is verified again. Refused once a revision uses the version.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         body = read_body(DeclarationSerializer, request)

@@ -1,4 +1,4 @@
-"""Whether Triton may join requests to a model: what a trial showed, and what the uploader declares."""
+"""Decide whether Triton batches requests to a model, from a trial and the uploader's declaration."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What the trial of a model says of its first dimension."""
+    """The result of a batching trial of the first dimension."""
 
     SHOWN = "shown"
     DIFFERS = "differs"
     UNKNOWN = "unknown"
-    # The first dimensions are not all free, or not of one name: there is nothing to try.
+    # The first dimensions are not all dynamic, or have different names: no trial is possible.
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchingDecision:
-    """`max_batch_size` 0 is no batching. `words` say why, and what to do about it."""
+    """`max_batch_size` 0 means no batching. `reason` explains it, with the fix."""
 
     max_batch_size: int
-    words: str
+    reason: str
 
 
 def decide(
     verdict: Verdict, reason: str, *, is_declared: bool | None, largest: int
 ) -> BatchingDecision:
-    """A declaration decides only where nothing was shown; it never overrules what was."""
+    """A trial result takes precedence; the declaration decides only if there is none."""
     if verdict is Verdict.NONE:
         return BatchingDecision(
             0, "off: the inputs and outputs do not share a dynamic batch dimension."
@@ -37,10 +37,10 @@ def decide(
     if is_declared is False:
         return BatchingDecision(0, "off, as declared.")
     if verdict is Verdict.SHOWN:
-        words = f"up to {largest}: an item gives the same result alone and in a batch."
-        return BatchingDecision(largest, words)
+        message = f"up to {largest}: an item gives the same result alone and in a batch."
+        return BatchingDecision(largest, message)
     if is_declared:
-        words = f"up to {largest}, as declared; not verified. {reason}"
-        return BatchingDecision(largest, words)
+        message = f"up to {largest}, as declared; not verified. {reason}"
+        return BatchingDecision(largest, message)
     fix = "If the model supports batching, declare it."
     return BatchingDecision(0, f"off: batching support could not be verified. {reason} {fix}")

@@ -1,8 +1,8 @@
-"""Show that a model takes batches: an item alone and the same item beside others, answered alike.
+"""Try whether a model supports batching: an item must give the same result alone and in a batch.
 
-A first dimension of any size need not be one of a batch: it may be time, rows that attend to each
-other, or what a softmax runs over. Joined requests are then answered wrongly, without an error.
-For deployments/registry/gateways/sandbox.py only: this runs the uploaded model.
+A dynamic first dimension is not always a batch dimension: it may be time, rows that attend to each
+other, or the axis of a softmax. Batched requests would then return wrong results without an error.
+Run in deployments/registry/gateways/sandbox.py only: this executes the uploaded model.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ from deployments.registry.domain.not_servable import quoted
 from deployments.registry.domain.trial_inputs import BFLOAT16, Input
 
 _ITEMS: Final = 5
-# Which items are joined: each in the first and in the last place, twins, and more than two.
+# Batches by item number: each item first and last, an item twice, and more than two items.
 _PAIRS: Final = ((0, 1), (1, 0))
-_MORE: Final = ((2, 2), (3, 0, 4), (4, 3, 2, 1, 0))
-# Of processor time, so that a busy machine decides nothing. Pairs are tried in any case.
-_MOST_SECONDS: Final = 25.0
-# Of the largest value of the item's own answer: kernels add up in another order for a batch.
+_LARGER_BATCHES: Final = ((2, 2), (3, 0, 4), (4, 3, 2, 1, 0))
+# Of CPU time, so that the load of the machine does not matter. Pairs are always tried.
+_MAX_SECONDS: Final = 25.0
+# Relative to the largest value of the single result: kernels sum batches in a different order.
 _TOLERANCE: Final = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2, BFLOAT16: 4e-2}
 _BFLOAT16_TYPE: Final = 16
 
 
 class _CannotRun(Exception):
-    """The model did not take these inputs."""
+    """The model failed with these inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """`kinds`: the element type of each output. `until`: in processor time of this process."""
+    """`kinds` are the element types of the outputs; `deadline` is in CPU time of this process."""
 
     session: Any
     inputs: list[Input]
     kinds: dict[str, str]
-    until: float
+    deadline: float
 
     def run(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """All items in one call. bfloat16 goes and comes as its bits."""
+        """Run all items in one call. bfloat16 is passed as its bits."""
         feeds = {
-            one.name: np.concatenate([item[one.name] for item in items]) for one in self.inputs
+            tensor.name: np.concatenate([item[tensor.name] for item in items])
+            for tensor in self.inputs
         }
         try:
             arrays = self._run(feeds)
@@ -58,24 +59,24 @@ class _Trial:
 
     def _run(self, feeds: dict[str, Any]) -> list[Any]:
         names = list(self.kinds)
-        if BFLOAT16 not in {*self.kinds.values(), *(one.kind for one in self.inputs)}:
+        if BFLOAT16 not in {*self.kinds.values(), *(tensor.kind for tensor in self.inputs)}:
             return list(self.session.run(names, feeds))
-        values = {one.name: _value(feeds[one.name], one.kind) for one in self.inputs}
+        values = {tensor.name: _value(feeds[tensor.name], tensor.kind) for tensor in self.inputs}
         return [_array(value) for value in self.session.run_with_ort_values(names, values)]
 
 
-def show(argument: dict[str, Any]) -> dict[str, str]:
-    """{"path", "largest_batch", "sizes"} to {"verdict", "reason"}; sizes are declared, by input."""
+def run(argument: dict[str, Any]) -> dict[str, str]:
+    """{"path", "largest_batch", "sizes"} to {"verdict", "reason"}; `sizes` are declared, by input."""
     session = onnx_loading.open_session(argument["path"])
     kinds = {value.name: trial_inputs.kind_of(value) for value in session.get_outputs()}
-    until = time.process_time() + _MOST_SECONDS
-    trial = _Trial(session, trial_inputs.inputs_of(session), kinds, until)
-    verdict, reason = _judge(trial, argument["largest_batch"], argument["sizes"])
+    deadline = time.process_time() + _MAX_SECONDS
+    trial = _Trial(session, trial_inputs.inputs_of(session), kinds, deadline)
+    verdict, reason = _decide(trial, argument["largest_batch"], argument["sizes"])
     return {"verdict": verdict, "reason": reason}
 
 
-def _judge(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[Verdict, str]:
-    if not all(one.shape and not isinstance(one.shape[0], int) for one in trial.inputs):
+def _decide(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[Verdict, str]:
+    if not all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in trial.inputs):
         return Verdict.NONE, ""
     if not trial_inputs.can_make(trial.inputs):
         return Verdict.UNKNOWN, "The model has inputs that can't be generated for a test."
@@ -85,12 +86,12 @@ def _judge(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[Ve
             alone = [trial.run([item]) for item in items[:2]]
         except _CannotRun as error:
             refusal = f"The model could not run with generated inputs. {error}"
-            if time.process_time() > trial.until:
+            if time.process_time() > trial.deadline:
                 break
             continue
-        found = _compare(trial, items, alone, largest)
-        if found is not None:
-            return found
+        verdict = _compare(trial, items, alone, largest)
+        if verdict is not None:
+            return verdict
         refusal = "All generated items gave the same result, so the test is inconclusive."
     return Verdict.UNKNOWN, refusal
 
@@ -98,11 +99,11 @@ def _judge(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[Ve
 def _attempts(
     inputs: Sequence[Input], sizes: dict[str, list[int]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Small sizes first, since they are quick, then the declared ones."""
+    """Small sizes first, because they are fast, then the declared ones."""
     for chosen in ({}, sizes) if sizes else ({},):
         for policy in trial_inputs.POLICIES:
-            made = [trial_inputs.make_item(inputs, policy, n, chosen) for n in range(_ITEMS)]
-            items = [item for item in made if item is not None]
+            generated = [trial_inputs.make_item(inputs, policy, n, chosen) for n in range(_ITEMS)]
+            items = [item for item in generated if item is not None]
             if len(items) == _ITEMS:
                 yield items
 
@@ -110,89 +111,89 @@ def _attempts(
 def _compare(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> tuple[Verdict, str] | None:
-    """None when these items say nothing."""
+    """None if these items are inconclusive."""
     for name, array in alone[0].items():
         if array.ndim == 0 or len(array) != 1:
             return Verdict.DIFFERS, f"{quoted(name)} does not have one result for each item."
-    unlike = _first_unlike(trial, trial.run([items[0]]), alone[0])
-    if unlike:
-        return Verdict.UNKNOWN, f"{quoted(unlike)} changes from run to run."
-    for places in _PAIRS:
-        differs = _differs(trial, items, alone, places)
-        if differs:
-            return Verdict.DIFFERS, differs
-    if not _first_unlike(trial, alone[0], alone[1]):
+    mismatch = _first_mismatch(trial, trial.run([items[0]]), alone[0])
+    if mismatch:
+        return Verdict.UNKNOWN, f"{quoted(mismatch)} changes from run to run."
+    for indices in _PAIRS:
+        difference = _find_difference(trial, items, alone, indices)
+        if difference:
+            return Verdict.DIFFERS, difference
+    if not _first_mismatch(trial, alone[0], alone[1]):
         return None
-    differs = _tried_with_more(trial, items, alone, largest)
-    return (Verdict.DIFFERS, differs) if differs else (Verdict.SHOWN, "")
+    difference = _try_larger_batches(trial, items, alone, largest)
+    return (Verdict.DIFFERS, difference) if difference else (Verdict.SHOWN, "")
 
 
-def _tried_with_more(
+def _try_larger_batches(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> str:
-    """As long as there is time; the largest batch last, because it takes longest."""
-    whole = tuple((3 * place) % _ITEMS for place in range(largest))
+    """Until the deadline. The largest batch is last, because it takes longest."""
+    whole = tuple((3 * index) % _ITEMS for index in range(largest))
     seconds_each = 0.0
-    for places in (*_MORE, whole):
-        if not 2 <= len(places) <= largest:
+    for indices in (*_LARGER_BATCHES, whole):
+        if not 2 <= len(indices) <= largest:
             continue
         started = time.process_time()
-        if started + seconds_each * len(places) > trial.until:
+        if started + seconds_each * len(indices) > trial.deadline:
             return ""
         if len(alone) < len(items):
             alone += [trial.run([item]) for item in items[len(alone) :]]
-        differs = _differs(trial, items, alone, places)
-        if differs:
-            return differs
-        seconds_each = (time.process_time() - started) / len(places)
+        difference = _find_difference(trial, items, alone, indices)
+        if difference:
+            return difference
+        seconds_each = (time.process_time() - started) / len(indices)
     return ""
 
 
-def _differs(
+def _find_difference(
     trial: _Trial,
     items: Sequence[dict[str, Any]],
     alone: Sequence[dict[str, Any]],
-    places: Sequence[int],
+    indices: Sequence[int],
 ) -> str:
-    """In words what is different; empty when all is alike."""
-    count = len(places)
+    """Describe the first difference; empty if all results match."""
+    count = len(indices)
     try:
-        joined = trial.run([items[place] for place in places])
+        batched = trial.run([items[index] for index in indices])
     except _CannotRun as error:
         return f"A batch of {count} items failed: {error}"
-    for name, array in joined.items():
+    for name, array in batched.items():
         if array.ndim == 0 or len(array) != count:
             return f"{quoted(name)} does not have one result for each of {count} items."
-    for row, place in enumerate(places):
-        own = {name: array[row : row + 1] for name, array in joined.items()}
-        unlike = _first_unlike(trial, own, alone[place])
-        if unlike:
+    for row, index in enumerate(indices):
+        own = {name: array[row : row + 1] for name, array in batched.items()}
+        mismatch = _first_mismatch(trial, own, alone[index])
+        if mismatch:
             return (
-                f"{quoted(unlike)} of the same item differs between a single request and "
+                f"{quoted(mismatch)} of the same item differs between a single request and "
                 f"position {row + 1} in a batch of {count}."
             )
     return ""
 
 
-def _first_unlike(trial: _Trial, one: dict[str, Any], other: dict[str, Any]) -> str:
+def _first_mismatch(trial: _Trial, left: dict[str, Any], right: dict[str, Any]) -> str:
     return next(
-        (name for name in one if not _is_alike(one[name], other[name], trial.kinds[name])), ""
+        (name for name in left if not _is_close(left[name], right[name], trial.kinds[name])), ""
     )
 
 
-def _is_alike(one: Any, other: Any, kind: str) -> bool:
-    if one.shape != other.shape:
+def _is_close(left: Any, right: Any, kind: str) -> bool:
+    if left.shape != right.shape:
         return False
     if kind == BFLOAT16:
-        one, other = _widened(one), _widened(other)
+        left, right = _widened(left), _widened(right)
         tolerance = _TOLERANCE[BFLOAT16]
     else:
-        tolerance = _TOLERANCE.get(str(one.dtype), 0.0)
+        tolerance = _TOLERANCE.get(str(left.dtype), 0.0)
     if not tolerance:
-        return bool(np.array_equal(one, other))
-    finite = other[np.isfinite(other)]
+        return bool(np.array_equal(left, right))
+    finite = right[np.isfinite(right)]
     most = float(np.max(np.abs(finite), initial=0.0))
-    return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * most, equal_nan=True))
+    return bool(np.allclose(left, right, rtol=tolerance, atol=tolerance * most, equal_nan=True))
 
 
 def _widened(bits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Two versions side by side, one row per fact."""
+"""Compare two versions, one row per fact."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-_FIRST: Final = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
+_LEADING_KEYS: Final = (
+    "accuracy",
+    "dataset_version",
+    "trained_at",
+    "framework",
+    "commit",
+    "run_url",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +27,8 @@ class ComparedFact:
         return self.left != self.right
 
 
-def facts_of(signature: Mapping[str, Any]) -> dict[str, str]:
-    """A signature as named lines of text."""
+def list_facts(signature: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a signature as text by name."""
     facts = {}
     for kind in ("inputs", "outputs"):
         for tensor in signature.get(kind, []):
@@ -36,31 +43,31 @@ def facts_of(signature: Mapping[str, Any]) -> dict[str, str]:
 
 
 def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedFact]:
-    """Names in the order of the left side, then what only the right side has."""
+    """In the order of the left side, followed by names that only the right side has."""
     names = [*left, *(name for name in right if name not in left)]
     return [ComparedFact(n, _text(left.get(n)), _text(right.get(n))) for n in names]
 
 
-def shortened(facts: Sequence[ComparedFact], most: int) -> tuple[list[ComparedFact], int]:
-    """So many of them, differences first when there are more, and how many are left out."""
-    if len(facts) <= most:
+def truncate(facts: Sequence[ComparedFact], count: int) -> tuple[list[ComparedFact], int]:
+    """At most `count` facts, differences first, and the number omitted."""
+    if len(facts) <= count:
         return list(facts), 0
-    return sorted(facts, key=lambda fact: not fact.is_different)[:most], len(facts) - most
+    return sorted(facts, key=lambda fact: not fact.is_different)[:count], len(facts) - count
 
 
-def in_order(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that everyone states first; a JSON column does not keep an order."""
-    first = [key for key in _FIRST if key in metadata]
-    others = sorted(key for key in metadata if key not in _FIRST)
+def sort_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Well-known keys first, then alphabetical: JSON columns do not keep the order."""
+    first = [key for key in _LEADING_KEYS if key in metadata]
+    others = sorted(key for key in metadata if key not in _LEADING_KEYS)
     return {key: metadata[key] for key in [*first, *others]}
 
 
 def numeric_keys(metadata: list[Mapping[str, Any]]) -> list[str]:
-    """Keys that hold a number in at least one of them, accuracy first, then by name."""
+    """Keys with a number in any version: accuracy first, then alphabetical."""
     keys = {
         key
-        for stated in metadata
-        for key, value in stated.items()
+        for row in metadata
+        for key, value in row.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
     return sorted(keys, key=lambda key: (key != "accuracy", key))

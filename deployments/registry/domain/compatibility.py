@@ -1,45 +1,49 @@
-"""Whether clients of one signature can go on with another behind the same address."""
+"""Whether clients of one signature can call another at the same address."""
 
 from __future__ import annotations
 
 from deployments.registry.domain.signatures import ANY, Signature, Tensor
 
 
-def breaks(stable: Signature, new: Signature) -> list[str]:
-    """What clients of `stable` would trip over, in words; empty when they notice nothing.
+def incompatibilities(stable: Signature, new: Signature) -> list[str]:
+    """Describe what breaks clients of `stable`; empty if compatible.
 
-    Outputs may be added; an input may not, because no client sends it.
+    A new output is compatible. A new input is not, because clients do not send it.
     """
-    found = [
+    problems = [
         f"input {tensor.name} is new"
         for tensor in new.inputs
         if tensor.name not in {known.name for known in stable.inputs}
     ]
-    found += _lost("input", stable.inputs, new.inputs)
-    return found + _lost("output", stable.outputs, new.outputs)
+    problems += _removed_or_changed("input", stable.inputs, new.inputs)
+    return problems + _removed_or_changed("output", stable.outputs, new.outputs)
 
 
-def _lost(kind: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> list[str]:
-    now = {tensor.name: tensor for tensor in after}
-    found = []
+def _removed_or_changed(
+    kind: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
+) -> list[str]:
+    new_tensors = {tensor.name: tensor for tensor in after}
+    problems = []
     for tensor in before:
-        other = now.get(tensor.name)
-        if other is None:
-            found.append(f"{kind} {tensor.name} was removed")
-        elif other.dtype != tensor.dtype:
-            found.append(f"{kind} {tensor.name} is {other.dtype}, was {tensor.dtype}")
-        elif not _takes(other.dims, tensor.dims):
-            found.append(f"{kind} {tensor.name} is {_words(other)}, was {_words(tensor)}")
-    return found
+        new = new_tensors.get(tensor.name)
+        if new is None:
+            problems.append(f"{kind} {tensor.name} was removed")
+        elif new.dtype != tensor.dtype:
+            problems.append(f"{kind} {tensor.name} is {new.dtype}, was {tensor.dtype}")
+        elif not _accepts(new.dims, tensor.dims):
+            problems.append(
+                f"{kind} {tensor.name} is {_format_dims(new)}, was {_format_dims(tensor)}"
+            )
+    return problems
 
 
-def _takes(now: tuple[int, ...], before: tuple[int, ...]) -> bool:
-    """A size that became free still takes what was sent before."""
-    if len(now) != len(before):
+def _accepts(new_dims: tuple[int, ...], old_dims: tuple[int, ...]) -> bool:
+    """A dimension may become dynamic."""
+    if len(new_dims) != len(old_dims):
         return False
-    return all(new in (ANY, old) for new, old in zip(now, before, strict=True))
+    return all(new in (ANY, old) for new, old in zip(new_dims, old_dims, strict=True))
 
 
-def _words(tensor: Tensor) -> str:
+def _format_dims(tensor: Tensor) -> str:
     dims = ", ".join("any" if dim == ANY else str(dim) for dim in tensor.dims)
     return f"[{dims}]"

@@ -1,4 +1,4 @@
-"""What the uploader declares of a model's use, for what nobody can read from the file."""
+"""The uploader's declaration of batching and input sizes, which the file does not contain."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from deployments.errors import Rejected
-from deployments.registry.domain.input_sizes import LARGEST_DIM
+from deployments.registry.domain.input_sizes import MAX_DIM
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 
-LARGEST_BATCH: Final = 4096
-_MOST_INPUTS: Final = 100
-_MOST_DIMS: Final = 16
-_LONGEST_NAME: Final = 200
-_BETWEEN: Final = re.compile(r"[\sx\u00d7*,]+")
+MAX_BATCH: Final = 4096
+_MAX_INPUTS: Final = 100
+_MAX_DIMS: Final = 16
+_MAX_NAME_LENGTH: Final = 200
+_SEPARATORS: Final = re.compile(r"[\sx\u00d7*,]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """`takes_batches` None is not declared: it counts where no trial could show it.
+    """`takes_batches` is used only if the batching trial is inconclusive; None means not declared.
 
-    `largest_inputs` by name, with all dimensions as in the file; -1 is not declared.
+    `largest_inputs` has all dimensions of an input as in the file; -1 means not declared.
     """
 
     takes_batches: bool | None = None
@@ -38,7 +38,7 @@ class Declaration:
 
 
 def from_json(data: Mapping[str, Any]) -> Declaration:
-    """Of what a row holds; an empty one declares nothing."""
+    """Read the column `declared` of a version; empty declares nothing."""
     return check(
         takes_batches=data.get("takes_batches"),
         largest_batch=data.get("largest_batch", DEFAULT_MAX_BATCH),
@@ -49,21 +49,21 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
 def check(
     *, takes_batches: bool | None, largest_batch: int, largest_inputs: Mapping[str, Sequence[int]]
 ) -> Declaration:
-    """Raises Rejected, by field."""
-    found = {}
-    if not 1 <= largest_batch <= LARGEST_BATCH:
-        found["largest_batch"] = f"Enter a batch size from 1 to {LARGEST_BATCH}."
-    if len(largest_inputs) > _MOST_INPUTS or any(
-        not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() for name in largest_inputs
+    """Raises Rejected with the problem of each field."""
+    problems = {}
+    if not 1 <= largest_batch <= MAX_BATCH:
+        problems["largest_batch"] = f"Enter a batch size from 1 to {MAX_BATCH}."
+    if len(largest_inputs) > _MAX_INPUTS or any(
+        not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable() for name in largest_inputs
     ):
-        found["largest_inputs"] = f"Enter at most {_MOST_INPUTS} inputs, named as in the file."
+        problems["largest_inputs"] = f"Enter at most {_MAX_INPUTS} inputs, named as in the file."
     elif not all(_are_dims(dims) for dims in largest_inputs.values()):
-        found["largest_inputs"] = (
-            f"Write 1 to {_MOST_DIMS} dimensions from 1 to {LARGEST_DIM:,} for each input, or "
+        problems["largest_inputs"] = (
+            f"Write 1 to {_MAX_DIMS} dimensions from 1 to {MAX_DIM:,} for each input, or "
             "-1 for a dynamic one: image = 4 x 3 x 960 x 960."
         )
-    if found:
-        raise Rejected(" ".join(found.values()), found)
+    if problems:
+        raise Rejected(" ".join(problems.values()), problems)
     return Declaration(
         takes_batches=takes_batches,
         largest_batch=largest_batch,
@@ -71,27 +71,25 @@ def check(
     )
 
 
-def read_sizes(text: str) -> dict[str, tuple[int, ...]]:
-    """One input a line: image = 4 x 3 x 960 x 960. Raises Rejected."""
-    found = {}
+def parse_sizes(text: str) -> dict[str, tuple[int, ...]]:
+    """Parse lines like `image = 4 x 3 x 960 x 960`. Raises Rejected."""
+    sizes_by_input = {}
     for line in filter(None, (line.strip() for line in text.splitlines())):
         name, separator, sizes = line.rpartition("=")
-        words = [word for word in _BETWEEN.split(sizes.strip()) if word]
-        if not separator or not words or not all(re.fullmatch(r"-1|[0-9]{1,9}", w) for w in words):
+        parts = [part for part in _SEPARATORS.split(sizes.strip()) if part]
+        if not separator or not parts or not all(re.fullmatch(r"-1|[0-9]{1,9}", w) for w in parts):
             message = "Enter one input per line: image = 4 x 3 x 960 x 960."
             raise Rejected(message, {"largest_inputs": message})
-        found[name.strip()] = tuple(int(word) for word in words)
-    return found
+        sizes_by_input[name.strip()] = tuple(int(part) for part in parts)
+    return sizes_by_input
 
 
-def written_sizes(declared: Declaration) -> str:
-    """As `read_sizes` reads it."""
+def format_sizes(declared: Declaration) -> str:
+    """The inverse of `parse_sizes`."""
     return "\n".join(
         f"{name} = {' x '.join(map(str, dims))}" for name, dims in declared.largest_inputs.items()
     )
 
 
 def _are_dims(dims: Sequence[int]) -> bool:
-    return 1 <= len(dims) <= _MOST_DIMS and all(
-        dim == -1 or 1 <= dim <= LARGEST_DIM for dim in dims
-    )
+    return 1 <= len(dims) <= _MAX_DIMS and all(dim == -1 or 1 <= dim <= MAX_DIM for dim in dims)

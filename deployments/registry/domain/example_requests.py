@@ -7,24 +7,23 @@ from typing import Any, Final
 
 from deployments.registry.domain.signatures import Signature, Tensor
 
-# Above this many numbers in all a prefilled body is a burden to the browser; the person pastes one.
+# A larger prefilled body slows the browser down; users paste their own.
 MAX_ELEMENTS: Final = 60_000
 
 
 def infer_request(signature: Signature) -> dict[str, Any]:
-    """Zeros (or empty strings) of the right type and shape; a free dimension becomes 1.
+    """Zeros or empty strings with the type and shape of each input; dynamic dimensions become 1.
 
-    From the input on with which it would be more than MAX_ELEMENTS numbers, `data` is empty, to be
-    filled in.
+    `data` is empty from the input that would exceed MAX_ELEMENTS elements in total.
     """
-    left, inputs = MAX_ELEMENTS, []
+    remaining, inputs = MAX_ELEMENTS, []
     for tensor in signature.inputs:
-        inputs.append(_input(tensor, signature.wire_dims(tensor), most=left))
-        left -= len(inputs[-1]["data"])
+        inputs.append(_input(tensor, signature.wire_dims(tensor), max_elements=remaining))
+        remaining -= len(inputs[-1]["data"])
     return {"inputs": inputs}
 
 
-def _input(tensor: Tensor, dims: tuple[int, ...], *, most: int) -> dict[str, Any]:
+def _input(tensor: Tensor, dims: tuple[int, ...], *, max_elements: int) -> dict[str, Any]:
     shape = [max(size, 1) for size in dims]
     zero: object = "" if tensor.protocol_dtype == "BYTES" else 0
     count = prod(shape)
@@ -32,5 +31,5 @@ def _input(tensor: Tensor, dims: tuple[int, ...], *, most: int) -> dict[str, Any
         "name": tensor.name,
         "datatype": tensor.protocol_dtype,
         "shape": shape,
-        "data": [zero] * count if count <= most else [],
+        "data": [zero] * count if count <= max_elements else [],
     }

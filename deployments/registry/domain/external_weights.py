@@ -1,4 +1,4 @@
-"""Weights that stay where they are: what a reference names, whether that may move, who can load it.
+"""References to external weights: what they name, whether they are pinned, and which engines load them.
 
 hf://organisation/model[:commit]      pvc://claim[/path]      oci://registry/image[:tag][@digest]
 """
@@ -13,11 +13,11 @@ from deployments.errors import Rejected
 from deployments.spec.domain.engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
 
 FIELD: Final = "source_uri"
-LONGEST: Final = 250
+MAX_LENGTH: Final = 250
 HUGGING_FACE: Final = "hf"
 CLAIM: Final = "pvc"
 IMAGE: Final = "oci"
-_SHAPES: Final = {
+_PATTERNS: Final = {
     HUGGING_FACE: re.compile(
         r"hf://(?P<name>[A-Za-z0-9][-\w.]{0,95}/[A-Za-z0-9][-\w.]{0,95})(:(?P<pin>\w[-\w.]{0,63}))?",
         re.ASCII,
@@ -37,7 +37,7 @@ _FORMS: Final = {
     IMAGE: "oci://registry/image:tag@sha256:digest",
 }
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
-# Tokens of Hugging Face, AWS, GitHub and GitLab, as they look.
+# Formats of tokens of Hugging Face, AWS, GitHub and GitLab.
 _TOKEN: Final = re.compile(
     r"hf_[A-Za-z0-9]{20}|(AKIA|ASIA)[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{20}|glpat-[-\w]{10}"
 )
@@ -50,7 +50,7 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExternalWeights:
-    """`name` is the model, the claim or the image; `pin` the commit or digest, empty without one."""
+    """`name` is the model, claim or image; `pin` the commit or digest, or empty."""
 
     uri: str
     scheme: str
@@ -59,17 +59,17 @@ class ExternalWeights:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the same reference can only ever stand for the same bytes."""
+        """Whether the reference always resolves to the same bytes."""
         return bool(self.pin)
 
     @property
     def advice(self) -> str:
-        """How to pin it; empty where it is."""
+        """How to pin it; empty if it is pinned."""
         return "" if self.is_pinned else _ADVICE[self.scheme]
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Triton's vLLM backend loads by Hugging Face id alone."""
+        """Engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
         return LLM_ENGINES if self.scheme == HUGGING_FACE else (KSERVE_VLLM, LLM_SERVICE)
 
     @property
@@ -82,24 +82,24 @@ class ExternalWeights:
 
 
 def parse(text: str) -> ExternalWeights:
-    """Raises Rejected with the fix. What looks like a secret is not repeated in its words."""
+    """Raises Rejected with the fix. The message does not repeat anything that looks like a secret."""
     uri = text.strip()
     problem = _problem_with(uri)
     if problem:
         raise Rejected(problem, {FIELD: problem})
     scheme = uri.partition("://")[0]
-    found = _SHAPES[scheme].fullmatch(uri)
-    if found is None:
-        words = f"Use the form {_FORMS[scheme]}."
-        raise Rejected(words, {FIELD: words})
-    pin = found["pin"] or ""
+    match = _PATTERNS[scheme].fullmatch(uri)
+    if match is None:
+        message = f"Use the form {_FORMS[scheme]}."
+        raise Rejected(message, {FIELD: message})
+    pin = match["pin"] or ""
     if scheme == HUGGING_FACE and not _COMMIT.fullmatch(pin):
         pin = ""
-    return ExternalWeights(uri=uri, scheme=scheme, name=found["name"], pin=pin)
+    return ExternalWeights(uri=uri, scheme=scheme, name=match["name"], pin=pin)
 
 
 def from_spec(*, hugging_face_id: str, artifact: str) -> ExternalWeights | None:
-    """What a serving spec names itself; None where that is nothing, or no reference."""
+    """The weights named by a serving spec; None without a valid reference."""
     uri = f"hf://{hugging_face_id}" if hugging_face_id else artifact
     try:
         return parse(uri)
@@ -115,9 +115,9 @@ def _problem_with(uri: str) -> str:
             "The reference seems to contain a password or token. Remove it: pods use the "
             "credentials of the team's namespace."
         )
-    if len(uri) > LONGEST:
-        return f"The reference has {len(uri)} characters; the limit is {LONGEST}."
-    if uri.partition("://")[0] not in _SHAPES or "://" not in uri:
+    if len(uri) > MAX_LENGTH:
+        return f"The reference has {len(uri)} characters; the limit is {MAX_LENGTH}."
+    if uri.partition("://")[0] not in _PATTERNS or "://" not in uri:
         return (
             f"Slipway supports {', '.join(_FORMS.values())}. Upload files from other "
             "sources instead."
@@ -128,7 +128,7 @@ def _problem_with(uri: str) -> str:
 
 
 def _has_secret(uri: str) -> bool:
-    """user:password@host, ?key=value, or a token of a well-known kind anywhere in it."""
+    """Whether it contains user:password@host, ?key=value or a token of a known format."""
     _, _, rest = uri.partition("://")
     before_at, at, after_at = rest.partition("@")
     is_digest = after_at.startswith("sha256:") and "/" in before_at

@@ -1,7 +1,7 @@
-"""Tell a model's format by its first bytes, never by its name alone.
+"""Detect the format of a model from its first bytes, never from its name alone.
 
-ONNX has no magic number: it is a protobuf whose first field is the IR version, so a hit here is
-a candidate that the ONNX reader must confirm.
+ONNX has no magic number: it is a protobuf whose first field is the IR version, so the ONNX reader
+has to confirm a match.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 HEAD_BYTES: Final = 4096
-# A protobuf message cannot be larger.
-LARGEST_ONNX_BYTES: Final = 2**31 - 1
+# The size limit of a protobuf message.
+MAX_ONNX_BYTES: Final = 2**31 - 1
 # Field 1 (ir_version) as a varint; every ONNX writer emits it first.
 _ONNX_FIRST_BYTE: Final = 0x08
 _HIGHEST_IR_VERSION: Final = 64
@@ -23,8 +23,18 @@ _NUMPY: Final = b"\x93NUMPY"
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 _ZIP: Final = b"PK\x03\x04"
 _PICKLE_NAMES: Final = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt", ".dat")
-_TAKEN_NAMES: Final = (".onnx", *_PICKLE_NAMES, ".npy", ".npz", ".zip")
-_TEXTS: Final = (b"<", b"{", b"#", b"[", b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b")
+_ACCEPTED_NAMES: Final = (".onnx", *_PICKLE_NAMES, ".npy", ".npz", ".zip")
+_TEXT_PREFIXES: Final = (
+    b"<",
+    b"{",
+    b"#",
+    b"[",
+    b"%PDF",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"\x1f\x8b",
+)
 
 
 class ModelFormat(StrEnum):
@@ -67,19 +77,19 @@ _ADVICE: Final = {
 }
 
 
-def advice(found: ModelFormat) -> Advice:
-    """Words for a format that cannot be served. Only for formats that are neither ONNX nor pickles."""
-    return _ADVICE[found]
+def advice(kind: ModelFormat) -> Advice:
+    """How to convert an unsupported format. Raises KeyError for ONNX and pickles."""
+    return _ADVICE[kind]
 
 
-def is_taken(kind: ModelFormat) -> bool:
-    """Whether such a file is examined at all; pickles are, to say what they would do."""
+def is_accepted(kind: ModelFormat) -> bool:
+    """Whether files of this format are examined. Pickles are, to report what they would execute."""
     return kind is ModelFormat.ONNX or kind in PICKLE_BEARING
 
 
 def name_problem(filename: str) -> str:
-    """Why a file of this name is not taken unseen; empty when it is."""
-    if filename.lower().endswith(_TAKEN_NAMES):
+    """The problem of a file name when the first bytes are missing; empty if it is accepted."""
+    if filename.lower().endswith(_ACCEPTED_NAMES):
         return ""
     return (
         f"Unsupported file extension: {filename}. Upload an ONNX file (.onnx), or send the "
@@ -88,7 +98,7 @@ def name_problem(filename: str) -> str:
 
 
 def detect(head: bytes, filename: str) -> ModelFormat:
-    """`head` is the beginning of the file, HEAD_BYTES of it or the whole."""
+    """`head` is the first HEAD_BYTES of the file."""
     name = filename.lower()
     by_magic = _by_magic(head)
     if by_magic is not None:
@@ -97,7 +107,7 @@ def detect(head: bytes, filename: str) -> ModelFormat:
         return ModelFormat.PICKLE
     if _is_safetensors(head):
         return ModelFormat.SAFETENSORS
-    if _may_be_onnx(head) and not head.startswith(_TEXTS):
+    if _may_be_onnx(head) and not head.startswith(_TEXT_PREFIXES):
         return ModelFormat.ONNX
     return ModelFormat.UNKNOWN
 
@@ -113,7 +123,7 @@ def _by_magic(head: bytes) -> ModelFormat | None:
 
 
 def _is_pickle(head: bytes, name: str) -> bool:
-    """Protocols 2 and later are marked; older ones are plain text, so their name decides."""
+    """Protocol 2 and later have a marker; older ones are plain text, so the name decides."""
     if len(head) >= 2 and head[0] == _PICKLE_PROTO and head[1] <= _HIGHEST_PICKLE_PROTOCOL:
         return True
     return name.endswith(_PICKLE_NAMES) and not _may_be_onnx(head)

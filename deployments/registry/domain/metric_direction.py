@@ -1,4 +1,4 @@
-"""Whether more or less of a stated metric is better, by its name."""
+"""Whether a higher value of a metric is better, derived from its name."""
 
 from __future__ import annotations
 
@@ -67,15 +67,16 @@ _LOWER: Final = frozenset(
 
 
 def is_higher_better(name: str) -> bool | None:
-    """None where the name says nothing, or both, as in accuracy_loss."""
+    """None if the name is unknown or ambiguous, as in accuracy_loss."""
     words = set(re.findall(r"[a-z]+[0-9]*", name.lower()))
     higher, lower = bool(words & _HIGHER), bool(words & _LOWER)
     return higher if higher != lower else None
 
 
 def tone(name: str, before: object, after: object) -> str:
-    """ "good", "bad", or "" for what is unchanged, of unknown direction, or a setting: those have
-    dotted names, and none of them is better by being more.
+    """The tone of a change: "good", "bad", or "" if unchanged or of unknown direction.
+
+    Settings have dotted names and no direction.
     """
     better = None if "." in name else is_higher_better(name)
     old, new = _number(before), _number(after)

@@ -1,4 +1,4 @@
-"""How a file is cut into the parts of a multipart upload, within S3's limits."""
+"""Split a file into the parts of a multipart upload, within S3's limits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 MIB: Final = 2**20
-SMALLEST_PART_BYTES: Final = 5 * MIB
+MIN_PART_BYTES: Final = 5 * MIB
 DEFAULT_PART_BYTES: Final = 8 * MIB
-MOST_PARTS: Final = 1000
+MAX_PARTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """Parts are numbered from 1; all have `part_bytes` but the last, which has the rest."""
+    """Parts are numbered from 1; all have `part_bytes` except the last, which has the rest."""
 
     size_bytes: int
     part_bytes: int
@@ -43,6 +43,6 @@ def plan(size_bytes: int) -> PartPlan:
     """Whole-MiB parts: 8 MiB, or larger where the file would need more than 1000 of them."""
     if size_bytes <= 0:
         raise ValueError("an upload needs at least one byte")
-    least = -(-size_bytes // MOST_PARTS)
-    part_bytes = max(DEFAULT_PART_BYTES, -(-least // MIB) * MIB)
+    minimum = -(-size_bytes // MAX_PARTS)
+    part_bytes = max(DEFAULT_PART_BYTES, -(-minimum // MIB) * MIB)
     return PartPlan(size_bytes=size_bytes, part_bytes=part_bytes)

@@ -1,4 +1,4 @@
-"""The refusal of an uploaded file, raised by whatever reads it, and how it quotes the file."""
+"""The error for an uploaded file that cannot be served, and quoting for its message."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ class NotServable(Exception):
 
 
 def printable(text: str | bytes) -> str:
-    """What a file says, without what a page or a database would trip over. Protobuf gives bytes for
-    what is not UTF-8.
-    """
+    """Text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     return "".join(char if char.isprintable() else "�" for char in decoded)
 
 
 def quoted(text: str | bytes, *, longest: int = 60) -> str:
-    """For messages, bounded."""
+    """In quotes, truncated to `longest` characters."""
     plain = printable(text)
     return f"“{plain[:longest]}{'…' if len(plain) > longest else ''}”"

@@ -1,39 +1,40 @@
-"""Where things lie in the bucket. Keys hold nothing that a client chose but legal names."""
+"""Keys of objects in the bucket. They contain nothing chosen by a client except validated names."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# All that serving reads lies under it.
+# The prefix of everything that serving reads.
 REPOSITORIES: Final = "repositories/"
 MODEL_FILE: Final = "1/model.onnx"
 CONFIG_FILE: Final = "config.pbtxt"
-# Configurations made from a revision's settings begin with it; a digest follows.
+# The name prefix of configurations generated from a revision's settings; a digest follows.
 SETTINGS_PREFIX: Final = "slipway-"
 
 
 def upload_key(*, team: str, model: str, token: str) -> str:
-    """A fresh token per upload: no two uploads ever share a key."""
+    """`token` is unique per upload, so no two uploads share a key."""
     return f"uploads/{team}/{model}/{token}/artifact"
 
 
 def repository_prefix(
     *, team: str, model: str, number: int, sha256: str, config_sha256: str
 ) -> str:
-    """Triton's repository root for exactly these bytes with this configuration: one verified again with
-    another leaves the former alone. Ends with "/", because prefixes match textually.
+    """Triton's repository root for these bytes with this configuration. Ends with "/".
+
+    Verifying a version again with another configuration creates another prefix.
     """
     root = number_prefix(team=team, model=model, number=number)
     return f"{root}{sha256[:12]}-{config_sha256[:12]}/"
 
 
 def team_prefix(team: str) -> str:
-    """Everything that the pods of a team may read. Ends with "/", so that vision is not vision-lab."""
+    """The prefix that the pods of a team may read. Ends with "/": vision must not match vision-lab."""
     return f"{REPOSITORIES}{team}/"
 
 
 def number_prefix(*, team: str, model: str, number: int) -> str:
-    """Everything that serving could read of one version."""
+    """The prefix of all serving repositories of a version."""
     return f"{team_prefix(team)}{model}/{number}/"
 
 
@@ -42,7 +43,7 @@ def config_key(prefix: str, model: str) -> str:
 
 
 def model_directory(prefix: str, model: str) -> str:
-    """Triton's directory of the model alone, without what else may lie under the prefix."""
+    """Triton's directory of the model under the prefix."""
     return f"{prefix}{model}/"
 
 
@@ -51,11 +52,11 @@ def model_file_key(prefix: str, model: str) -> str:
 
 
 def settings_key(prefix: str, model: str, name: str) -> str:
-    """Where Triton's --model-config-name looks for the configuration of that name."""
+    """The key of a configuration that Triton selects with --model-config-name."""
     return f"{prefix}{model}/configs/{name}.pbtxt"
 
 
 def is_settings_key(prefix: str, model: str, key: str) -> bool:
-    """Whether it is a configuration that some revision of the version brought."""
+    """Whether `key` is a configuration generated from a revision's settings."""
     head = f"{prefix}{model}/configs/{SETTINGS_PREFIX}"
     return key.startswith(head) and key.endswith(".pbtxt") and "/" not in key[len(head) :]

@@ -1,7 +1,7 @@
-"""Read an ONNX file without running it: signature, opset, parameters, what it needs besides.
+"""Read an ONNX file without running it: signature, opset, parameters, custom operators.
 
-Only the protobuf is parsed; no operator is executed and no file outside is opened. A hostile file
-can still hold the parser for ever, so that this runs in deployments/registry/gateways/sandbox.py only.
+Only the protobuf is parsed; no operator is executed and no other file is opened. A hostile file can
+still block the parser forever, so this runs in deployments/registry/gateways/sandbox.py only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from deployments.registry.domain import onnx_graphs, onnx_refusals
-from deployments.registry.domain.formats import LARGEST_ONNX_BYTES
+from deployments.registry.domain.formats import MAX_ONNX_BYTES
 from deployments.registry.domain.not_servable import NotServable, printable, quoted
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.domain.signatures import Signature, Tensor, detect_max_batch_size
 
-# Operators of these domains come with Triton's ONNX Runtime backend.
+# Operator domains of Triton's ONNX Runtime backend.
 STANDARD_DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 _DTYPES: Final = {
     onnx.TensorProto.BOOL: "BOOL",
@@ -40,9 +40,9 @@ _DTYPES: Final = {
 
 
 def read(path: Path) -> OnnxFacts:
-    """Raises NotServable for what is no ONNX model, or one that this file alone does not make."""
+    """Raises NotServable if the file is not a complete ONNX model."""
     size = path.stat().st_size
-    if size > LARGEST_ONNX_BYTES:
+    if size > MAX_ONNX_BYTES:
         raise NotServable(
             "An ONNX file cannot be larger than 2 GiB. Quantise the model, or split it."
         )
@@ -95,7 +95,7 @@ def _parse(path: Path) -> Any:
 
 
 def _inputs(graph: Any) -> tuple[Tensor, ...]:
-    """Old exporters list initializers among the inputs; those are not asked of the caller."""
+    """Graph inputs without initializers, which old exporters list as inputs as well."""
     constants = {tensor.name for tensor in graph.initializer}
     return tuple(_tensor(value) for value in graph.input if value.name not in constants)
 
@@ -142,7 +142,7 @@ def _name_of_type(number: int) -> str:
 
 
 def _weights(model: Any) -> tuple[int, int]:
-    """Bytes and number of all stored constants, those of branches and functions included."""
+    """Bytes and number of all constants, including those of branches and functions."""
     total_bytes = total_count = 0
     for tensor in onnx_graphs.tensors(model):
         count = _product(tensor.dims)
@@ -166,7 +166,7 @@ def _product(dims: Iterable[int]) -> int:
 
 
 def _custom_domains(model: Any) -> set[str]:
-    """Of operators that neither the standard nor a function of the model defines."""
+    """Domains of operators that neither the standard nor a function of the model defines."""
     own = {(function.domain, function.name) for function in model.functions}
     return {
         node.domain
@@ -175,5 +175,5 @@ def _custom_domains(model: Any) -> set[str]:
     }
 
 
-def _text(words: str | bytes) -> str:
-    return printable(words)[:200]
+def _text(text: str | bytes) -> str:
+    return printable(text)[:200]

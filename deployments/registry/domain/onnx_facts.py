@@ -1,4 +1,4 @@
-"""What reading an ONNX file tells, as it travels from the process that reads to the worker."""
+"""The facts read from an ONNX file, passed as JSON from the sandbox to the worker."""
 
 from __future__ import annotations
 

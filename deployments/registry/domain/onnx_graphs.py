@@ -1,4 +1,4 @@
-"""Walk everything of an ONNX model that holds nodes or tensors: graphs, branches and functions."""
+"""Walk the nodes and tensors of an ONNX model, including branches and functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def nodes(model: Any) -> Iterator[Any]:
-    """Of the graph, its branches and loops, and the bodies of functions."""
+    """All nodes of the graph, its branches and loops, and function bodies."""
     yield from _nodes_of(model.graph.node)
     for function in model.functions:
         yield from _nodes_of(function.node)
@@ -18,7 +18,7 @@ def nodes_of_function(function: Any) -> Iterator[Any]:
 
 
 def tensors(model: Any) -> Iterator[Any]:
-    """Every stored constant, wherever it stands; of a sparse one its values and its indices."""
+    """Every stored constant; of a sparse one, its values and its indices."""
     yield from _tensors_of_graph(model.graph)
     for function in model.functions:
         for node in function.node:

@@ -1,4 +1,4 @@
-"""Load an ONNX file with ONNX Runtime, as serving will; for deployments/registry/gateways/sandbox.py only."""
+"""Load an ONNX file with ONNX Runtime, like Triton. In deployments/registry/gateways/sandbox.py only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
 from deployments.registry.domain.not_servable import NotServable
 
-# The runtime knows the operator, and has no code for it on a processor.
+# The runtime knows the operator but has no CPU kernel for it.
 _NO_KERNEL: Final[type[Exception]] = getattr(runtime_errors, "Not" + "Implemented")
 REFUSALS: Final = (
     runtime_errors.Fail,
@@ -21,7 +21,7 @@ REFUSALS: Final = (
     runtime_errors.EPFail,
     runtime_errors.NoModel,
 )
-# While it runs, and what its bindings raise of values that they cannot hand over.
+# Raised during a run, including by the bindings for values that they cannot convert.
 RUN_ERRORS: Final = (
     *REFUSALS,
     _NO_KERNEL,
@@ -29,15 +29,15 @@ RUN_ERRORS: Final = (
     TypeError,
     ValueError,
 )
-# What precedes the runtime's sentence: its error class, the file, the line of its source.
+# The prefix of the runtime's messages: error class, file and source line.
 _PREFIXES: Final = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from \S+ failed:|/\S+\.(?:cc|h):\d+ [^\n]*?\) "
 )
-_LONGEST: Final = 300
+_MAX_MESSAGE_LENGTH: Final = 300
 
 
 def open_session(path: str) -> Any:
-    """One thread and no network, as few surprises as possible; optimised as serving does it."""
+    """A single-threaded session with the default optimisations."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -45,9 +45,9 @@ def open_session(path: str) -> Any:
 
 
 def load(argument: dict[str, Any]) -> dict[str, Any]:
-    """{"path"} to {"runtime": version, "missing_kernel": message}; NotServable when it is refused.
+    """{"path"} to {"runtime": version, "missing_kernel": message}. Raises NotServable.
 
-    An operator that the runtime knows but cannot run on a processor may still run on a GPU.
+    An operator without a CPU kernel may still run on a GPU.
     """
     version = onnxruntime.__version__
     try:
@@ -69,7 +69,7 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(message: str) -> str:
-    """The runtime's own sentence, without paths and source lines."""
+    """The runtime's message without paths and source lines."""
     text = " ".join(_PREFIXES.sub("", message).split())
     text = "".join(char for char in text if char.isprintable())
-    return text[:_LONGEST].rstrip(". ") + "."
+    return text[:_MAX_MESSAGE_LENGTH].rstrip(". ") + "."

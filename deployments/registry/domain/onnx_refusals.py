@@ -1,4 +1,4 @@
-"""What no ONNX model that is served may contain, whether or not a runtime would load it."""
+"""Refuse ONNX models that must not be served, even if a runtime would load them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from deployments.registry.domain import onnx_graphs
 from deployments.registry.domain.not_servable import NotServable, quoted
 from deployments.registry.domain.signatures import ANY, Tensor
 
-MOST_TENSORS: Final = 50_000
-LONGEST_NAME: Final = 1000
+MAX_TENSORS: Final = 50_000
+MAX_NAME_LENGTH: Final = 1000
 # The largest models in use have some ten thousand nodes.
-MOST_NODES: Final = 1_000_000
-DEEPEST_CALLS: Final = 100
-_LARGEST_DIM: Final = 2**31 - 1
+MAX_NODES: Final = 1_000_000
+MAX_CALL_DEPTH: Final = 100
+_MAX_DIM: Final = 2**31 - 1
 
 
 def refuse_external_data(model: Any) -> None:
-    outside = [tensor for tensor in onnx_graphs.tensors(model) if _is_outside(tensor)]
-    if outside:
-        named = {e.value for t in outside for e in t.external_data if e.key == "location"}
+    external = [tensor for tensor in onnx_graphs.tensors(model) if _is_external(tensor)]
+    if external:
+        named = {e.value for t in external for e in t.external_data if e.key == "location"}
         names = ", ".join(quoted(name) for name in sorted(named)[:3]) or "not named"
         raise NotServable(
             f"The weights are in other files ({names}). Save the model as one file: "
@@ -31,19 +31,19 @@ def refuse_external_data(model: Any) -> None:
         )
 
 
-def _is_outside(tensor: Any) -> bool:
+def _is_external(tensor: Any) -> bool:
     return bool(tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data)
 
 
 def refuse_call_explosion(model: Any) -> None:
-    """Runtimes write the body of a function in place of each call: 30 levels of two are a billion."""
+    """Runtimes inline functions: 30 levels of two calls each are a billion nodes."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     sizes: dict[tuple[str, str, str], int] = {}
 
     def size_of(items: Iterable[Any], depth: int) -> int:
-        if depth > DEEPEST_CALLS:
+        if depth > MAX_CALL_DEPTH:
             raise NotServable(
-                f"The model's functions call each other more than {DEEPEST_CALLS} levels deep, or "
+                f"The model's functions call each other more than {MAX_CALL_DEPTH} levels deep, or "
                 "call themselves. Export it without functions: onnx.inliner.inline_local_functions."
             )
         total = 0
@@ -56,29 +56,29 @@ def refuse_call_explosion(model: Any) -> None:
             total += sizes.get(key, 0)
         return total
 
-    # Bodies first: one that nobody calls is read by runtimes too.
+    # Function bodies first: runtimes read unused ones too.
     total = sum(size_of(onnx_graphs.nodes_of_function(f), 1) for f in model.functions)
     total = max(total, size_of(onnx_graphs.nodes(model), 0))
-    if total > MOST_NODES:
+    if total > MAX_NODES:
         raise NotServable(
-            f"Written out, the model's functions have more than {MOST_NODES:,} nodes. Export it "
+            f"Written out, the model's functions have more than {MAX_NODES:,} nodes. Export it "
             "with fewer levels of functions."
         )
 
 
 def refuse_unusable_tensors(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-    """Names and dims that neither a configuration of Triton nor a request can carry."""
+    """Refuse names and dims that a Triton configuration or a request cannot represent."""
     count = len(inputs) + len(outputs)
-    if count > MOST_TENSORS:
+    if count > MAX_TENSORS:
         raise NotServable(
-            f"The model has {count:,} inputs and outputs; the limit is {MOST_TENSORS:,}. "
+            f"The model has {count:,} inputs and outputs; the limit is {MAX_TENSORS:,}. "
             "Combine them into fewer tensors."
         )
     for kind, group in (("input", inputs), ("output", outputs)):
-        twice = [name for name, times in Counter(t.name for t in group).items() if times > 1]
-        if twice:
+        duplicates = [name for name, times in Counter(t.name for t in group).items() if times > 1]
+        if duplicates:
             raise NotServable(
-                f"The model has more than one {kind} {quoted(twice[0])}. Give each its own name."
+                f"The model has more than one {kind} {quoted(duplicates[0])}. Give each its own name."
             )
         for tensor in group:
             _refuse_name(kind, tensor.name)
@@ -86,17 +86,17 @@ def refuse_unusable_tensors(inputs: Sequence[Tensor], outputs: Sequence[Tensor])
 
 
 def _refuse_name(kind: str, name: str) -> None:
-    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+    if not name or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise NotServable(
-            f"An {kind} is named {quoted(name)}: names are 1 to {LONGEST_NAME:,} printable "
+            f"An {kind} is named {quoted(name)}: names are 1 to {MAX_NAME_LENGTH:,} printable "
             "characters. Rename it and export again."
         )
 
 
 def _refuse_dims(kind: str, tensor: Tensor) -> None:
-    wrong = [dim for dim in tensor.dims if dim != ANY and not 1 <= dim <= _LARGEST_DIM]
-    if wrong:
+    invalid = [dim for dim in tensor.dims if dim != ANY and not 1 <= dim <= _MAX_DIM]
+    if invalid:
         raise NotServable(
-            f"The {kind} {quoted(tensor.name)} has a dimension of {wrong[0]:,}. Dimensions "
+            f"The {kind} {quoted(tensor.name)} has a dimension of {invalid[0]:,}. Dimensions "
             "must be 1 or more, or a name for a dynamic dimension."
         )

@@ -1,4 +1,4 @@
-"""The objects that serving reads, as they were when their digests were compared."""
+"""The objects of the serving repository of a version, as recorded when their digests were verified."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-_FEW: Final = 3
+_MAX_LISTED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ServingObject:
-    """`sha256` is empty of one that was only listed, not read."""
+    """One row of the column `laid_out`. `sha256` is empty for an object that was only listed."""
 
     key: str
     version_id: str
@@ -35,20 +35,20 @@ def from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[ServingObject, ...]:
 
 
 def differences(recorded: Sequence[ServingObject], live: Iterable[ServingObject]) -> list[str]:
-    """In words; empty when what serving would read now is exactly what was recorded."""
-    now = {one.key: one for one in live}
-    found = []
-    for one in recorded:
-        there = now.pop(one.key, None)
-        if there is None:
-            found.append(f"{one.key} was deleted")
-        elif not one.is_same(there):
-            found.append(f"{one.key} was overwritten")
-    return [*found, *(f"{key} was added" for key in sorted(now))]
+    """Describe each change since the objects were recorded; empty if there is none."""
+    live_by_key = {current.key: current for current in live}
+    changes = []
+    for expected in recorded:
+        current = live_by_key.pop(expected.key, None)
+        if current is None:
+            changes.append(f"{expected.key} was deleted")
+        elif not expected.is_same(current):
+            changes.append(f"{expected.key} was overwritten")
+    return [*changes, *(f"{key} was added" for key in sorted(live_by_key))]
 
 
-def describe_differences(found: Sequence[str]) -> str:
+def describe_differences(changes: Sequence[str]) -> str:
     """For example "a/b was overwritten, a/c was added and 2 more"."""
-    more = len(found) - _FEW
-    told = ", ".join(found[:_FEW])
-    return f"{told} and {more} more" if more > 0 else told
+    more = len(changes) - _MAX_LISTED
+    listed = ", ".join(changes[:_MAX_LISTED])
+    return f"{listed} and {more} more" if more > 0 else listed

@@ -1,4 +1,4 @@
-"""What a model takes and gives, and whether it takes batches."""
+"""The signature of a model: inputs, outputs and batching."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 DEFAULT_MAX_BATCH: Final = 32
-# Dims of unknown size.
+# A dynamic dimension.
 ANY: Final = -1
 # Triton's dtype without TYPE_ -> bytes of one element. STRING has no fixed size.
 BYTES_OF_DTYPE: Final[Mapping[str, int]] = {
@@ -30,7 +30,7 @@ BYTES_OF_DTYPE: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`dims` as in the file, with the batch dimension; -1 is any size. `symbols` are their names."""
+    """`dims` as in the file, with the batch dimension; -1 is dynamic. `symbols` are their names."""
 
     name: str
     dtype: str
@@ -43,7 +43,7 @@ class Tensor:
         return "BYTES" if self.dtype == "STRING" else self.dtype
 
     def bytes_per_item(self, *, is_batched: bool) -> int:
-        """Size for one item; a dim of unknown size counts as 1, so this is a lower bound."""
+        """Size of an item. Dynamic dimensions count as 1, so this is a lower bound."""
         dims = self.dims[1:] if is_batched else self.dims
         count = 1
         for dim in dims:
@@ -56,7 +56,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`max_batch_size` 0: the model takes no batches, and dims are whole."""
+    """`max_batch_size` 0 means no batching; no dimension is then the batch dimension."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -68,7 +68,7 @@ class Signature:
         return self.max_batch_size > 0
 
     def wire_dims(self, tensor: Tensor) -> tuple[int, ...]:
-        """As callers send and get it. Triton has no empty dims: a lone number per item is [1]."""
+        """Dimensions in requests and responses. Triton has no empty dims: a scalar per item is [1]."""
         has_items = len(tensor.dims) > int(self.is_batched)
         return tensor.dims if has_items else (*tensor.dims, 1)
 
@@ -81,9 +81,9 @@ class Signature:
         }
 
 
-def first(signature: Signature, most: int) -> Signature:
-    """With so many inputs and so many outputs at most, where all of them would be too much."""
-    return replace(signature, inputs=signature.inputs[:most], outputs=signature.outputs[:most])
+def truncate(signature: Signature, count: int) -> Signature:
+    """Keep at most `count` inputs and `count` outputs."""
+    return replace(signature, inputs=signature.inputs[:count], outputs=signature.outputs[:count])
 
 
 def from_json(data: Mapping[str, Any]) -> Signature:
@@ -97,24 +97,23 @@ def from_json(data: Mapping[str, Any]) -> Signature:
 
 
 def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-    """DEFAULT_MAX_BATCH when every tensor begins with the same free dimension, else 0.
+    """DEFAULT_MAX_BATCH if all tensors share a dynamic first dimension, otherwise 0.
 
-    Two different names for the first dimension of inputs mean that it is not one batch; a name
-    that appears again in a later dimension is a length. In doubt the answer is 0, which serves
-    every request as it comes.
+    Different names of the first dimension mean that it is not a batch dimension; a name that appears
+    again in a later dimension is a length. The result is 0 in doubt: no batching is always correct.
     """
     tensors = [*inputs, *outputs]
     if not inputs or not outputs or any(not t.dims or t.dims[0] != ANY for t in tensors):
         return 0
-    first_names = {t.symbols[0] for t in inputs if t.symbols and _is_chosen(t.symbols[0])}
-    later_names = {name for t in tensors for name in t.symbols[1:] if _is_chosen(name)}
+    first_names = {t.symbols[0] for t in inputs if t.symbols and _is_named(t.symbols[0])}
+    later_names = {name for t in tensors for name in t.symbols[1:] if _is_named(name)}
     if len(first_names) > 1 or first_names & later_names:
         return 0
     return DEFAULT_MAX_BATCH
 
 
-def _is_chosen(symbol: str) -> bool:
-    """Exporters invent names like unk__12 for dimensions that nobody named."""
+def _is_named(symbol: str) -> bool:
+    """False for names like unk__12, which exporters generate for unnamed dimensions."""
     return bool(symbol) and not symbol.startswith(("unk__", "?"))
 
 

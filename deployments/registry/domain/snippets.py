@@ -1,4 +1,4 @@
-"""How to call a version, filled in for its inputs: tritonclient, curl, and a notebook cell."""
+"""Code to call a version, with its inputs filled in: tritonclient, curl and a notebook cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMPY: Final = {
     "STRING": "object",
     "BF16": "float32",
 }
-_SHORT: Final = 8
+_MAX_LISTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Snippet:
 
 
 def render(*, url: str, model: str, signature: Signature) -> list[Snippet]:
-    """`url` is the deployment's address without the /v2 path."""
+    """`url` is the deployment's URL without the /v2 path."""
     return [
         Snippet("python", "Python, tritonclient", _tritonclient(url, model, signature)),
         Snippet("curl", "curl, KServe v2", _curl(url, model, signature)),
@@ -67,7 +67,7 @@ def _tritonclient(url: str, model: str, signature: Signature) -> str:
 
 
 def _address(url: str) -> str:
-    """tritonclient takes host, port and path without the scheme."""
+    """Host, port and path without the scheme, as tritonclient expects."""
     return url.removeprefix("https://").removeprefix("http://")
 
 
@@ -92,12 +92,12 @@ def _body(signature: Signature) -> str:
 
 
 def _data(tensor: Tensor) -> str:
-    """All zeros while that is short; else the reader sees what has to stand there."""
+    """All zeros if few; otherwise a placeholder with the count."""
     count = 1
     for dim in _shape(tensor):
         count *= dim
     zero = '""' if tensor.dtype == "STRING" else "0"
-    if count <= _SHORT:
+    if count <= _MAX_LISTED:
         return "[" + ", ".join([zero] * count) + "]"
     return f"[{zero}, {zero}, … {count} numbers]"
 

@@ -1,7 +1,7 @@
-"""Inputs to try a model with: seeded, legal for most models, and different from item to item.
+"""Generated inputs for a trial run: seeded, valid for most models, and different for each item.
 
-Numbers that may be indices stay small and are never negative. Sizes and ranges that one model
-refuses another one needs, so that there is a list of policies to go through.
+Integers may be indices, so they are small and never negative. Models differ in the sizes and ranges
+that they accept, so there is a list of policies to try in order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-# As ONNX Runtime writes them, without tensor( ).
+# Element types of ONNX Runtime, without tensor( ).
 _FLOATS: Final = {"float": np.float32, "double": np.float64, "float16": np.float16}
 _INTEGERS: Final = {
     "int8": np.int8,
@@ -24,20 +24,20 @@ _INTEGERS: Final = {
     "int64": np.int64,
     "uint64": np.uint64,
 }
-# Values of one item are of one size, and each item has another: what is taken over a whole batch
-# (a maximum, a mean, a softmax) then differs from what is taken over an item.
+# Each item has its own scale, so that a maximum, mean or softmax over the whole batch differs from
+# one over a single item.
 _SCALES: Final = (1.0, 0.25, 3.0, 0.05, 8.0)
-# Legal text for models that read words, and for those that read numbers.
+# Valid for models that read words and for models that read numbers.
 _TEXTS: Final = ("1", "22", "3", "404", "5")
 # bfloat16 is the upper half of a float32; numpy has no type for it.
 BFLOAT16: Final = "bfloat16"
-# A model of more than this takes too long to try, and too much memory.
-LARGEST_ITEM_BYTES: Final = 64 * 2**20
+# Larger items take too long and too much memory.
+MAX_ITEM_BYTES: Final = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`image` and `length` are sizes for free dimensions; integers stay below `below`."""
+    """`image` and `length` are sizes of dynamic dimensions; integers are below `below`."""
 
     image: int
     length: int
@@ -55,7 +55,7 @@ POLICIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`shape` as ONNX Runtime tells it: numbers, names of free dimensions, None for unnamed ones."""
+    """`shape` as ONNX Runtime returns it: sizes, names of dynamic dimensions, None if unnamed."""
 
     name: str
     kind: str
@@ -76,53 +76,53 @@ def kind_of(value: Any) -> str:
 
 def can_make(inputs: Sequence[Input]) -> bool:
     kinds = {*_FLOATS, *_INTEGERS, "bool", "string", BFLOAT16}
-    return all(one.kind in kinds for one in inputs)
+    return all(tensor.kind in kinds for tensor in inputs)
 
 
 def make_item(
     inputs: Sequence[Input], policy: Policy, number: int, sizes: Mapping[str, Sequence[int]]
 ) -> dict[str, Any] | None:
-    """One item of a batch, number 0, 1, 2 …; None when it would be too large to try.
+    """Item `number` of a batch; None if it would exceed MAX_ITEM_BYTES.
 
-    `sizes` are declared ones by input, with the batch dimension; they come before the policy's.
+    `sizes` are declared by input, with the batch dimension; they override those of the policy.
     """
-    chance = np.random.default_rng([number, policy.below])
-    names: dict[str, int] = {}
+    generator = np.random.default_rng([number, policy.below])
+    sizes_by_name: dict[str, int] = {}
     item = {}
-    for one in inputs:
-        shape = (1, *_dims(one, policy, sizes.get(one.name, ()), names))
-        if int(np.prod(shape, dtype=np.float64)) * 8 > LARGEST_ITEM_BYTES:
+    for tensor in inputs:
+        shape = (1, *_dims(tensor, policy, sizes.get(tensor.name, ()), sizes_by_name))
+        if int(np.prod(shape, dtype=np.float64)) * 8 > MAX_ITEM_BYTES:
             return None
-        item[one.name] = _values(one.kind, shape, chance, number, policy.below)
+        item[tensor.name] = _values(tensor.kind, shape, generator, number, policy.below)
     return item
 
 
 def _dims(
-    one: Input, policy: Policy, declared: Sequence[int], names: dict[str, int]
+    tensor: Input, policy: Policy, declared: Sequence[int], sizes_by_name: dict[str, int]
 ) -> tuple[int, ...]:
-    """Without the first. A name stands for one size wherever it appears."""
-    found = []
-    for place, dim in enumerate(one.shape[1:], start=1):
+    """All dimensions after the first. A name has the same size wherever it appears."""
+    dims = []
+    for axis, dim in enumerate(tensor.shape[1:], start=1):
         if isinstance(dim, int) and dim > 0:
-            found.append(dim)
+            dims.append(dim)
             continue
-        size = declared[place] if place < len(declared) and declared[place] > 0 else 0
-        size = size or (policy.image if one.is_image else policy.length)
-        found.append(names.setdefault(dim, size) if isinstance(dim, str) else size)
-    return tuple(found)
+        size = declared[axis] if axis < len(declared) and declared[axis] > 0 else 0
+        size = size or (policy.image if tensor.is_image else policy.length)
+        dims.append(sizes_by_name.setdefault(dim, size) if isinstance(dim, str) else size)
+    return tuple(dims)
 
 
 def _values(
-    kind: str, shape: tuple[int, ...], chance: np.random.Generator, number: int, below: int
+    kind: str, shape: tuple[int, ...], generator: np.random.Generator, number: int, below: int
 ) -> Any:
     if kind == "string":
-        picked = chance.integers(0, len(_TEXTS), shape) + number
-        return np.array(_TEXTS, dtype=object)[picked % len(_TEXTS)]
+        indices = generator.integers(0, len(_TEXTS), shape) + number
+        return np.array(_TEXTS, dtype=object)[indices % len(_TEXTS)]
     if kind == "bool":
-        return chance.integers(0, 2, shape).astype(bool)
+        return generator.integers(0, 2, shape).astype(bool)
     if kind in _INTEGERS:
-        return chance.integers(0, below, shape).astype(_INTEGERS[kind])
-    values = chance.standard_normal(shape, dtype=np.float32) * _SCALES[number % len(_SCALES)]
+        return generator.integers(0, below, shape).astype(_INTEGERS[kind])
+    values = generator.standard_normal(shape, dtype=np.float32) * _SCALES[number % len(_SCALES)]
     if kind == BFLOAT16:
         return (values.view(np.uint32) >> 16).astype(np.uint16)
     return values.astype(_FLOATS[kind])

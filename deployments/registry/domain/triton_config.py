@@ -1,12 +1,11 @@
-"""Triton's config.pbtxt for an ONNX model: pure and deterministic, same signature, same text.
+"""Triton's config.pbtxt for an ONNX model. Deterministic: the same signature gives the same text.
 
-With max_batch_size above 0 Triton adds the batch dimension itself, so dims are written without
-it. Triton refuses empty dims: a lone number of each item is declared as [ 1 ] and reshaped. Without
-batches it refuses the reshape too ("cannot have empty reshape for non-batching model"): the ONNX
-backend takes plain [ 1 ] for a tensor of rank 0.
+If max_batch_size is above 0, Triton adds the batch dimension, so dims are written without it. Triton
+rejects empty dims: a scalar per item is declared as [ 1 ] and reshaped. Without batching it rejects
+the reshape too ("cannot have empty reshape for non-batching model"): the ONNX backend accepts plain
+[ 1 ] for a tensor of rank 0.
 
-Instances are always on the GPU, which every spec asks for: without a kind Triton would fall back
-to the CPU where it finds none, and serve slowly without a word.
+Instances always have KIND_GPU: without a kind, Triton silently falls back to the CPU.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from __future__ import annotations
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
 
-# What says how one model is loaded: a spec its own, or one packed with it.
+# The settings of a model: the spec for the deployment's own, Packed for additional ones.
 Tuning = ServingSpec | Packed
 
 _TENSORRT_MODES = {"fp16": "FP16", "bf16": "BF16"}
-# Without these a pod builds the engine anew for every shape, at every start.
+# Without a cache, a pod builds the engine again for every shape at every start.
 _ENGINE_CACHE = (
     ("trt_engine_cache_enable", "true"),
     ("trt_engine_cache_path", "/tmp/tensorrt"),  # noqa: S108  inside the pod
@@ -26,9 +25,9 @@ _ENGINE_CACHE = (
 
 
 def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> str:
-    """`model` is the directory name in the repository; Triton refuses another one.
+    """`model` must be the directory name in the repository.
 
-    Without a spec it is what is laid out with the version; one with usual settings adds nothing.
+    Without a spec, this is the configuration of the version; default settings add nothing to it.
     """
     lines = [
         f"name: {_quote(model)}",
@@ -47,12 +46,12 @@ def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> s
 
 
 def is_default(signature: Signature, spec: Tuning) -> bool:
-    """Whether the configuration laid out with the version says the same."""
+    """Whether the settings give the configuration of the version itself."""
     return render(model="", signature=signature) == render(model="", signature=signature, spec=spec)
 
 
 def problem_with(signature: Signature, spec: Tuning) -> str:
-    """What of the settings this model cannot use, and what to do; empty when all is well."""
+    """The settings that this model cannot use, with the fix; empty if there are none."""
     batching = spec.batching
     if not signature.is_batched and (batching.max_queue_delay_us or batching.preferred_batch_sizes):
         return "The model does not support batching. Remove the queue delay and preferred sizes."
@@ -66,7 +65,7 @@ def problem_with(signature: Signature, spec: Tuning) -> str:
 
 
 def render_vllm(*, model: str) -> str:
-    """vLLM reads the rest from model.json, and takes all GPUs of the pod for its one instance."""
+    """vLLM reads all other settings from model.json; its one instance uses all GPUs of the pod."""
     return "\n".join(
         (
             f"name: {_quote(model)}",
@@ -81,17 +80,17 @@ def render_vllm(*, model: str) -> str:
 def _batching(batching: Batching) -> list[str]:
     if not batching.is_dynamic:
         return []
-    made = []
+    fields = []
     if batching.preferred_batch_sizes:
         sizes = ", ".join(str(size) for size in sorted(batching.preferred_batch_sizes))
-        made.append(f"preferred_batch_size: [ {sizes} ] ")
+        fields.append(f"preferred_batch_size: [ {sizes} ] ")
     if batching.max_queue_delay_us:
-        made.append(f"max_queue_delay_microseconds: {batching.max_queue_delay_us} ")
-    return [f"dynamic_batching {{ {''.join(made)}}}"]
+        fields.append(f"max_queue_delay_microseconds: {batching.max_queue_delay_us} ")
+    return [f"dynamic_batching {{ {''.join(fields)}}}"]
 
 
 def _instances(count: int) -> str:
-    """On every GPU of the pod so many; each holds its own copy of the model."""
+    """`count` instances on each GPU of the pod; each loads its own copy of the model."""
     return f"instance_group [ {{ kind: KIND_GPU count: {count} }} ]"
 
 
@@ -112,7 +111,7 @@ def _precision(spec: Tuning) -> list[str]:
 
 
 def _warm_up(signature: Signature, spec: Tuning) -> list[str]:
-    """Zeros, because random numbers need not be legal indices. A free dimension is tried with 1."""
+    """Zeros, because random numbers may be invalid indices. Dynamic dimensions are 1."""
     if not spec.warm_up:
         return []
     batch = 1 if signature.is_batched else 0
@@ -134,7 +133,7 @@ def _parameter(key: str, value: str) -> str:
 
 
 def serving_dims(tensor: Tensor, *, is_batched: bool) -> tuple[int, ...]:
-    """The dims that Triton lets a client see, without the batch dimension."""
+    """The dims in Triton's metadata, without the batch dimension."""
     return tensor.dims[1:] if is_batched else tensor.dims
 
 
@@ -154,7 +153,7 @@ def _tensor(tensor: Tensor, *, is_batched: bool) -> str:
 
 
 def _quote(text: str) -> str:
-    """A protobuf text string: everything but plain ASCII is escaped byte by byte, in octal."""
+    """A protobuf text string: bytes other than plain ASCII are escaped in octal."""
     plain = "".join(
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b'"\\' else f"\\{byte:03o}"
         for byte in text.encode()

@@ -1,4 +1,4 @@
-"""Keep what serving reads unchangeable: a policy that lets only the portal write there, and Object Lock."""
+"""Make serving repositories immutable: a bucket policy that only allows the portal to write, and Object Lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITES: Final = (
 
 
 def statement(bucket: str, writers: Sequence[str]) -> dict[str, Any]:
-    """`writers` are the ARNs of the portal's own roles or users. Reading is not its business."""
+    """`writers` are the ARNs of the portal's own roles or users. Reads are not restricted."""
     return {
         "Sid": SID,
         "Effect": "Deny",
@@ -38,8 +38,8 @@ def statement(bucket: str, writers: Sequence[str]) -> dict[str, Any]:
 
 
 def write(client: Any, bucket: str, writers: Sequence[str]) -> None:
-    """Other statements of the bucket's policy stay."""
-    others = [one for one in read(client, bucket) if one.get("Sid") != SID]
+    """Add or replace our statement; keep others."""
+    others = [other for other in read(client, bucket) if other.get("Sid") != SID]
     policy = {"Version": "2012-10-17", "Statement": [*others, statement(bucket, writers)]}
     with translated(bucket):
         client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
@@ -48,17 +48,17 @@ def write(client: Any, bucket: str, writers: Sequence[str]) -> None:
 def read(client: Any, bucket: str) -> list[dict[str, Any]]:
     try:
         with translated(bucket):
-            answer = client.get_bucket_policy(Bucket=bucket)
+            response = client.get_bucket_policy(Bucket=bucket)
     except ArtifactError as error:
         if _code_of(error) == "NoSuchBucketPolicy":
             return []
         raise
-    found = json.loads(answer["Policy"])["Statement"]
-    return list(found) if isinstance(found, list) else [found]
+    statements = json.loads(response["Policy"])["Statement"]
+    return list(statements) if isinstance(statements, list) else [statements]
 
 
 def lock(client: Any, bucket: str) -> None:
-    """Object Lock without a default retention: the portal holds what it laid out, one by one."""
+    """Enable Object Lock without default retention: the portal locks individual objects."""
     if object_locks.is_on(client, bucket):
         return
     with translated(bucket):

@@ -1,7 +1,7 @@
-"""Make the bucket fit for the registry, and say what of it holds.
+"""Set up the bucket for the registry, and check the result.
 
-Versions are kept, the portal's origin is let in, leftovers are removed; and nobody but the portal
-writes where serving reads. What a store does not have is said, not passed over.
+Versioning, CORS for the portal's origin, cleanup of abandoned uploads, Object Lock, and a policy that
+only the portal writes to serving repositories. Features that a store lacks are reported.
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
 
 
 def check(store: S3Store, *, origins: Sequence[str], writers: Sequence[str]) -> list[Finding]:
-    """As the store tells it now; changes nothing."""
+    """Read the current settings of the bucket, without changes."""
     client, bucket = store.client, store.bucket
     return [
-        _asked("Versions", lambda: _versions(client, bucket)),
-        _asked("Uploads from browsers", lambda: _origins(client, bucket, origins)),
-        _asked("Abandoned uploads", lambda: _leftovers(client, bucket)),
-        _asked("Object Lock", lambda: _lock(client, bucket)),
-        _asked("Bucket policy", lambda: _policy(client, bucket, writers)),
+        _run_check("Versions", lambda: _versions(client, bucket)),
+        _run_check("Uploads from browsers", lambda: _origins(client, bucket, origins)),
+        _run_check("Abandoned uploads", lambda: _abandoned_upload_rule(client, bucket)),
+        _run_check("Object Lock", lambda: _lock(client, bucket)),
+        _run_check("Bucket policy", lambda: _policy(client, bucket, writers)),
     ]
 
 
-def _asked(name: str, ask: Callable[[], tuple[bool | None, str]]) -> Finding:
+def _run_check(name: str, read: Callable[[], tuple[bool | None, str]]) -> Finding:
     try:
-        ok, detail = ask()
+        ok, detail = read()
     except ArtifactError as error:
         return Finding(name, ok=False, detail=f"could not be read: {error}")
     return Finding(name, ok, detail)
@@ -97,7 +97,10 @@ def _origins(client: Any, bucket: str, origins: Sequence[str]) -> tuple[bool, st
     with translated(bucket):
         rules = client.get_bucket_cors(Bucket=bucket)["CORSRules"]
     allowed = {
-        one for rule in rules if "PUT" in rule["AllowedMethods"] for one in rule["AllowedOrigins"]
+        origin
+        for rule in rules
+        if "PUT" in rule["AllowedMethods"]
+        for origin in rule["AllowedOrigins"]
     }
     if "*" in allowed:
         return False, "any site can upload parts"
@@ -107,14 +110,14 @@ def _origins(client: Any, bucket: str, origins: Sequence[str]) -> tuple[bool, st
     return True, f"allowed: {', '.join(sorted(allowed))}"
 
 
-def _leftovers(client: Any, bucket: str) -> tuple[bool, str]:
+def _abandoned_upload_rule(client: Any, bucket: str) -> tuple[bool, str]:
     with translated(bucket):
         rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-    is_there = any(
+    is_enabled = any(
         rule.get("ID") == _ABANDONED and rule.get("Status") == "Enabled" for rule in rules
     )
-    words = f"removed after {_ABANDONED_DAYS} days" if is_there else "kept forever and billed"
-    return is_there, words
+    detail = f"removed after {_ABANDONED_DAYS} days" if is_enabled else "kept forever and billed"
+    return is_enabled, detail
 
 
 def _lock(client: Any, bucket: str) -> tuple[bool, str]:
@@ -124,14 +127,16 @@ def _lock(client: Any, bucket: str) -> tuple[bool, str]:
 
 
 def _policy(client: Any, bucket: str, writers: Sequence[str]) -> tuple[bool | None, str]:
-    found = [
-        one for one in bucket_policy.read(client, bucket) if one.get("Sid") == bucket_policy.SID
+    statements = [
+        statement
+        for statement in bucket_policy.read(client, bucket)
+        if statement.get("Sid") == bucket_policy.SID
     ]
     if not writers:
-        return (None, _NO_WRITER) if not found else (None, "set; pass --writer to compare it")
-    if found == [bucket_policy.statement(bucket, writers)]:
+        return (None, _NO_WRITER) if not statements else (None, "set; pass --writer to compare it")
+    if statements == [bucket_policy.statement(bucket, writers)]:
         return True, f"only {', '.join(sorted(writers))} may write under {object_keys.REPOSITORIES}"
-    return False, "differs from the policy that this portal sets" if found else "not set"
+    return False, "differs from the policy that this portal sets" if statements else "not set"
 
 
 def _exists(client: Any, bucket: str) -> bool:
@@ -148,15 +153,13 @@ def _exists(client: Any, bucket: str) -> bool:
 
 
 def _create(client: Any, bucket: str, region: str) -> None:
-    """With Object Lock from the start, which some stores give no other way; without it where a
-    store has none.
-    """
-    where = {} if region == "us-east-1" else _location(region)
+    """With Object Lock, which some stores only enable at creation; without it if not supported."""
+    options = {} if region == "us-east-1" else _location(region)
     try:
         with translated(bucket):
-            client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True, **where)
+            client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True, **options)
     except ArtifactError:
-        client.create_bucket(Bucket=bucket, **where)
+        client.create_bucket(Bucket=bucket, **options)
 
 
 def _location(region: str) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def _rule(origins: Sequence[str]) -> dict[str, Any]:
 
 
 def _abandoned_uploads() -> dict[str, Any]:
-    """The portal aborts uploads itself; this catches one that was begun just as the portal died."""
+    """Abort uploads that the portal did not abort because it crashed."""
     return {
         "ID": _ABANDONED,
         "Status": "Enabled",

@@ -1,4 +1,4 @@
-"""S3 Object Lock: what was laid out for serving is held until the portal itself lets go of it."""
+"""S3 Object Lock: a legal hold on the objects of a serving repository, released only by the portal."""
 
 from __future__ import annotations
 
@@ -17,52 +17,54 @@ from deployments.registry.gateways.object_store_types import StoredObject
 
 _ON: Final = {"Status": "ON"}
 _OFF: Final = {"Status": "OFF"}
-# How stores say that a bucket has no Object Lock, or by their status that they know of none.
-_NO_LOCK: Final = (
+# Error codes for a bucket without Object Lock, and statuses of stores that do not support it.
+_NO_LOCK_CODES: Final = (
     "ObjectLockConfigurationNotFoundError",
     "InvalidRequest",
     "NoSuchObjectLockConfiguration",
 )
-_NOT_KNOWN: Final = (405, 501)
+_UNSUPPORTED_STATUSES: Final = (405, 501)
 
 
 def is_on(client: Any, bucket: str) -> bool:
     try:
         with translated(bucket):
-            answer = client.get_object_lock_configuration(Bucket=bucket)
+            response = client.get_object_lock_configuration(Bucket=bucket)
     except ArtifactError as error:
-        if _has_none(error):
+        if _is_unsupported(error):
             return False
         raise
-    found = answer.get("ObjectLockConfiguration", {})
-    return bool(found.get("ObjectLockEnabled") == "Enabled")
+    configuration = response.get("ObjectLockConfiguration", {})
+    return bool(configuration.get("ObjectLockEnabled") == "Enabled")
 
 
-def hold(client: Any, bucket: str, objects: Sequence[StoredObject]) -> bool:
+def lock(client: Any, bucket: str, objects: Sequence[StoredObject]) -> bool:
     if not is_on(client, bucket):
         return False
-    for one in objects:
-        _set(client, bucket, one.key, one.version_id, _ON)
+    for item in objects:
+        _set(client, bucket, item.key, item.version_id, _ON)
     return True
 
 
-def delete(client: Any, bucket: str, found: Sequence[dict[str, str]]) -> None:
-    """Those that are held are let go of first. Raises StoreRefused for what stays all the same."""
-    kept = _delete(client, bucket, found)
-    for one in kept:
-        # A delete marker of the same key is never held, and may be gone by now.
+def delete(client: Any, bucket: str, objects: Sequence[dict[str, str]]) -> None:
+    """Delete objects, releasing legal holds first. Raises StoreRefused if any remains."""
+    refused = _delete(client, bucket, objects)
+    for item in refused:
+        # A delete marker has no legal hold and may not exist any more.
         with contextlib.suppress(ArtifactError):
-            _set(client, bucket, one["Key"], one["VersionId"], _OFF)
-    left = _delete(client, bucket, kept) if kept else []
-    if left:
-        raise StoreRefused(f"{left[0]['Key']}: the store does not delete all of its versions")
+            _set(client, bucket, item["Key"], item["VersionId"], _OFF)
+    remaining = _delete(client, bucket, refused) if refused else []
+    if remaining:
+        raise StoreRefused(f"{remaining[0]['Key']}: the store does not delete all of its versions")
 
 
-def _delete(client: Any, bucket: str, found: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """What was refused; not every store says which version of a key it was."""
-    answer = client.delete_objects(Bucket=bucket, Delete={"Objects": list(found), "Quiet": True})
-    keys = {row["Key"] for row in answer.get("Errors", [])}
-    return [row for row in found if row["Key"] in keys]
+def _delete(client: Any, bucket: str, objects: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The objects that were not deleted. Not every store reports which version of a key failed."""
+    response = client.delete_objects(
+        Bucket=bucket, Delete={"Objects": list(objects), "Quiet": True}
+    )
+    keys = {row["Key"] for row in response.get("Errors", [])}
+    return [row for row in objects if row["Key"] in keys]
 
 
 def _set(client: Any, bucket: str, key: str, version_id: str, hold: dict[str, str]) -> None:
@@ -70,9 +72,12 @@ def _set(client: Any, bucket: str, key: str, version_id: str, hold: dict[str, st
         client.put_object_legal_hold(Bucket=bucket, Key=key, VersionId=version_id, LegalHold=hold)
 
 
-def _has_none(error: ArtifactError) -> bool:
+def _is_unsupported(error: ArtifactError) -> bool:
     cause = error.__cause__
     if not isinstance(cause, ClientError):
         return False
     status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return cause.response.get("Error", {}).get("Code") in _NO_LOCK or status in _NOT_KNOWN
+    return (
+        cause.response.get("Error", {}).get("Code") in _NO_LOCK_CODES
+        or status in _UNSUPPORTED_STATUSES
+    )

@@ -1,7 +1,7 @@
-"""The object store, S3 or what speaks its protocol; the only user of boto3.
+"""The object store: S3 or a compatible store. The only user of boto3.
 
-Every call has a timeout and raises our own errors. An object is always named by key and
-VersionId, so what is read is what was verified.
+Every call has a timeout and raises our own errors. Objects are read by key and VersionId, so that
+exactly the verified bytes are read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DELETE_BATCH: Final = 1000
 
 
 class ArtifactStore(Protocol):
-    """What the registry asks of an object store. Deletions of absent things succeed."""
+    """The interface of an object store. Deleting a missing object succeeds."""
 
     bucket: str
 
@@ -65,7 +65,7 @@ class ArtifactStore(Protocol):
     def copy(self, source: StoredObject, target_key: str) -> None: ...
     def list_keys(self, prefix: str) -> list[str]: ...
     def list_newest(self, prefix: str) -> list[StoredObject]: ...
-    def hold(self, objects: Sequence[StoredObject]) -> bool: ...
+    def lock(self, objects: Sequence[StoredObject]) -> bool: ...
     def delete_all_versions(self, prefix: str) -> None: ...
 
 
@@ -76,17 +76,19 @@ class S3Store:
         self._browser_client = browser_client
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
-        """S3 then demands a SHA-256 with every part and refuses a part that does not match it."""
+        """With part checksums, S3 requires a SHA-256 for every part and rejects a mismatch."""
         extra = {"ChecksumAlgorithm": "SHA256"} if with_part_checksums else {}
         with translated(key):
-            answer = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
-        return str(answer["UploadId"])
+            response = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
+        return str(response["UploadId"])
 
     def presign_part(
         self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
     ) -> str:
-        """A URL that takes one PUT body of this size: its Content-Length is part of what is signed.
-        With a checksum, the client must send it as x-amz-checksum-sha256, which is signed too."""
+        """A URL for one PUT of exactly this size: Content-Length is signed.
+
+        The client must send a checksum as x-amz-checksum-sha256, which is signed as well.
+        """
         params = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
         params["ContentLength"] = size_bytes
         if sha256_base64:
@@ -99,7 +101,7 @@ class S3Store:
             )
 
     def list_parts(self, key: str, upload_id: str) -> list[StoredPart]:
-        """What S3 itself holds. Raises UploadMissing when it is completed, aborted or unknown."""
+        """The stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
         pages = self.client.get_paginator("list_parts").paginate(
             Bucket=self.bucket, Key=key, UploadId=upload_id
         )
@@ -123,13 +125,13 @@ class S3Store:
             for part in parts
         ]
         with translated(key):
-            answer = self.client.complete_multipart_upload(
+            response = self.client.complete_multipart_upload(
                 Bucket=self.bucket,
                 Key=key,
                 UploadId=upload_id,
                 MultipartUpload={"Parts": manifest},
             )
-        return str(answer.get("VersionId", ""))
+        return str(response.get("VersionId", ""))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         try:
@@ -142,32 +144,32 @@ class S3Store:
         """Without a version_id: the newest version."""
         which = {"VersionId": version_id} if version_id else {}
         with translated(key):
-            answer = self.client.head_object(Bucket=self.bucket, Key=key, **which)
+            response = self.client.head_object(Bucket=self.bucket, Key=key, **which)
         return StoredObject(
             key=key,
-            version_id=str(answer.get("VersionId", "")),
-            size_bytes=int(answer["ContentLength"]),
-            etag=str(answer.get("ETag", "")),
+            version_id=str(response.get("VersionId", "")),
+            size_bytes=int(response["ContentLength"]),
+            etag=str(response.get("ETag", "")),
         )
 
     def read(self, key: str, version_id: str) -> Iterator[bytes]:
         with translated(key):
-            answer = self.client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
-            yield from answer["Body"].iter_chunks(_READ_BYTES)
+            response = self.client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            yield from response["Body"].iter_chunks(_READ_BYTES)
 
     def read_head(self, key: str, version_id: str, count: int) -> bytes:
         with translated(key):
-            answer = self.client.get_object(
+            response = self.client.get_object(
                 Bucket=self.bucket, Key=key, VersionId=version_id, Range=f"bytes=0-{count - 1}"
             )
-            return bytes(answer["Body"].read())
+            return bytes(response["Body"].read())
 
     def put(self, key: str, body: bytes, *, content_type: str) -> str:
         with translated(key):
-            answer = self.client.put_object(
+            response = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, ContentType=content_type
             )
-        return str(answer.get("VersionId", ""))
+        return str(response.get("VersionId", ""))
 
     def copy(self, source: StoredObject, target_key: str) -> None:
         """Copy exactly that VersionId inside the store. Above 5 GiB S3 copies only in parts."""
@@ -187,24 +189,24 @@ class S3Store:
             return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
 
     def list_newest(self, prefix: str) -> list[StoredObject]:
-        """What is read now of each key, by key; what is deleted is left out."""
+        """The newest version of each key, without deleted ones."""
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
         with translated(prefix):
             rows = [row for page in pages for row in page.get("Versions", []) if row["IsLatest"]]
-        found = [
+        objects = [
             StoredObject(row["Key"], str(row["VersionId"]), int(row["Size"]), str(row["ETag"]))
             for row in rows
         ]
-        return sorted(found, key=lambda one: one.key)
+        return sorted(objects, key=lambda item: item.key)
 
-    def hold(self, objects: Sequence[StoredObject]) -> bool:
-        """No version of them can be removed any more; False where the bucket has no Object Lock."""
-        return object_locks.hold(self.client, self.bucket, objects)
+    def lock(self, objects: Sequence[StoredObject]) -> bool:
+        """Place a legal hold on the objects. False if the bucket has no Object Lock."""
+        return object_locks.lock(self.client, self.bucket, objects)
 
     def delete_all_versions(self, prefix: str) -> None:
-        """Remove every version and delete marker under the prefix; nothing of it can come back."""
+        """Delete every version and delete marker under the prefix, permanently."""
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -219,8 +221,8 @@ class S3Store:
                 object_locks.delete(self.client, self.bucket, batch)
 
     def _copy_in_parts(self, named: dict[str, str], size_bytes: int, target_key: str) -> None:
-        answer = self.client.create_multipart_upload(Bucket=self.bucket, Key=target_key)
-        upload_id = answer["UploadId"]
+        response = self.client.create_multipart_upload(Bucket=self.bucket, Key=target_key)
+        upload_id = response["UploadId"]
         parts = []
         for number, start in enumerate(range(0, size_bytes, _COPY_PART_BYTES), start=1):
             end = min(start + _COPY_PART_BYTES, size_bytes) - 1

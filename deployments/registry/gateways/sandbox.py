@@ -1,12 +1,12 @@
-"""Run code that reads an untrusted file in a process of its own, under limits, killed at the end.
+"""Run code that reads an untrusted file in a separate process with resource limits.
 
-A task is a function at module level, named "package.module:function", that takes one JSON value
-and gives one. It raises NotServable to refuse the file. It must import nothing of Django.
+A task is a module-level function, named "package.module:function", from one JSON value to another.
+It raises NotServable to refuse the file. It must not import Django.
 
 The child has its own session and process group, a closed environment, an empty working folder,
 limits on address space, processor time, file size and wall time, no core file, and no network
-where the kernel allows user namespaces. Its group is killed whatever happens, and it dies with
-the worker. The parent reads nothing but the answer, which is bounded.
+where the kernel allows user namespaces. Its process group is always killed at the end, and dies
+with the worker. The parent only reads the result, which is limited in size.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MIB: Final = 2**20
 GIB: Final = 2**30
 _CHILD: Final = Path(__file__).with_name("sandbox_child.py")
 _ROOT: Final = Path(__file__).resolve().parents[3]
-# Reading and loading hold the file several times over: bytes, parsed, copied, rearranged.
+# Reading and loading keep several copies of the file in memory.
 _MEMORY_PER_FILE_BYTE: Final = 6
 _CPU_SECONDS_PER_GIB: Final = 60
-# A busy machine gives a process only part of one processor.
+# On a busy machine, a process gets only a fraction of a CPU.
 _WALL_PER_CPU_SECOND: Final = 5
 _FILE_BYTES: Final = 64 * MIB
-_LARGEST_ANSWER_BYTES: Final = 32 * MIB
+_MAX_RESULT_BYTES: Final = 32 * MIB
 _CHECK_EVERY_SECONDS: Final = 0.5
-# One thread each: more would ask for address space by the number of processors.
+# Single-threaded: otherwise libraries reserve address space for every CPU.
 _ENVIRONMENT: Final = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -70,21 +70,21 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The task refused the file; the message is for people."""
+    """The task refused the file. The message is shown to users."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The task raised what it did not foresee; `cause` names class and text."""
+    """The task raised an unexpected error. `cause` has its class and message."""
 
     cause: str
 
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The process ended without an answer. `detail` says in words what ended it."""
+    """The process ended without a result. `detail` describes why."""
 
     cause: DeathCause
     detail: str
@@ -94,7 +94,7 @@ Outcome = Finished | Refused | Broken | Died
 
 
 def limits_for(file_bytes: int) -> Limits:
-    """Memory: the base + 6 x the file. Processor: the base + 60 s a GiB; wall: five times that."""
+    """Memory: the base + 6 x the file. CPU: the base + 60 s per GiB. Wall time: 5 x CPU."""
     cpu_seconds = settings.SLIPWAY_EXAMINATION_CPU_SECONDS + _CPU_SECONDS_PER_GIB * (
         file_bytes / GIB
     )
@@ -154,7 +154,7 @@ def _request(task: str, argument: Any, limits: Limits) -> bytes:
 
 
 def _library_path() -> dict[str, str]:
-    """Interpreters outside the system's folders find their own library by it."""
+    """Needed by interpreters outside the system directories to find their own library."""
     path = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": path} if path else {}
 
@@ -162,12 +162,12 @@ def _library_path() -> dict[str, str]:
 def _wait(
     process: subprocess.Popen[bytes], limits: Limits, while_running: Callable[[], None]
 ) -> bool:
-    """Until it ends, without reaping it, so that its id stays its own; False when time is up."""
-    until = time.monotonic() + limits.wall_seconds
+    """Wait for the end without reaping, so that the process id stays valid. False after the limit."""
+    deadline = time.monotonic() + limits.wall_seconds
     watch = os.pidfd_open(process.pid)
     try:
-        while (left := until - time.monotonic()) > 0:
-            if _has_ended(watch, min(left, _CHECK_EVERY_SECONDS)):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if _has_ended(watch, min(remaining, _CHECK_EVERY_SECONDS)):
                 return True
             while_running()
     finally:
@@ -182,14 +182,14 @@ def _has_ended(watch: int, seconds: float) -> bool:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Whatever it started goes with it. The leader is not reaped yet: the id names no other group."""
+    """Kill the process and its children. The leader is not reaped yet, so the group id is still its own."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outcome:
     if code == 0:
-        return _answered(answer, limits)
+        return _read_result(answer, limits)
     if code == -signal.SIGXCPU:
         return Died(
             DeathCause.TIME, f"it used more than {limits.cpu_seconds:.0f} seconds of CPU time"
@@ -203,16 +203,16 @@ def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outco
     return Died(DeathCause.CRASH, f"the reader process crashed ({what})")
 
 
-def _answered(answer: IO[bytes], limits: Limits) -> Outcome:
+def _read_result(answer: IO[bytes], limits: Limits) -> Outcome:
     answer.seek(0)
-    body = answer.read(_LARGEST_ANSWER_BYTES + 1)
-    if len(body) > _LARGEST_ANSWER_BYTES:
-        return Broken(f"the result is larger than {_LARGEST_ANSWER_BYTES // MIB} MiB")
+    body = answer.read(_MAX_RESULT_BYTES + 1)
+    if len(body) > _MAX_RESULT_BYTES:
+        return Broken(f"the result is larger than {_MAX_RESULT_BYTES // MIB} MiB")
     try:
-        told = json.loads(body)
+        response = json.loads(body)
     except (ValueError, RecursionError):
         return Died(DeathCause.CRASH, "the reader process returned no result")
-    match told:
+    match response:
         case {"value": value}:
             return Finished(value)
         case {"refused": str(message)}:

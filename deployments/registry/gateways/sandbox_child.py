@@ -1,7 +1,7 @@
-"""Run as a script by sandbox.py: takes every limit upon itself, then runs one task.
+"""Run as a script by sandbox.py: apply all limits to this process, then run one task.
 
-Only the standard library is imported before the limits hold. The request comes on stdin, the
-answer goes to what stdout was at the start; whatever a library prints goes to stderr.
+Only the standard library is imported before the limits apply. The request is read from stdin and the
+result is written to the original stdout; output of libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
-# Libraries say it in their own words, and not all raise MemoryError.
-_SIGNS_OF_NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "Unable to allocate")
+# Messages of libraries that do not raise MemoryError.
+_OUT_OF_MEMORY_MESSAGES = ("bad_alloc", "Failed to allocate memory", "Unable to allocate")
 
 
 def _limit(request: dict[str, Any]) -> None:
@@ -40,9 +40,9 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _isolate(parent: int) -> None:
-    """End with the worker, gain no rights, and lose the network where the kernel lets anyone do that.
+    """Die with the worker, drop privileges and, if the kernel allows it, the network.
 
-    Also first in line for the kernel's out-of-memory killer, and last for the processor.
+    Also the first candidate of the kernel's OOM killer, with a low CPU priority.
     """
     os.nice(10)
     with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def _isolate(parent: int) -> None:
         libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # It died before the line above.
+    if os.getppid() != parent:  # The parent died before prctl.
         os._exit(1)
 
 
@@ -71,28 +71,28 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
-    """What nobody foresaw, for the parent, which fails the file with it."""
+    """Describe an unexpected error for the parent, which fails the file with it."""
     cause = f"{type(error).__name__}: {error}"
-    if any(sign in cause for sign in _SIGNS_OF_NO_MEMORY):
+    if any(sign in cause for sign in _OUT_OF_MEMORY_MESSAGES):
         return {"memory": True}
     return {"broken": cause[:2000]}
 
 
-def _end(answer_to: int, answer: dict[str, Any]) -> None:
-    with os.fdopen(answer_to, "wb") as file:
-        file.write(json.dumps(answer).encode())
-    # Nothing that a library registered for the end may spoil the answer.
+def _end(result_fd: int, result: dict[str, Any]) -> None:
+    with os.fdopen(result_fd, "wb") as file:
+        file.write(json.dumps(result).encode())
+    # Skip exit handlers of libraries, which could corrupt the result.
     os._exit(0)
 
 
 def main() -> None:
     request = json.load(sys.stdin)
-    answer_to = os.dup(1)
+    result_fd = os.dup(1)
     os.dup2(2, 1)
     _isolate(request["parent"])
     _limit(request)
-    sys.excepthook = lambda _, error, __: _end(answer_to, _describe(error))
-    _end(answer_to, _run(request))
+    sys.excepthook = lambda _, error, __: _end(result_fd, _describe(error))
+    _end(result_fd, _run(request))
 
 
 if __name__ == "__main__":

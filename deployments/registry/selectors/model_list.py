@@ -1,4 +1,4 @@
-"""The Models table: one page of models with what is joined to each, in a fixed number of queries."""
+"""The Models table: a page of models and related rows in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class ModelRow:
     serving: Sequence[Deployment]
 
 
-def list_models(*, actor: Actor, wanted: ModelFilter) -> QuerySet[Model]:
-    """Models that match; the filters on versions ask for one version that matches all of them."""
+def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
+    """Matching models. The version filters must all match the same version."""
     rows = Model.objects.filter(team__in=policy.visible_teams(actor))
-    if wanted.team_slug:
-        rows = rows.filter(team__slug=wanted.team_slug)
-    for word in wanted.search.split()[:5]:
+    if filters.team_slug:
+        rows = rows.filter(team__slug=filters.team_slug)
+    for word in filters.search.split()[:5]:
         rows = rows.filter(
             Q(name__icontains=word) | Q(description__icontains=word) | Q(task__icontains=word)
         )
-    if wanted.tag or wanted.framework or wanted.state:
-        rows = rows.filter(Exists(_matching_versions(wanted)))
+    if filters.tag or filters.framework or filters.state:
+        rows = rows.filter(Exists(_matching_versions(filters)))
     return rows.select_related("team", "created_by").prefetch_related(
         Prefetch("aliases", Alias.objects.select_related("version").order_by("name"))
     )
 
 
 def with_joins(models: Collection[Model]) -> list[ModelRow]:
-    """Two queries more, whatever the number of models."""
+    """Two additional queries for any number of models."""
     latest = _latest_versions([model.pk for model in models])
     serving = deployments_of_models([model.pk for model in models])
     return [
@@ -77,28 +77,28 @@ def deployments_of_models(model_ids: Collection[int]) -> dict[int, list[Deployme
         Q(stable_revision__version__model_id__in=model_ids)
         | Q(candidate_revision__version__model_id__in=model_ids)
     )
-    found: dict[int, list[Deployment]] = {}
+    by_model: dict[int, list[Deployment]] = {}
     for deployment in rows:
         revisions = (deployment.stable_revision, deployment.candidate_revision)
         for model_id in {r.version.model_id for r in revisions if r is not None}:
-            found.setdefault(model_id, []).append(deployment)
-    return found
+            by_model.setdefault(model_id, []).append(deployment)
+    return by_model
 
 
-def _matching_versions(wanted: ModelFilter) -> QuerySet[ModelVersion]:
+def _matching_versions(filters: ModelFilter) -> QuerySet[ModelVersion]:
     rows = ModelVersion.objects.filter(model=OuterRef("pk"))
-    if wanted.state:
-        rows = rows.filter(state=wanted.state)
-    if wanted.framework:
-        rows = rows.filter(metadata__framework__icontains=wanted.framework)
-    if wanted.tag:
-        # JSON lists are searched as text, which both PostgreSQL and SQLite can.
-        rows = rows.filter(metadata__tags__icontains=f'"{wanted.tag}"')
+    if filters.state:
+        rows = rows.filter(state=filters.state)
+    if filters.framework:
+        rows = rows.filter(metadata__framework__icontains=filters.framework)
+    if filters.tag:
+        # Search the JSON list as text, which works on PostgreSQL and SQLite.
+        rows = rows.filter(metadata__tags__icontains=f'"{filters.tag}"')
     return rows
 
 
 def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:
-    """The newest version that did not fail; a newer failed one would hide what there is."""
+    """The newest version of each model that did not fail."""
     newer = ModelVersion.objects.filter(
         model_id=OuterRef("model_id"), number__gt=OuterRef("number")
     ).exclude(state=VersionState.FAILED)

@@ -1,4 +1,4 @@
-"""Reading models and versions: what the actor may see, with what pages and the API join to it."""
+"""Models and versions that the actor may see, with the rows that pages and the API show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
     rows = Model.objects.select_related("team", "created_by").filter(
         team__in=policy.visible_teams(actor), team__slug=team_slug, name=name
     )
-    # PostgreSQL refuses to compare with what no stored name can be.
+    # PostgreSQL rejects a comparison with text that it cannot store.
     model = None if model_names.model_name_problem(name) else rows.first()
     if model is None:
         raise NotFound(f"Model {team_slug}/{name} does not exist, or you are not in its team.")
@@ -28,10 +28,10 @@ def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
 def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> Alias:
     model = get_model(actor=actor, team_slug=team_slug, name=model_name)
     rows = model.aliases.select_related("version").filter(name=alias)
-    found = None if model_names.alias_problem(alias) else rows.first()
-    if found is None:
+    row = None if model_names.alias_problem(alias) else rows.first()
+    if row is None:
         raise NotFound(f"{model} has no alias {alias}.")
-    return found
+    return row
 
 
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
@@ -58,7 +58,7 @@ def list_versions(
     state: str = "",
     sha256: str = "",
 ) -> QuerySet[ModelVersion]:
-    """Newest first, without what can be megabytes: signature and configuration are of one version."""
+    """Newest first, without signature and configuration, which can be megabytes."""
     rows = _visible(actor).prefetch_related("aliases").defer("signature", "config_pbtxt")
     if model is not None:
         rows = rows.filter(model=model)
@@ -70,7 +70,7 @@ def list_versions(
 
 
 def list_ready_versions(*, actor: Actor, team_slug: str | None = None) -> QuerySet[ModelVersion]:
-    """What may be deployed now, grouped by model, newest first."""
+    """Deployable versions, grouped by model, newest first."""
     rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt")
     if team_slug:
         rows = rows.filter(model__team__slug=team_slug)
@@ -93,30 +93,32 @@ def live_deployments() -> QuerySet[Deployment]:
 
 
 def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployment]]:
-    """By version id: live deployments whose stable or candidate revision serves it, alone or packed
-    with another.
+    """By version id: live deployments whose stable or candidate revision serves it, including
+    multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
-    packs = Q(stable_revision__spec__has_key="packed") | Q(
+    serves_several = Q(stable_revision__spec__has_key="packed") | Q(
         candidate_revision__spec__has_key="packed"
     )
     rows = list(
         live_deployments().filter(
             Q(stable_revision__version_id__in=version_ids)
             | Q(candidate_revision__version_id__in=version_ids)
-            | (Q(team__in=teams) & packs)
+            | (Q(team__in=teams) & serves_several)
         )
     )
-    by_deployment = [(one, _served_revisions(one)) for one in rows]
-    ids = _ids_of_packed(version_ids, by_deployment)
-    found: dict[int, list[Deployment]] = {}
+    by_deployment = [(deployment, _served_revisions(deployment)) for deployment in rows]
+    ids = _version_ids_by_name(version_ids, by_deployment)
+    by_version: dict[int, list[Deployment]] = {}
     for deployment, revisions in by_deployment:
-        served = {revision.version_id for revision in revisions}
-        labels = {label for revision in revisions for label in _packed_in(revision)}
-        served |= {ids[key] for label in labels if (key := (deployment.team_id, *label)) in ids}
-        for version_id in served.intersection(version_ids):
-            found.setdefault(version_id, []).append(deployment)
-    return found
+        version_ids_served = {revision.version_id for revision in revisions}
+        labels = {label for revision in revisions for label in _additional_models(revision)}
+        version_ids_served |= {
+            ids[key] for label in labels if (key := (deployment.team_id, *label)) in ids
+        }
+        for version_id in version_ids_served.intersection(version_ids):
+            by_version.setdefault(version_id, []).append(deployment)
+    return by_version
 
 
 def _served_revisions(deployment: Deployment) -> list[Revision]:
@@ -124,15 +126,15 @@ def _served_revisions(deployment: Deployment) -> list[Revision]:
     return [revision for revision in both if revision is not None]
 
 
-def _packed_in(revision: Revision) -> list[tuple[str, int]]:
-    return [(one["model"], one["version"]) for one in revision.spec.get("packed", ())]
+def _additional_models(revision: Revision) -> list[tuple[str, int]]:
+    return [(added["model"], added["version"]) for added in revision.spec.get("packed", ())]
 
 
-def _ids_of_packed(
+def _version_ids_by_name(
     version_ids: Collection[int], served: Sequence[tuple[Deployment, Sequence[Revision]]]
 ) -> dict[tuple[int, str, int], int]:
-    """By team, model and number, the versions in question; asked only where something is packed."""
-    if not any(_packed_in(revision) for _, revisions in served for revision in revisions):
+    """Version ids by team, model and number. Empty, without a query, if nothing serves several models."""
+    if not any(_additional_models(revision) for _, revisions in served for revision in revisions):
         return {}
     rows = ModelVersion.objects.filter(pk__in=version_ids)
     named = rows.values_list("model__team_id", "model__name", "number", "pk")
@@ -140,12 +142,12 @@ def _ids_of_packed(
 
 
 def is_used_by_a_revision(version: ModelVersion) -> bool:
-    """Any that was ever requested, as its own version or packed: it may be started again."""
+    """Whether any revision names the version: even an old one may be started again."""
     if version.revisions.exists():
         return True
     of_team = Revision.objects.filter(deployment__team=version.model.team_id)
-    wanted = (version.model.name, version.number)
-    return any(wanted in _packed_in(revision) for revision in of_team.iterator())
+    key = (version.model.name, version.number)
+    return any(key in _additional_models(revision) for revision in of_team.iterator())
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:

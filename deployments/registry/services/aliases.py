@@ -1,4 +1,4 @@
-"""Aliases: movable names for versions. Protected ones are moved by leads."""
+"""Aliases: movable names of versions. Only leads move protected ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.core.errors import Conflict, Invalid
 
 MOVED = register("alias.moved", "moved alias")
 REMOVED = register("alias.removed", "removed alias")
-MOST_ALIASES: Final = 20
+MAX_ALIASES: Final = 20
 
 
 def move(
@@ -32,10 +32,10 @@ def move(
     number: int,
     is_protected: bool | None = None,
 ) -> Alias:
-    """Point the alias to a ready version, making it when it is new. `is_protected` None keeps it.
+    """Point the alias to a ready version; create it if new. `is_protected` None keeps the setting.
 
-    Moving a protected alias, and protecting or unprotecting one, needs a lead. `champion` is
-    protected before it exists.
+    Moving a protected alias, and changing the protection, needs a lead. A new `champion` is
+    protected.
     """
     model = versions.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.MOVE_ALIAS, model)
@@ -43,15 +43,15 @@ def move(
         raise Invalid(problem, fields={"alias": problem})
     old = model.aliases.select_related("version").filter(name=alias).first()
     was_protected = old.is_protected if old else model_names.is_protected_from_the_start(alias)
-    shall_protect = was_protected if is_protected is None else is_protected
-    if was_protected or shall_protect:
+    protect = was_protected if is_protected is None else is_protected
+    if was_protected or protect:
         policy.require(actor, Action.MOVE_PROTECTED_ALIAS, model)
     version = _ready_version(model, number)
-    if old is None and model.aliases.count() >= MOST_ALIASES:
-        raise Conflict(f"{model} has {MOST_ALIASES} aliases; remove one first.", code="too_many")
-    if old is not None and (old.version_id, was_protected) == (version.pk, shall_protect):
+    if old is None and model.aliases.count() >= MAX_ALIASES:
+        raise Conflict(f"{model} has {MAX_ALIASES} aliases; remove one first.", code="too_many")
+    if old is not None and (old.version_id, was_protected) == (version.pk, protect):
         return old
-    return _write(actor, model, alias, old=old, version=version, is_protected=shall_protect)
+    return _write(actor, model, alias, old=old, version=version, is_protected=protect)
 
 
 def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
@@ -63,7 +63,7 @@ def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
     with transaction.atomic():
         deleted, _ = Alias.objects.filter(pk=old.pk, version_id=old.version_id).delete()
         if not deleted:
-            raise _moved_meanwhile(model, alias)
+            raise _moved_concurrently(model, alias)
         _touch(model)
         trail.record(
             actor=actor,
@@ -71,7 +71,7 @@ def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:
             obj=model,
             label=f"{model}@{alias}",
             team_slug=model.team.slug,
-            before=_told(old.version.number, is_protected=old.is_protected),
+            before=_audit_values(old.version.number, is_protected=old.is_protected),
         )
 
 
@@ -109,7 +109,7 @@ def _write(
             )
             changed = rows.update(**fields)
         if changed != 1:
-            raise _moved_meanwhile(model, name)
+            raise _moved_concurrently(model, name)
         _touch(model)
         trail.record(
             actor=actor,
@@ -117,8 +117,8 @@ def _write(
             obj=model,
             label=f"{model}@{name}",
             team_slug=model.team.slug,
-            before=_told(old.version.number, is_protected=old.is_protected) if old else {},
-            after=_told(version.number, is_protected=is_protected),
+            before=_audit_values(old.version.number, is_protected=old.is_protected) if old else {},
+            after=_audit_values(version.number, is_protected=is_protected),
         )
     alias.version, alias.is_protected, alias.moved_at = version, is_protected, at
     return alias
@@ -128,11 +128,11 @@ def _touch(model: Model) -> None:
     Model.objects.filter(pk=model.pk).update(changed_at=clock.now())
 
 
-def _moved_meanwhile(model: Model, name: str) -> Conflict:
+def _moved_concurrently(model: Model, name: str) -> Conflict:
     return Conflict(
         f"{model}@{name} was moved by someone else. Reload and try again.", code="alias_moved"
     )
 
 
-def _told(number: int, *, is_protected: bool) -> dict[str, object]:
+def _audit_values(number: int, *, is_protected: bool) -> dict[str, object]:
     return {"version": number, "is_protected": is_protected}

@@ -1,4 +1,4 @@
-"""The live checklist of a verification: each step is written to the row as it ends."""
+"""The live checklist of a verification, written to the row after every step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS: Final = (
 
 
 class LeaseLost(Exception):
-    """Another worker has the row, or somebody stopped it; this one must end without writing."""
+    """Another worker claimed the row, or the verification was stopped. End without writing."""
 
 
 class Checklist:
@@ -52,7 +52,7 @@ class Checklist:
         self._write()
 
     def refused(self, name: str, detail: str) -> None:
-        """Steps after this one are not tried and say so."""
+        """Mark the step as failed and all later steps as not tried."""
         self._set(name, ok=False, detail=detail)
         for row in self.rows:
             if row["ok"] is None:
@@ -60,17 +60,17 @@ class Checklist:
         self._write()
 
     def warned(self, name: str, detail: str) -> None:
-        """The step failed, and the others go on."""
+        """Mark the step as failed; later steps still run."""
         self._set(name, ok=False, detail=detail)
         self._write()
 
     def keep_alive(self) -> None:
-        """Call often during long work; renews the lease now and then, or raises LeaseLost."""
+        """Renew the lease when it is due. Call often during long work. Raises LeaseLost."""
         if clock.now() - self._renewed_at > _RENEW_EVERY:
             self._renew()
 
     def keep_alive_unless_stopped(self) -> None:
-        """As keep_alive; LeaseLost too when somebody stopped the verification meanwhile."""
+        """Like keep_alive. Also raises LeaseLost if the verification was stopped."""
         if not self._row().exists():
             raise LeaseLost
         self.keep_alive()

@@ -1,4 +1,4 @@
-"""The uploader declares how a model is used; the version is then verified again with it."""
+"""Declare the batching and input sizes of a version, and verify it again with them."""
 
 from __future__ import annotations
 
@@ -25,40 +25,41 @@ def declare(
     largest_batch: int,
     largest_inputs: dict[str, Any],
 ) -> ModelVersion:
-    """Recorded in the trail. Raises Conflict once a revision uses the version: what was approved
-    keeps its configuration. Declaring the same again changes nothing.
+    """Raises Conflict once a revision uses the version, because its configuration was approved.
+
+    An unchanged declaration has no effect.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
-    declaration = checked(
+    declaration = validate(
         takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
     )
-    _require_open(version)
+    _require_declarable(version)
     signature = signatures.from_json(version.signature)
     problems = input_sizes.problems_with(signature, declaration.largest_inputs)
     if problems:
-        words = " ".join(problems.values())
-        raise Invalid(words, fields={"largest_inputs": words})
+        message = " ".join(problems.values())
+        raise Invalid(message, fields={"largest_inputs": message})
     if declaration.to_json() != version.declared:
         transitions.to_declared(version=version, actor=actor, declared=declaration.to_json())
     return version
 
 
 def can_declare(actor: User, version: ModelVersion) -> bool:
-    """Whether `declare` would take it, apart from the values."""
+    """Whether `declare` is possible now."""
     if not policy.is_allowed(actor, Action.UPLOAD, version):
         return False
     try:
-        _require_open(version)
+        _require_declarable(version)
     except Conflict:
         return False
     return True
 
 
-def checked(
+def validate(
     *, takes_batches: bool | None, largest_batch: int, largest_inputs: dict[str, Any]
 ) -> Declaration:
-    """Raises Invalid, by field."""
+    """Raises Invalid with the problem of each field."""
     try:
         return declarations.check(
             takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
@@ -67,7 +68,7 @@ def checked(
         raise Invalid(str(error), fields=error.fields) from error
 
 
-def _require_open(version: ModelVersion) -> None:
+def _require_declarable(version: ModelVersion) -> None:
     if version.source_uri:
         raise Conflict(
             f"{version.label} is a reference: its engine controls batching and sizes.",

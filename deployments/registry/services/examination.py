@@ -1,7 +1,7 @@
-"""Examine the stored bytes of one version and lay out what serving reads.
+"""Examine the stored bytes of a version and create its serving repository.
 
-Everything is derived from the object at its VersionId, so it may run again from the start after
-a crash at any point: keys are deterministic, and a copy that is already right is left alone.
+Everything is derived from the object at its VersionId, so an examination can restart after a crash
+at any point: keys are deterministic, and a correct copy is kept.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from deployments.registry.services import (
 )
 from deployments.registry.services.checklist import Checklist
 from deployments.registry.services.sandboxed_steps import refused
-from deployments.registry.services.use_examination import ExaminedUse
+from deployments.registry.services.use_examination import UseExamination
 
 
 @dataclass(slots=True)
-class Findings:
-    """Columns to write, and why the version must be quarantined (empty: it need not be)."""
+class ExaminationResult:
+    """Columns to write, and the reason for a quarantine, or empty."""
 
     columns: dict[str, Any] = field(default_factory=dict)
     quarantine_reason: str = ""
 
 
-def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Findings:
-    """Raises FileRefused and ReaderDied; gateway errors pass through, so that the caller can try later."""
+def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
+    """Raises FileRefused, ReaderDied and gateway errors; the caller retries after the latter."""
     store = object_store.store()
-    findings = Findings()
+    result = ExaminationResult()
     stored = _check_size(store, version, checklist)
     kind = _check_format(store, version, stored, checklist)
-    findings.columns["format"] = str(kind)
+    result.columns["format"] = str(kind)
     path = folder / _local_name(kind, version.filename)
     version.sha256 = _check_digest(store, version, stored, path, checklist)
-    findings.columns["sha256"] = version.sha256
+    result.columns["sha256"] = version.sha256
     if kind in formats.PICKLE_BEARING:
-        findings.quarantine_reason = _scan_pickles(version, path, checklist)
-        return findings
+        result.quarantine_reason = _scan_pickles(version, path, checklist)
+        return result
     checklist.passed("Scan", "ONNX files contain no pickled code")
     facts = onnx_examination.read(version, path, checklist)
-    findings.quarantine_reason = onnx_examination.load(version, path, facts, checklist)
+    result.quarantine_reason = onnx_examination.load(version, path, facts, checklist)
     use = use_examination.examine(
-        version, path, facts, checklist, can_run=not findings.quarantine_reason
+        version, path, facts, checklist, can_run=not result.quarantine_reason
     )
-    findings.columns |= _lay_out(store, version, stored, use, checklist)
-    return findings
+    result.columns |= _create_repository(store, version, stored, use, checklist)
+    return result
 
 
 def _local_name(kind: ModelFormat, filename: str) -> str:
-    """Libraries choose their reader by the ending; ONNX Runtime has one more for .ort."""
+    """Libraries select the reader by extension; ONNX Runtime has another one for .ort."""
     is_onnx = kind is ModelFormat.ONNX
     return "artifact.onnx" if is_onnx else f"artifact{Path(filename).suffix.lower()}"
 
@@ -91,7 +91,7 @@ def _check_format(
     count = min(formats.HEAD_BYTES, stored.size_bytes)
     head = store.read_head(version.key, version.s3_version_id, count)
     kind = formats.detect(head, version.filename)
-    if not formats.is_taken(kind):
+    if not formats.is_accepted(kind):
         advice = formats.advice(kind)
         raise refused(checklist, "Format", f"{version.filename} is {advice.name}. {advice.fix}")
     checklist.passed("Format", f"{kind}, detected from its content")
@@ -105,7 +105,7 @@ def _check_digest(
     path: Path,
     checklist: Checklist,
 ) -> str:
-    """The digest over what is stored decides; checksums of parts are only a courtesy."""
+    """Verify the digest of the stored bytes, which is authoritative; part checksums are optional."""
     checklist.running("Digest", "reading the stored file")
     digest = hashlib.sha256()
     with path.open("wb") as file:
@@ -137,7 +137,7 @@ def _chunks(store: ArtifactStore, version: ModelVersion, checklist: Checklist) -
 
 
 def _scan_pickles(version: ModelVersion, path: Path, checklist: Checklist) -> str:
-    """Why it is quarantined: a pickle runs code when it is loaded, so none is served unseen."""
+    """The reason for the quarantine: pickles execute code when loaded, so they are never served."""
     step = "Scan"
     checklist.running(step, "scanning pickles for code")
     report = sandboxed_steps.run(
@@ -163,16 +163,16 @@ def _scan_pickles(version: ModelVersion, path: Path, checklist: Checklist) -> st
     return reason
 
 
-def _lay_out(
+def _create_repository(
     store: ArtifactStore,
     version: ModelVersion,
     stored: StoredObject,
-    use: ExaminedUse,
+    use: UseExamination,
     checklist: Checklist,
 ) -> dict[str, Any]:
     signature, estimate = use.signature, use.estimate
     config = triton_config.render(model=version.model.name, signature=signature)
-    prefix, laid = serving_repository.lay_out(store, version, stored, config, checklist)
+    prefix, objects = serving_repository.create(store, version, stored, config, checklist)
     parts = {
         "weights": estimate.weights_mib,
         "activations": estimate.activations_mib,
@@ -184,5 +184,5 @@ def _lay_out(
         "vram_estimate_mib": estimate.total_mib,
         "repository_prefix": prefix,
         "config_pbtxt": config,
-        "laid_out": [one.to_json() for one in laid],
+        "laid_out": [item.to_json() for item in objects],
     }

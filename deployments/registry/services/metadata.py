@@ -1,4 +1,4 @@
-"""What people state about a version. The keys that pages compare have a type; others are free."""
+"""The metadata of a version. Well-known keys have a type; others are free."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ from portal.core import clock
 from portal.core.errors import Invalid
 
 DESCRIBED = register("version.described", "edited the metadata of")
-MOST_KEYS: Final = 40
-LONGEST_TEXT: Final = 500
-MOST_TAGS: Final = 20
+MAX_KEYS: Final = 40
+MAX_TEXT_LENGTH: Final = 500
+MAX_TAGS: Final = 20
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAG = re.compile(r"[\w][\w.:=/+-]{0,39}")
 _Value = str | int | float | list[str]
 
 
-class _Wrong(ValueError):
+class _InvalidValue(ValueError):
     pass
 
 
 def clean(
     data: Mapping[str, Any], *, is_reference: bool = False
 ) -> tuple[dict[str, _Value], dict[str, str]]:
-    """Cleaned values, and problems by field ("metadata.accuracy"). Empty values are left out.
+    """Cleaned values, and problems by field ("metadata.accuracy"). Empty values are dropped.
 
-    Of a version by reference nothing but this tells its size, so those keys have a type as well.
+    The keys with the size of external weights have a type as well.
     """
-    known = {**_KNOWN, **_OF_REFERENCES} if is_reference else _KNOWN
+    cleaners = {**_CLEANERS, **_EXTERNAL_WEIGHTS_CLEANERS} if is_reference else _CLEANERS
     cleaned: dict[str, _Value] = {}
     problems: dict[str, str] = {}
-    if len(data) > MOST_KEYS:
-        problems["metadata"] = f"Enter at most {MOST_KEYS} fields."
+    if len(data) > MAX_KEYS:
+        problems["metadata"] = f"Enter at most {MAX_KEYS} fields."
         return cleaned, problems
     for key, value in data.items():
         if value in (None, "", []):
             continue
         try:
-            cleaned[key] = _clean_one(key, value, known)
-        except _Wrong as wrong:
-            problems[f"metadata.{key}"] = str(wrong)
+            cleaned[key] = _clean_value(key, value, cleaners)
+        except _InvalidValue as error:
+            problems[f"metadata.{key}"] = str(error)
     return cleaned, problems
 
 
 def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> ModelVersion:
-    """Replace what is stated of a version, with a row in the trail. Facts about bytes never change."""
+    """Replace the metadata of a version, with an audit record. Facts about its bytes never change."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     cleaned, problems = clean(metadata, is_reference=bool(version.source_uri))
@@ -84,13 +84,13 @@ def describe(*, actor: User, version_id: int, metadata: Mapping[str, Any]) -> Mo
     return version
 
 
-def _clean_one(key: str, value: Any, known: Mapping[str, Callable[[Any], _Value]]) -> _Value:
+def _clean_value(key: str, value: Any, cleaners: Mapping[str, Callable[[Any], _Value]]) -> _Value:
     if not _KEY.fullmatch(key):
-        raise _Wrong(
+        raise _InvalidValue(
             f"'{key[:40]}' is not a valid field name: use at most 40 lowercase "
             "letters, digits and '_'."
         )
-    return known.get(key, _free)(value)
+    return cleaners.get(key, _free)(value)
 
 
 def _free(value: Any) -> _Value:
@@ -103,17 +103,17 @@ def _free(value: Any) -> _Value:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Wrong("Enter text or a number.")
-    if len(value) > LONGEST_TEXT:
-        raise _Wrong(f"Enter at most {LONGEST_TEXT} characters.")
+        raise _InvalidValue("Enter text or a number.")
+    if len(value) > MAX_TEXT_LENGTH:
+        raise _InvalidValue(f"Enter at most {MAX_TEXT_LENGTH} characters.")
     if "\x00" in value:
-        raise _Wrong("Remove the NUL character.")
+        raise _InvalidValue("Remove the NUL character.")
     return value.strip()
 
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise _Wrong("Enter a finite number.")
+        raise _InvalidValue("Enter a finite number.")
     return value
 
 
@@ -121,9 +121,11 @@ def _accuracy(value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _Wrong("Enter accuracy as a number between 0 and 1, for example 0.914.") from error
+        raise _InvalidValue(
+            "Enter accuracy as a number between 0 and 1, for example 0.914."
+        ) from error
     if not 0 <= number <= 1:
-        raise _Wrong("Accuracy must be between 0 and 1: enter 91.4% as 0.914.")
+        raise _InvalidValue("Accuracy must be between 0 and 1: enter 91.4% as 0.914.")
     return number
 
 
@@ -131,61 +133,65 @@ def _moment(value: Any) -> str:
     try:
         return datetime.fromisoformat(_text(value)).isoformat()
     except ValueError as error:
-        raise _Wrong("Enter a date or time, for example 2026-11-21 or 2026-11-21T10:30.") from error
+        raise _InvalidValue(
+            "Enter a date or time, for example 2026-11-21 or 2026-11-21T10:30."
+        ) from error
 
 
 def _url(value: Any) -> str:
     text = _text(value)
     if not text.startswith(("https://", "http://")):
-        raise _Wrong("Enter a URL that starts with https:// or http://.")
+        raise _InvalidValue("Enter a URL that starts with https:// or http://.")
     return text
 
 
 def _commit(value: Any) -> str:
     text = _text(value)
     if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
-        raise _Wrong("Enter the commit as 7 to 64 hexadecimal digits.")
+        raise _InvalidValue("Enter the commit as 7 to 64 hexadecimal digits.")
     return text
 
 
 def _tags(value: Any) -> list[str]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise _Wrong("Enter tags as a list of words.")
+        raise _InvalidValue("Enter tags as a list of words.")
     tags = list(dict.fromkeys(item.strip() for item in items if item.strip()))
-    if len(tags) > MOST_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
-        raise _Wrong(f"Enter at most {MOST_TAGS} tags of one word and at most 40 characters each.")
+    if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
+        raise _InvalidValue(
+            f"Enter at most {MAX_TAGS} tags of one word and at most 40 characters each."
+        )
     return tags
 
 
 def _millions(value: Any) -> int:
-    return _whole(value, most=10_000_000, words="Enter millions: 8030 for 8 billion.")
+    return _whole(value, maximum=10_000_000, message="Enter millions: 8030 for 8 billion.")
 
 
 def _tokens(value: Any) -> int:
     return _whole(
-        value, most=100_000_000, words=("Enter tokens as a whole number, for example 32768.")
+        value, maximum=100_000_000, message=("Enter tokens as a whole number, for example 32768.")
     )
 
 
-def _whole(value: Any, *, most: int, words: str) -> int:
+def _whole(value: Any, *, maximum: int, message: str) -> int:
     text = str(value).replace(",", "").strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
-        raise _Wrong(words)
+        raise _InvalidValue(message)
     number = int(text) if len(text) < 12 else 0
-    if not 1 <= number <= most:
-        raise _Wrong(words)
+    if not 1 <= number <= maximum:
+        raise _InvalidValue(message)
     return number
 
 
 def _dtype(value: Any) -> str:
     name = declared_size.normalize_dtype(_text(value))
     if not name:
-        raise _Wrong(f"Use one of {', '.join(BITS)}.")
+        raise _InvalidValue(f"Use one of {', '.join(BITS)}.")
     return name
 
 
-_KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
+_CLEANERS: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "accuracy": _accuracy,
     "dataset_version": _text,
     "trained_at": _moment,
@@ -195,7 +201,7 @@ _KNOWN: Final[Mapping[str, Callable[[Any], _Value]]] = {
     "notes": _text,
     "tags": _tags,
 }
-_OF_REFERENCES: Final[Mapping[str, Callable[[Any], _Value]]] = {
+_EXTERNAL_WEIGHTS_CLEANERS: Final[Mapping[str, Callable[[Any], _Value]]] = {
     declared_size.PARAMETERS: _millions,
     declared_size.DTYPE: _dtype,
     declared_size.CONTEXT: _tokens,

@@ -1,4 +1,4 @@
-"""Models: named lines of versions."""
+"""Create and describe models."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from portal.core.errors import Conflict, Invalid
 
 CREATED = register("model.created", "created model")
 DESCRIBED = register("model.described", "edited model")
-LONGEST_DESCRIPTION = 20_000
-LONGEST_TASK = 60
+MAX_DESCRIPTION_LENGTH = 20_000
+MAX_TASK_LENGTH = 60
 
 
 def create(
     *, actor: User, team_slug: str, name: str, description: str = "", task: str = ""
 ) -> Model:
-    """Raises Invalid for a name that Kubernetes or Triton would refuse, Conflict for a taken one."""
+    """Raises Invalid for a name that Kubernetes or Triton rejects, Conflict for an existing one."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     _check_texts(description, task)
@@ -41,14 +41,14 @@ def create(
         ) from error
 
 
-def get_or_make(*, actor: User, team: Team, name: str, description: str = "") -> Model:
-    """For uploads: inside their transaction, after permission and name were checked."""
-    found = Model.objects.select_related("team").filter(team=team, name=name).first()
-    return found or _insert(actor=actor, team=team, name=name, description=description, task="")
+def get_or_create(*, actor: User, team: Team, name: str, description: str = "") -> Model:
+    """For uploads. Call inside their transaction, after checking permission and name."""
+    model = Model.objects.select_related("team").filter(team=team, name=name).first()
+    return model or _insert(actor=actor, team=team, name=name, description=description, task="")
 
 
 def next_number(model: Model) -> int:
-    """Of a further version; the row that takes it may find that another was faster."""
+    """The number of the next version. A concurrent insert may take it first."""
     return int(model.versions.aggregate(top=Max("number"))["top"] or 0) + 1
 
 
@@ -92,13 +92,13 @@ def _insert(*, actor: User, team: Team, name: str, description: str, task: str) 
 
 
 def _check_texts(description: str, task: str) -> None:
-    if len(description) > LONGEST_DESCRIPTION:
+    if len(description) > MAX_DESCRIPTION_LENGTH:
         raise Invalid(
-            f"The description can have at most {LONGEST_DESCRIPTION} characters.",
-            fields={"description": f"at most {LONGEST_DESCRIPTION} characters"},
+            f"The description can have at most {MAX_DESCRIPTION_LENGTH} characters.",
+            fields={"description": f"at most {MAX_DESCRIPTION_LENGTH} characters"},
         )
-    if len(task) > LONGEST_TASK:
+    if len(task) > MAX_TASK_LENGTH:
         raise Invalid(
-            f"The task can have at most {LONGEST_TASK} characters.",
-            fields={"task": f"at most {LONGEST_TASK} characters"},
+            f"The task can have at most {MAX_TASK_LENGTH} characters.",
+            fields={"task": f"at most {MAX_TASK_LENGTH} characters"},
         )

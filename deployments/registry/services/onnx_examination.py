@@ -1,4 +1,4 @@
-"""Read an uploaded ONNX file and load it with the runtime, both in the sandbox."""
+"""Read an uploaded ONNX file and load it with ONNX Runtime, both in the sandbox."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(version: ModelVersion, path: Path, checklist: Checklist) -> OnnxFacts:
 
 
 def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checklist) -> str:
-    """Why it is quarantined, when the runtime here cannot show that it loads the model."""
+    """Load the model. Returns the reason for a quarantine if loading cannot be verified here, or empty."""
     step = "Runtime"
     custom = _custom_operators(facts)
     if custom:
@@ -66,7 +66,7 @@ def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checkli
 def _compare_names(
     loaded: dict[str, Any], facts: OnnxFacts, step: str, checklist: Checklist
 ) -> None:
-    """What is configured for serving must be what the runtime offers."""
+    """Inputs and outputs of the file must match those that the runtime reports."""
     signature = facts.signature
     for kind, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         differing = sorted({tensor.name for tensor in tensors} ^ set(loaded[kind]))

@@ -1,7 +1,6 @@
-"""Versions by reference: weights that stay where they are, registered with what is stated of them.
+"""Register versions by reference: external weights with their metadata.
 
-No bytes are read, so there is nothing to verify: the version is ready at once, and its checks say
-what that means.
+No bytes are read, so nothing is verified: the version is ready at once, and its checks say so.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from deployments.errors import Rejected
 from deployments.models import Model, ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.registry.domain.external_weights import ExternalWeights
-from deployments.registry.services import metadata as stated
+from deployments.registry.services import metadata as metadata_service
 from deployments.registry.services import models as model_service
 from deployments.spec.domain import model_names
 from deployments.states import VersionState
@@ -29,8 +28,8 @@ from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
 REGISTERED = register_action("version.registered", "registered by reference")
-_TRIES: Final = 5
-_NOT_READ: Final = (
+_ATTEMPTS: Final = 5
+_UNVERIFIED: Final = (
     "Slipway has not verified these weights: there is no SHA-256, no VersionId and no scan, "
     "and the metadata is unverified."
 )
@@ -38,7 +37,7 @@ _NOT_READ: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDraft:
-    """`source_uri` as in deployments/registry/domain/external_weights.py; `metadata` as of an uploaded version, and more."""
+    """`source_uri` as in deployments/registry/domain/external_weights.py."""
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -47,28 +46,28 @@ class ReferenceDraft:
 def register(
     *, actor: User, team_slug: str, model_name: str, draft: ReferenceDraft
 ) -> ModelVersion:
-    """A version that is ready at once; the model is made with its first version.
+    """Create a ready version; create the model with its first version.
 
-    Raises Invalid for the name, the reference or the metadata, Conflict `same_reference` when the
-    model has it already.
+    Raises Invalid for the name, the reference or the metadata, Conflict `same_reference` if a version
+    of the model has the same reference.
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
-    reference, metadata = _checked(model_name, draft)
-    for _ in range(_TRIES):
-        _refuse_twin(team, model_name, reference)
+    reference, metadata = _validate(model_name, draft)
+    for _ in range(_ATTEMPTS):
+        _refuse_duplicate(team, model_name, reference)
         try:
             with transaction.atomic():
-                model = model_service.get_or_make(actor=actor, team=team, name=model_name)
+                model = model_service.get_or_create(actor=actor, team=team, name=model_name)
                 return _insert(actor, model, reference, metadata)
         except IntegrityError:
-            # Someone took the number, the name or the reference between reading and writing.
+            # A concurrent request took the number, the name or the reference.
             continue
     raise Conflict("Another version of this model is being created. Try again.", code="busy")
 
 
-def _checked(model_name: str, draft: ReferenceDraft) -> tuple[ExternalWeights, dict[str, Any]]:
-    """All problems at once, so that a form can show each beside its field."""
+def _validate(model_name: str, draft: ReferenceDraft) -> tuple[ExternalWeights, dict[str, Any]]:
+    """Raises Invalid with all problems at once, so that a form shows each at its field."""
     problems = {}
     if problem := model_names.model_name_problem(model_name):
         problems["model"] = problem
@@ -77,23 +76,23 @@ def _checked(model_name: str, draft: ReferenceDraft) -> tuple[ExternalWeights, d
         reference = external_weights.parse(draft.source_uri)
     except Rejected as error:
         problems |= error.fields
-    metadata, wrong = stated.clean(draft.metadata, is_reference=True)
-    problems |= wrong
+    metadata, metadata_problems = metadata_service.clean(draft.metadata, is_reference=True)
+    problems |= metadata_problems
     if problems or reference is None:
         raise Invalid(" ".join(problems.values()), fields=problems)
     return reference, metadata
 
 
-def _refuse_twin(team: Team, model_name: str, reference: ExternalWeights) -> None:
+def _refuse_duplicate(team: Team, model_name: str, reference: ExternalWeights) -> None:
     rows = ModelVersion.objects.filter(model__team=team, model__name=model_name)
-    twin = rows.filter(source_uri=reference.uri).first()
-    if twin is None:
+    duplicate = rows.filter(source_uri=reference.uri).first()
+    if duplicate is None:
         return
     fix = reference.advice or "Use that one."
     raise Conflict(
-        f"This reference is already version {twin.number} of {model_name} ({twin.state}). {fix}",
+        f"This reference is already version {duplicate.number} of {model_name} ({duplicate.state}). {fix}",
         code="same_reference",
-        fields={external_weights.FIELD: f"is version {twin.number} already"},
+        fields={external_weights.FIELD: f"is version {duplicate.number} already"},
     )
 
 
@@ -131,5 +130,5 @@ def _checks(reference: ExternalWeights) -> list[dict[str, Any]]:
     return [
         {"name": "Reference", "ok": True, "detail": f"well formed; {engines} can load it"},
         {"name": "Pinned", "ok": reference.is_pinned, "detail": pinned},
-        {"name": "Bytes", "ok": None, "detail": _NOT_READ},
+        {"name": "Bytes", "ok": None, "detail": _UNVERIFIED},
     ]

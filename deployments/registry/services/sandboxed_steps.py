@@ -1,7 +1,7 @@
-"""Steps of an examination that read the uploaded file: in the sandbox only, and not for ever.
+"""Run the steps of an examination that read the uploaded file, in the sandbox.
 
-Deaths are counted on the row before each try, so that one of the whole worker counts too. The
-second ends the version: what kills its reader twice would do so for ever.
+The row counts deaths before each attempt, so that the death of the whole worker counts as well. The
+second death fails the version.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from deployments.registry.services.checklist import Checklist
 
 logger = logging.getLogger(__name__)
 
-MOST_DEATHS: Final = 2
+MAX_DEATHS: Final = 2
 
 
 class FileRefused(Exception):
-    """The bytes cannot become a version; the message says why and how to fix it."""
+    """The file cannot be a version. The message has the reason and the fix."""
 
 
 class ReaderDied(Exception):
-    """The process that read the file died for the first time; it is tried once more later."""
+    """The reader process died for the first time. It is retried once."""
 
 
 def run(
@@ -40,12 +40,12 @@ def run(
     checklist: Checklist,
     argument: Mapping[str, Any] | None = None,
 ) -> Any:
-    """What the task answers. `step` is the line of the checklist that a refusal is written to.
+    """The result of the task. `step` is the line of the checklist for a refusal.
 
-    Raises FileRefused, ReaderDied, and LeaseLost when somebody stops the verification meanwhile.
+    Raises FileRefused, ReaderDied, and LeaseLost if the verification is stopped.
     """
     deaths = _count_deaths(version, checklist)
-    if deaths >= MOST_DEATHS:
+    if deaths >= MAX_DEATHS:
         raise refused(checklist, step, _died_twice("the worker that read the file was killed"))
     _add_death(version, 1)
     try:
@@ -56,12 +56,12 @@ def run(
             while_running=checklist.keep_alive_unless_stopped,
         )
     except BaseException:
-        # Stopped, or the worker ends in good order: not the file's doing.
+        # The verification was stopped, or the worker shuts down: not caused by the file.
         _add_death(version, -1)
         raise
     if not isinstance(outcome, Died):
         _add_death(version, -1)
-    return _answer(outcome, deaths=deaths, version=version, step=step, checklist=checklist)
+    return _unwrap(outcome, deaths=deaths, version=version, step=step, checklist=checklist)
 
 
 def refused(checklist: Checklist, step: str, reason: str) -> FileRefused:
@@ -69,7 +69,7 @@ def refused(checklist: Checklist, step: str, reason: str) -> FileRefused:
     return FileRefused(reason)
 
 
-def _answer(
+def _unwrap(
     outcome: Outcome, *, deaths: int, version: ModelVersion, step: str, checklist: Checklist
 ) -> Any:
     match outcome:
@@ -82,7 +82,7 @@ def _answer(
             raise refused(checklist, step, reason)
         case Died(cause, detail):
             logger.warning("reading version %s died of %s: %s", version.pk, cause, detail)
-            if deaths + 1 >= MOST_DEATHS:
+            if deaths + 1 >= MAX_DEATHS:
                 raise refused(checklist, step, _died_twice(detail))
             checklist.running(step, f"failed: {detail}; retrying once")
             raise ReaderDied(detail)
@@ -101,6 +101,6 @@ def _count_deaths(version: ModelVersion, checklist: Checklist) -> int:
 
 
 def _add_death(version: ModelVersion, count: int) -> None:
-    """Never below none: a stop sets the count back while the process still ends."""
+    """Never below 0: stopping a verification resets the count while the process is still running."""
     rows = ModelVersion.objects.filter(pk=version.pk, examination_deaths__gte=-count)
     rows.update(examination_deaths=F("examination_deaths") + count)

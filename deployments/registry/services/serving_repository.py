@@ -1,4 +1,4 @@
-"""Lay out what serving reads: an immutable prefix made from exactly the verified bytes."""
+"""Create the serving repository of a version: an immutable prefix with exactly the verified bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from deployments.registry.services.checklist import Checklist
 _STEP: Final = "Serving repository"
 
 
-def lay_out(
+def create(
     store: ArtifactStore,
     version: ModelVersion,
     stored: StoredObject,
     config: str,
     checklist: Checklist,
 ) -> tuple[str, list[ServingObject]]:
-    """The prefix, and what lies there. Serving reads the newest object of each key, so exactly two
-    keys may be there.
+    """The prefix and its objects. Serving reads the newest object of each key, so the prefix must
+    contain exactly two keys.
     """
     checklist.running(_STEP, "copying the file")
     name = version.model.name
@@ -41,27 +41,27 @@ def lay_out(
         object_keys.config_key(prefix, name),
     )
     desired = {model_key: version.sha256, config_key: config_sha256}
-    laid = _laid_out(store, prefix, desired, checklist)
-    if laid is None:
+    objects = _verified_objects(store, prefix, desired, checklist)
+    if objects is None:
         store.delete_all_versions(prefix)
         store.copy(stored, model_key)
         checklist.keep_alive()
         store.put(config_key, body, content_type="text/plain; charset=utf-8")
-        laid = _laid_out(store, prefix, desired, checklist)
-        if laid is None:
+        objects = _verified_objects(store, prefix, desired, checklist)
+        if objects is None:
             raise object_store.StoreUnreachable(f"{prefix}: the copy differs from the upload")
-    checklist.passed(_STEP, f"created from exactly this file and verified; {_held(store, laid)}")
-    return prefix, laid
+    checklist.passed(_STEP, f"created from exactly this file and verified; {_lock(store, objects)}")
+    return prefix, objects
 
 
-def _laid_out(
-    store: ArtifactStore, prefix: str, desired: dict[str, str], checklist: Checklist
+def _verified_objects(
+    store: ArtifactStore, prefix: str, sha256_by_key: dict[str, str], checklist: Checklist
 ) -> list[ServingObject] | None:
-    """What lies there, each object at the VersionId that was read; None when it is something else."""
-    if set(store.list_keys(prefix)) != set(desired):
+    """The objects under the prefix, at the VersionId that was read; None if they differ."""
+    if set(store.list_keys(prefix)) != set(sha256_by_key):
         return None
-    found = [_read(store, key, checklist) for key in sorted(desired)]
-    return found if all(one.sha256 == desired[one.key] for one in found) else None
+    objects = [_read(store, key, checklist) for key in sorted(sha256_by_key)]
+    return objects if all(item.sha256 == sha256_by_key[item.key] for item in objects) else None
 
 
 def _read(store: ArtifactStore, key: str, checklist: Checklist) -> ServingObject:
@@ -72,11 +72,13 @@ def _read(store: ArtifactStore, key: str, checklist: Checklist) -> ServingObject
     return ServingObject(key, newest.version_id, newest.etag, newest.size_bytes, digest.hexdigest())
 
 
-def _held(store: ArtifactStore, laid: list[ServingObject]) -> str:
-    """Whether these versions can still be removed by whoever may write to the bucket."""
-    objects = [StoredObject(one.key, one.version_id, one.size_bytes, one.etag) for one in laid]
+def _lock(store: ArtifactStore, objects: list[ServingObject]) -> str:
+    """Lock the objects and describe the result."""
+    stored = [
+        StoredObject(item.key, item.version_id, item.size_bytes, item.etag) for item in objects
+    ]
     try:
-        is_held = store.hold(objects)
+        is_locked = store.lock(stored)
     except object_store.StoreRefused:
         return "the store refused to lock them"
-    return "locked in the bucket" if is_held else "the bucket has no Object Lock"
+    return "locked in the bucket" if is_locked else "the bucket has no Object Lock"

@@ -1,4 +1,4 @@
-"""The object store's errors, said to people."""
+"""Translate errors of the object store for users."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from portal.core.errors import Unavailable
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turn an unreachable or misconfigured store into Unavailable. Other errors are the caller's."""
+def translated() -> Iterator[None]:
+    """Raise Unavailable for an unreachable or misconfigured store. Other errors pass through."""
     try:
         yield
     except StoreUnreachable as error:

@@ -1,4 +1,4 @@
-"""Every way a version changes state: one function per transition, by compare-and-swap, audited."""
+"""The state transitions of a version: one function each, by compare-and-swap, audited."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RELEASED = register("version.released", "released from quarantine")
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
-    """`fields` are written together with the state. A lease makes the move depend on holding it."""
+class _Transition:
+    """`fields` are written together with the state. With a `lease`, the worker must still hold it."""
 
     source: Sequence[VersionState]
     target: VersionState
@@ -58,16 +58,16 @@ def to_verifying(*, version: ModelVersion, actor: Actor, s3_version_id: str, siz
         "deadline_at": at + VERIFY_WITHIN,
         "next_check_at": at,
     }
-    _move(
+    _apply(
         version,
         actor,
-        _Move([VersionState.UPLOADING], VersionState.VERIFYING, UPLOADED, fields),
+        _Transition([VersionState.UPLOADING], VersionState.VERIFYING, UPLOADED, fields),
     )
     wake(VERIFY_TASK, version.pk)
 
 
 def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -> None:
-    """`facts` are what verification found of the bytes; from here on they are frozen."""
+    """`facts` are the verified facts about the bytes. They are frozen from now on."""
     fields = {
         **facts,
         "state_reason": "",
@@ -75,12 +75,14 @@ def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -
         "deadline_at": None,
         "former": {},
     }
-    move = _Move([VersionState.VERIFYING], VersionState.READY, READY, fields, lease=lease)
-    _move(version, SYSTEM, move)
+    transition = _Transition(
+        [VersionState.VERIFYING], VersionState.READY, READY, fields, lease=lease
+    )
+    _apply(version, SYSTEM, transition)
 
 
 def to_declared(*, version: ModelVersion, actor: Actor, declared: Mapping[str, Any]) -> None:
-    """It is verified again from its stored bytes, with what was declared; what it was is kept aside."""
+    """Verify the version again with the declaration. `former` keeps its previous values."""
     at = clock.now()
     ready_at = version.ready_at and version.ready_at.isoformat()
     fields: dict[str, Any] = {
@@ -93,16 +95,18 @@ def to_declared(*, version: ModelVersion, actor: Actor, declared: Mapping[str, A
         "deadline_at": at + VERIFY_WITHIN,
         "next_check_at": at,
     }
-    move = _Move([VersionState.READY], VersionState.VERIFYING, DECLARED, fields)
-    _move(version, actor, move)
+    transition = _Transition([VersionState.READY], VersionState.VERIFYING, DECLARED, fields)
+    _apply(version, actor, transition)
     wake(VERIFY_TASK, version.pk)
 
 
 def to_ready_again(
     *, version: ModelVersion, reason: str, actor: Actor = SYSTEM, lease: Lease | None = None
 ) -> None:
-    """Verifying it again ended without a verdict: it is what it was. A worker that still examines it
-    loses its lease, so that it cannot write over a later declaration.
+    """Restore the previous values after a second verification without a verdict.
+
+    A worker that still examines the version loses its lease, so that it cannot overwrite a later
+    declaration.
     """
     with transaction.atomic():
         row = ModelVersion.objects.select_for_update().get(pk=version.pk)
@@ -124,17 +128,19 @@ def to_ready_again(
         }
         action = KEPT if actor is SYSTEM else STOPPED
         source = [VersionState.VERIFYING]
-        _move(version, actor, _Move(source, VersionState.READY, action, fields, reason, lease))
+        _apply(
+            version, actor, _Transition(source, VersionState.READY, action, fields, reason, lease)
+        )
 
 
 def to_quarantined(
     *, version: ModelVersion, lease: Lease, facts: Mapping[str, Any], reason: str
 ) -> None:
     fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}}
-    move = _Move(
+    transition = _Transition(
         [VersionState.VERIFYING], VersionState.QUARANTINED, QUARANTINED, fields, reason, lease
     )
-    _move(version, SYSTEM, move)
+    _apply(version, SYSTEM, transition)
 
 
 def to_failed(
@@ -145,8 +151,8 @@ def to_failed(
     facts: Mapping[str, Any] | None = None,
     lease: Lease | None = None,
 ) -> None:
-    """The bytes are removed by the next tick, which `next_check_at` makes due at once. So never one
-    that was ready before: `former` empty is part of the condition.
+    """The next pass, due at once, deletes the bytes. A version that was ready before never fails:
+    `former` must be empty.
     """
     fields = {
         **(facts or {}),
@@ -157,54 +163,60 @@ def to_failed(
     by_person = ABANDONED if version.state == VersionState.UPLOADING else STOPPED
     action = FAILED if actor is SYSTEM else by_person
     source = [VersionState.UPLOADING, VersionState.VERIFYING]
-    _move(version, actor, _Move(source, VersionState.FAILED, action, fields, reason, lease))
+    _apply(version, actor, _Transition(source, VersionState.FAILED, action, fields, reason, lease))
     wake(VERIFY_TASK, version.pk)
 
 
 def to_archived(*, version: ModelVersion, actor: Actor, reason: str) -> None:
     source = [VersionState.READY, VersionState.QUARANTINED]
-    move = _Move(source, VersionState.ARCHIVED, ARCHIVED, {"next_check_at": None}, reason)
-    _move(version, actor, move)
+    transition = _Transition(
+        source, VersionState.ARCHIVED, ARCHIVED, {"next_check_at": None}, reason
+    )
+    _apply(version, actor, transition)
 
 
 def to_restored(*, version: ModelVersion, actor: Actor) -> None:
-    """A released version's release goes on ending when it was going to end."""
+    """A release from quarantine keeps its end."""
     fields = {"next_check_at": version.deadline_at}
-    _move(version, actor, _Move([VersionState.ARCHIVED], VersionState.READY, RESTORED, fields))
+    _apply(
+        version, actor, _Transition([VersionState.ARCHIVED], VersionState.READY, RESTORED, fields)
+    )
 
 
 def to_released(*, version: ModelVersion, actor: Actor, reason: str, days: int) -> None:
     at = clock.now()
     ends_at = at + timedelta(days=days)
     fields = {"ready_at": at, "deadline_at": ends_at, "next_check_at": ends_at}
-    move = _Move([VersionState.QUARANTINED], VersionState.READY, RELEASED, fields, reason)
-    _move(version, actor, move)
+    transition = _Transition(
+        [VersionState.QUARANTINED], VersionState.READY, RELEASED, fields, reason
+    )
+    _apply(version, actor, transition)
 
 
-def _move(version: ModelVersion, actor: Actor, move: _Move) -> None:
-    """Raises Conflict, changing nothing, when the row is no longer where the caller saw it."""
-    legal = [s for s in move.source if move.target in states.VERSION[s]]
+def _apply(version: ModelVersion, actor: Actor, transition: _Transition) -> None:
+    """Raises Conflict, without a change, if the row is not in the state that the caller read."""
+    legal = [s for s in transition.source if transition.target in states.VERSION[s]]
     rows = ModelVersion.objects.filter(pk=version.pk, state=version.state, state__in=legal)
-    if move.target == VersionState.FAILED:
+    if transition.target == VersionState.FAILED:
         rows = rows.filter(former={})
-    if move.lease is not None:
-        rows = rows.filter(lease_token=move.lease.token, lease_until__gt=clock.now())
+    if transition.lease is not None:
+        rows = rows.filter(lease_token=transition.lease.token, lease_until__gt=clock.now())
     with transaction.atomic():
-        changed = rows.update(state=move.target, **move.fields)
+        changed = rows.update(state=transition.target, **transition.fields)
         if changed != 1:
-            raise _conflict(version, move.target)
+            raise _conflict(version, transition.target)
         trail.record(
             actor=actor,
-            action=move.action,
+            action=transition.action,
             obj=version,
             label=version.label,
             team_slug=version.team.slug,
             before={"state": version.state},
-            after={"state": str(move.target), **_told(move.fields)},
-            reason=move.reason,
+            after={"state": str(transition.target), **_audited_facts(transition.fields)},
+            reason=transition.reason,
         )
-    version.state = move.target
-    for name, value in move.fields.items():
+    version.state = transition.target
+    for name, value in transition.fields.items():
         setattr(version, name, value)
 
 
@@ -217,8 +229,8 @@ def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
     )
 
 
-def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What the trail keeps of the facts: the identity of the bytes and the end of a release."""
+def _audited_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts for the audit record: the identity of the bytes and the end of a release."""
     kept = {k: fields[k] for k in ("sha256", "s3_version_id", "size_bytes") if fields.get(k)}
     if "declared" in fields:
         return kept | {"declared": fields["declared"]}

@@ -1,4 +1,4 @@
-"""How people end what they uploaded before it is a version: stop its verification, or discard it."""
+"""Stop the verification of an upload, or discard it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ DISCARDED = register("version.discarded", "discarded the upload of")
 
 
 def stop_verification(*, actor: User, version_id: int) -> ModelVersion:
-    """End it now: the version fails, or is what it was when it was ready before. The worker that
-    examines it notices within seconds and ends its process.
+    """The version fails, or returns to its previous values if it was ready before.
+
+    The worker that examines it notices within seconds and ends its process.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
@@ -41,10 +42,10 @@ def stop_verification(*, actor: User, version_id: int) -> ModelVersion:
 
 
 def discard(*, actor: User, version_id: int) -> ModelVersion:
-    """Throw away a failed or unfinished upload: nobody sees it from now on.
+    """Hide a failed or unfinished upload.
 
-    The next tick removes its bytes and then its row, and the model too when it was made for this
-    upload and holds nothing else. The audit trail keeps what happened.
+    The next pass deletes its bytes and its row, and the model if it was created for this upload and
+    has nothing else. The audit log keeps the history.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
@@ -74,7 +75,7 @@ def discard(*, actor: User, version_id: int) -> ModelVersion:
 
 
 def remove_row(version: ModelVersion) -> bool:
-    """After its bytes are gone. False when it was not discarded, so that it stays."""
+    """Delete the row after its bytes. False if the version was not discarded and stays."""
     with transaction.atomic():
         rows = ModelVersion.objects.filter(
             pk=version.pk, state=VersionState.FAILED, discarded_at__isnull=False
@@ -86,7 +87,7 @@ def remove_row(version: ModelVersion) -> bool:
 
 
 def _remove_empty_model(version: ModelVersion) -> None:
-    """The model that this upload made, unless anything was put into it since."""
+    """Delete the model if it was created for this upload and is still empty."""
     model = version.model
     is_described = bool(model.description or model.task)
     if is_described and model.created_at < version.created_at:

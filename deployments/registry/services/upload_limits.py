@@ -1,4 +1,4 @@
-"""How much one team may upload: open uploads at a time, and bytes of all its versions together."""
+"""The upload limits of a team: open uploads, and bytes of all its versions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ _GIB = 2**30
 
 
 def require(team: Team, size_bytes: int) -> None:
-    """Raises Conflict when the team has no room for one more upload of this size.
-
-    A failed version counts no more: what was sent of it is removed.
-    """
+    """Raises Conflict if an upload of this size exceeds a limit. Failed versions do not count."""
     versions = ModelVersion.objects.filter(model__team=team)
     open_uploads = versions.filter(state=VersionState.UPLOADING).count()
     if open_uploads >= settings.SLIPWAY_TEAM_OPEN_UPLOADS:
@@ -28,12 +25,12 @@ def require(team: Team, size_bytes: int) -> None:
             code="too_many_uploads",
         )
     kept = versions.exclude(state=VersionState.FAILED)
-    # Coalesce: what was stored, and while it is being sent what was promised.
+    # The stored size, or the declared size of an open upload.
     used = kept.aggregate(sum=Sum(Coalesce("size_bytes", "declared_size_bytes")))["sum"] or 0
-    most = settings.SLIPWAY_TEAM_STORAGE_BYTES
-    if used + size_bytes > most:
+    limit = settings.SLIPWAY_TEAM_STORAGE_BYTES
+    if used + size_bytes > limit:
         raise Conflict(
-            f"Team {team.slug} uses {used / _GIB:.1f} of {most / _GIB:.1f} GiB; this file of "
+            f"Team {team.slug} uses {used / _GIB:.1f} of {limit / _GIB:.1f} GiB; this file of "
             f"{size_bytes / _GIB:.1f} GiB does not fit. Ask a platform admin for more storage.",
             code="storage_full",
         )

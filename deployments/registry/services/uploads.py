@@ -1,7 +1,7 @@
-"""Uploads: bytes go from the client to the object store; the portal only signs and counts.
+"""Uploads: clients send bytes directly to the object store; the portal signs and tracks the parts.
 
-Start, sign parts, ask what is stored, complete or abandon. Completing reads the parts from the
-store itself, so nothing that a client says about them is believed. May be repeated at any point.
+Start, sign parts, list stored parts, complete or abandon. Completing reads the parts from the store,
+so claims of the client are never trusted. Every call can be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deployments.registry.gateways.object_store import PartsRefused, StoredPart,
 from deployments.registry.selectors import versions
 from deployments.registry.services import models as model_service
 from deployments.registry.services import transitions, upload_limits, upload_validation
-from deployments.registry.services.store_errors import told
+from deployments.registry.services.store_errors import translated
 from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
 from portal.accounts import policy, teams
@@ -36,8 +36,8 @@ from portal.core.errors import Conflict, Invalid, Unavailable
 STARTED = register("version.upload_started", "started uploading")
 UPLOAD_WITHIN: Final = timedelta(hours=24)
 _NUMBER_TRIES: Final = 5
-# When completing dies between the store and the row, the sweep looks this soon.
-_LOOK_AGAIN: Final = timedelta(seconds=30)
+# When the sweep continues a completion that crashed between the store and the row.
+_RECHECK_AFTER: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PartUrl:
 
 @dataclass(frozen=True, slots=True)
 class PartsState:
-    """What the store holds. `missing` has the numbers still to send, wrong sizes included."""
+    """The stored parts. `missing` are the numbers to send, including parts of the wrong size."""
 
     plan: PartPlan
     stored: Sequence[StoredPart]
@@ -58,21 +58,22 @@ class PartsState:
 
 
 def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> ModelVersion:
-    """Open a multipart upload and its version row; the model is made with its first version.
+    """Open a multipart upload and its version row; create the model with its first version.
 
-    Raises Invalid for names, sizes and metadata, Conflict `same_bytes` when the declared SHA-256
-    is already a version of the model, and when the team has no room. A refusal leaves neither rows nor an open upload.
+    Raises Invalid for names, sizes and metadata; Conflict `same_bytes` if a version of the model has
+    the declared SHA-256; and Conflict if the team has no storage left. An error leaves neither rows
+    nor an open upload.
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     metadata = upload_validation.check(model_name, draft)
     if draft.sha256 and not draft.is_duplicate_allowed:
-        upload_validation.refuse_same_bytes(team, model_name, draft.sha256)
+        upload_validation.refuse_duplicate(team, model_name, draft.sha256)
     upload_limits.require(team, draft.size_bytes)
     token = secrets.token_urlsafe(12)
     key = object_keys.upload_key(team=team.slug, model=model_name, token=token)
     store = object_store.store()
-    with told():
+    with translated():
         upload_id = store.create_upload(key, with_part_checksums=draft.has_part_checksums)
     row = ModelVersion(
         state=VersionState.UPLOADING,
@@ -91,7 +92,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
     try:
         return _record(row, actor=actor, team=team, model_name=model_name, draft=draft)
     except Conflict:
-        with told():
+        with translated():
             store.abort_upload(key, upload_id)
         raise
 
@@ -99,7 +100,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
 def sign_parts(
     *, actor: User, version_id: int, numbers: Sequence[int], checksums: Mapping[int, str]
 ) -> list[PartUrl]:
-    """URLs that take one PUT each, for a small batch of parts. `checksums`: base64 SHA-256 by number."""
+    """URLs for one PUT each. `checksums` are base64 SHA-256 by part number."""
     version = _uploading(actor, version_id)
     plan = plan_of(version)
     upload_validation.check_numbers(numbers, plan)
@@ -112,7 +113,7 @@ def sign_parts(
     urls = []
     for number in numbers:
         checksum = checksums.get(number, "") if version.has_part_checksums else ""
-        with told():
+        with translated():
             url = store.presign_part(
                 version.key,
                 version.upload_id,
@@ -126,15 +127,15 @@ def sign_parts(
 
 
 def stored_parts(*, actor: User, version_id: int) -> PartsState:
-    """Raises Conflict when the upload is no longer open."""
+    """Raises Conflict if the upload is closed."""
     version = _uploading(actor, version_id)
     return _parts_state(version)
 
 
 def complete(*, actor: User, version_id: int) -> ModelVersion:
-    """Put the parts together and hand the version to verification. Repeating it is harmless.
+    """Assemble the parts and start the verification. Idempotent.
 
-    Raises Conflict `parts_missing` naming what to send again; the upload then stays open.
+    Raises Conflict `parts_missing` with the parts to send again; the upload stays open.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
@@ -142,7 +143,7 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
         return version
     _require_uploading(version)
     ModelVersion.objects.filter(pk=version.pk, state=VersionState.UPLOADING).update(
-        next_check_at=clock.now() + _LOOK_AGAIN
+        next_check_at=clock.now() + _RECHECK_AFTER
     )
     try:
         state = _parts_state(version)
@@ -150,7 +151,7 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
         return finish_if_stored(version, actor=actor)
     _require_complete(state)
     try:
-        with told():
+        with translated():
             object_store.store().complete_upload(version.key, version.upload_id, list(state.stored))
     except UploadMissing:
         return finish_if_stored(version, actor=actor)
@@ -163,9 +164,9 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
 
 
 def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVersion:
-    """The upload was put together, perhaps by a request that died: record it from the store."""
+    """Record an assembled upload from the store, even if the request that completed it died."""
     try:
-        with told():
+        with translated():
             stored = object_store.store().head(version.key)
     except object_store.ObjectMissing as error:
         raise Conflict(
@@ -185,7 +186,7 @@ def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVers
             size=stored.size_bytes,
         )
     except Conflict:
-        # A second request completed it first; what it wrote is what this one would have.
+        # A concurrent request completed it with the same result.
         version.refresh_from_db()
         if version.s3_version_id != stored.version_id:
             raise
@@ -193,7 +194,7 @@ def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVers
 
 
 def abandon(*, actor: User, version_id: int) -> ModelVersion:
-    """Stop an upload for good. What was sent is removed by the next tick."""
+    """Cancel an upload. The next pass deletes its parts."""
     version = _uploading(actor, version_id)
     transitions.to_failed(
         version=version, actor=actor, reason=f"{actor.username} canceled the upload."
@@ -214,10 +215,10 @@ def _record(
     for _ in range(_NUMBER_TRIES):
         try:
             with transaction.atomic():
-                # Two that begin at once would both see the room that only one of them can have.
+                # Serialise concurrent starts, so that both do not pass the limit.
                 Team.objects.select_for_update().get(pk=team.pk)
                 upload_limits.require(team, draft.size_bytes)
-                row.model = model_service.get_or_make(
+                row.model = model_service.get_or_create(
                     actor=actor, team=team, name=model_name, description=draft.description
                 )
                 row.number = model_service.next_number(row.model)
@@ -226,7 +227,7 @@ def _record(
                 Model.objects.filter(pk=row.model.pk).update(changed_at=at)
                 _audit_start(row, actor)
         except IntegrityError:
-            # Someone took the number or the model's name between reading and writing.
+            # A concurrent request took the number or the model's name.
             continue
         return row
     raise Conflict("Another upload to this model is starting. Try again.", code="busy")
@@ -264,7 +265,7 @@ def _require_uploading(version: ModelVersion) -> None:
 
 def _parts_state(version: ModelVersion) -> PartsState:
     try:
-        with told():
+        with translated():
             stored = object_store.store().list_parts(version.key, version.upload_id)
     except UploadMissing as error:
         raise Conflict(

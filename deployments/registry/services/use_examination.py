@@ -1,6 +1,4 @@
-"""How a version may be used: whether it takes batches, shown by running it in the sandbox, and the
-GPU memory that it then needs.
-"""
+"""Examine the use of a version: batching, by a trial run in the sandbox, and GPU memory."""
 
 from __future__ import annotations
 
@@ -26,17 +24,17 @@ from deployments.sizing.domain.onnx import VramEstimate
 
 logger = logging.getLogger(__name__)
 
-_TRIAL: Final = "deployments.registry.domain.batching_trial:show"
+_TRIAL: Final = "deployments.registry.domain.batching_trial:run"
 _ACTIVATIONS: Final = "deployments.sizing.domain.activations:measure"
-# More than reading gets, for the runs; giving up is no harm: then nothing was shown.
+# Added to the limits of reading. A trial that exceeds them is inconclusive.
 _TRIAL_CPU_SECONDS: Final = 25.0
 _TRIAL_MEMORY_BYTES: Final = 2**30
 _LARGEST_ESTIMATE_MIB: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class ExaminedUse:
-    """`signature` as it is served."""
+class UseExamination:
+    """`signature` is the one for serving."""
 
     signature: Signature
     estimate: VramEstimate
@@ -44,11 +42,11 @@ class ExaminedUse:
 
 def examine(
     version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checklist, *, can_run: bool
-) -> ExaminedUse:
-    """Raises FileRefused for what no GPU holds, and LeaseLost. `can_run`: the runtime loaded it."""
+) -> UseExamination:
+    """Raises FileRefused if no GPU has enough memory, and LeaseLost. `can_run`: the runtime loaded it."""
     declaration = declarations.from_json(version.declared)
     signature = _decide_batching(path, facts.signature, declaration, checklist, can_run=can_run)
-    return _size(path, facts, signature, declaration, checklist)
+    return _estimate_memory(path, facts, signature, declaration, checklist)
 
 
 def _decide_batching(
@@ -64,20 +62,20 @@ def _decide_batching(
         verdict, reason = Verdict.UNKNOWN, "The model cannot run here."
     if suggested.is_batched and can_run and declaration.takes_batches is not False:
         checklist.running("Batching", "comparing single and batched requests")
-        verdict, reason = _try(path, declaration, checklist)
+        verdict, reason = _run_trial(path, declaration, checklist)
     decision = batching.decide(
         verdict, reason, is_declared=declaration.takes_batches, largest=declaration.largest_batch
     )
-    checklist.passed("Batching", decision.words)
+    checklist.passed("Batching", decision.reason)
     return replace(
         suggested,
         max_batch_size=decision.max_batch_size,
-        facts={**suggested.facts, "batching": decision.words},
+        facts={**suggested.facts, "batching": decision.reason},
     )
 
 
-def _try(path: Path, declaration: Declaration, checklist: Checklist) -> tuple[Verdict, str]:
-    """Not counted as a death of the reader: a model may rightly need more than is given here."""
+def _run_trial(path: Path, declaration: Declaration, checklist: Checklist) -> tuple[Verdict, str]:
+    """A death here is not counted: a valid model may need more than these limits."""
     outcome = sandbox.run(
         _TRIAL,
         {
@@ -93,8 +91,8 @@ def _try(path: Path, declaration: Declaration, checklist: Checklist) -> tuple[Ve
             return Verdict(value["verdict"]), str(value["reason"])
         case Died(_, detail):
             return Verdict.UNKNOWN, f"The test was stopped: {detail}."
-        case Refused(words) | Broken(words):
-            return Verdict.UNKNOWN, f"Running it failed: {words[:300].rstrip('.')}."
+        case Refused(message) | Broken(message):
+            return Verdict.UNKNOWN, f"Running it failed: {message[:300].rstrip('.')}."
 
 
 def _limits(path: Path) -> Limits:
@@ -108,18 +106,18 @@ def _limits(path: Path) -> Limits:
     )
 
 
-def _size(
+def _estimate_memory(
     path: Path,
     facts: OnnxFacts,
     signature: Signature,
     declaration: Declaration,
     checklist: Checklist,
-) -> ExaminedUse:
+) -> UseExamination:
     step = "GPU memory"
     checklist.running(step, "computing peak tensor memory")
     problems = input_sizes.problems_with(signature, declaration.largest_inputs)
-    stated = {n: d for n, d in declaration.largest_inputs.items() if n not in problems}
-    sizes = input_sizes.largest(signature, stated)
+    declared_sizes = {n: d for n, d in declaration.largest_inputs.items() if n not in problems}
+    sizes = input_sizes.largest(signature, declared_sizes)
     live, is_complete = _live_bytes(path, signature, sizes, checklist)
     estimate = onnx.estimate_vram(weights_bytes=facts.weights_bytes, live_bytes=live)
     if estimate.total_mib > _LARGEST_ESTIMATE_MIB:
@@ -130,15 +128,15 @@ def _size(
             "the model with its real shapes.",
         )
     notes = [*problems.values(), *_notes(sizes, is_complete=is_complete)]
-    checklist.passed(step, " ".join([_words(estimate, sizes), *notes]))
-    shown = replace(signature, facts={**signature.facts, "largest_inputs": sizes.words})
-    return ExaminedUse(shown, estimate)
+    checklist.passed(step, " ".join([_describe_estimate(estimate, sizes), *notes]))
+    shown = replace(signature, facts={**signature.facts, "largest_inputs": sizes.text})
+    return UseExamination(shown, estimate)
 
 
 def _live_bytes(
     path: Path, signature: Signature, sizes: InputSizes, checklist: Checklist
 ) -> tuple[int, bool]:
-    """And whether all shapes could be told. At least what is fed."""
+    """Peak bytes, at least those of the inputs, and whether all shapes were inferred."""
     fed = _bytes_fed(signature, sizes.dims)
     outcome = sandbox.run(
         _ACTIVATIONS,
@@ -159,14 +157,14 @@ def _bytes_fed(signature: Signature, dims: Mapping[str, tuple[int, ...]]) -> int
     )
 
 
-def _words(estimate: VramEstimate, sizes: InputSizes) -> str:
-    least, most = estimate.total_mib - estimate.spread_mib, estimate.total_mib
-    total = f"{least:,} to {most:,}" if least < most else f"about {most:,}"
+def _describe_estimate(estimate: VramEstimate, sizes: InputSizes) -> str:
+    low, high = estimate.total_mib - estimate.spread_mib, estimate.total_mib
+    total = f"{low:,} to {high:,}" if low < high else f"about {high:,}"
     activations = (
         f"{estimate.activations_mib - estimate.spread_mib:,} to {estimate.activations_mib:,}"
     )
     return (
-        f"{total} MiB: weights {estimate.weights_mib:,}, activations {activations} at {sizes.words}, "
+        f"{total} MiB: weights {estimate.weights_mib:,}, activations {activations} at {sizes.text}, "
         f"runtime {estimate.runtime_mib:,}."
     )
 

@@ -1,4 +1,4 @@
-"""One tick of a version: verify what was uploaded, end what takes too long, remove what failed."""
+"""One pass over a version: verify an upload, end what takes too long, remove what failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deployments.registry.gateways.object_store import (
 )
 from deployments.registry.services import examination, transitions, upload_endings, uploads
 from deployments.registry.services.checklist import LEASE_SECONDS, Checklist, LeaseLost
-from deployments.registry.services.examination import Findings
+from deployments.registry.services.examination import ExaminationResult
 from deployments.registry.services.sandboxed_steps import FileRefused, ReaderDied
 from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
@@ -32,11 +32,11 @@ from portal.core.errors import Conflict
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
-# The store, the disk, another writer; of a reader's death the first.
-_MAY_HEAL: Final = (ArtifactError, Conflict, ReaderDied, OSError)
-_FORESEEN: Final = (*_MAY_HEAL, FileRefused, LeaseLost, OperationalError, InterfaceError)
-_LONGEST_CAUSE: Final = 300
-_OPEN_UPLOAD_EVERY: Final = timedelta(hours=1)
+# Errors of the store, the disk or a concurrent write, and the first death of a reader.
+_TRANSIENT: Final = (ArtifactError, Conflict, ReaderDied, OSError)
+_EXPECTED: Final = (*_TRANSIENT, FileRefused, LeaseLost, OperationalError, InterfaceError)
+_MAX_CAUSE_LENGTH: Final = 300
+_UPLOAD_CHECK_INTERVAL: Final = timedelta(hours=1)
 
 
 def due() -> list[int]:
@@ -44,10 +44,10 @@ def due() -> list[int]:
 
 
 def advance(version_id: int) -> None:
-    """Take the version one step, unless another worker holds it. May run twice, late, or never.
+    """Advance the version by one step, unless another worker holds its lease.
 
-    What may heal gives the row back with a growing wait. Anything else that examining the file
-    raises fails this version alone, so that a sweep goes on to those behind it.
+    Transient errors release the row with exponential backoff. Any other error of the examination
+    fails only this version, so that a sweep continues with the others.
     """
     lease = leases.claim(ModelVersion, version_id, seconds=LEASE_SECONDS)
     if lease is None:
@@ -58,7 +58,7 @@ def advance(version_id: int) -> None:
         is_done = True
     except LeaseLost:
         logger.info("version %s was stopped or taken over by another worker", version_id)
-    except _MAY_HEAL as error:
+    except _TRANSIENT as error:
         logger.warning("version %s: retrying later: %s", version_id, error)
     finally:
         if not is_done:
@@ -69,7 +69,7 @@ def _advance(version_id: int, lease: Lease) -> None:
     version = ModelVersion.objects.select_related("model__team").get(pk=version_id)
     match VersionState(version.state):
         case VersionState.UPLOADING:
-            _watch_upload(version, lease)
+            _check_upload(version, lease)
         case VersionState.VERIFYING:
             _verify(version, lease)
         case VersionState.FAILED:
@@ -82,13 +82,13 @@ def _advance(version_id: int, lease: Lease) -> None:
             leases.release(ModelVersion, lease, next_check_at=None)
 
 
-def _watch_upload(version: ModelVersion, lease: Lease) -> None:
-    """An upload that was put together goes on; one that nobody finishes in time is given up."""
+def _check_upload(version: ModelVersion, lease: Lease) -> None:
+    """Continue an assembled upload; fail one that is not completed in time."""
     at = clock.now()
     try:
         object_store.store().list_parts(version.key, version.upload_id)
     except UploadMissing:
-        _adopt(version, lease)
+        _finish_upload(version, lease)
         return
     if version.deadline_at is not None and version.deadline_at <= at:
         hours = int(uploads.UPLOAD_WITHIN.total_seconds() // 3600)
@@ -99,18 +99,18 @@ def _watch_upload(version: ModelVersion, lease: Lease) -> None:
         )
         leases.release(ModelVersion, lease, next_check_at=at)
         return
-    soonest = min(version.deadline_at or at, at + _OPEN_UPLOAD_EVERY)
+    soonest = min(version.deadline_at or at, at + _UPLOAD_CHECK_INTERVAL)
     leases.release(ModelVersion, lease, next_check_at=soonest)
 
 
-def _adopt(version: ModelVersion, lease: Lease) -> None:
-    """The multipart upload is gone: completed by a request that died, or aborted in the store."""
+def _finish_upload(version: ModelVersion, lease: Lease) -> None:
+    """The multipart upload no longer exists: completed by a request that died, or aborted in the store."""
     stored = _stored(version)
     if stored is None:
         reason = "The upload was removed from object storage. Start a new version."
         transitions.to_failed(version=version, reason=reason, lease=lease)
     elif not stored.version_id:
-        # Nothing then says which bytes were uploaded.
+        # Without a VersionId, the uploaded bytes can't be identified.
         reason = (
             "The bucket has versioning disabled. Ask a platform admin to enable it, then "
             "start a new version."
@@ -151,9 +151,9 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
 
 
 def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> datetime | None:
-    """When to look again: now for what failed, so that its bytes are removed."""
+    """The next check: immediately after a failure, so that the bytes are deleted."""
     try:
-        with _FailingOnly(version, checklist):
+        with _FailOnUnexpected(version, checklist):
             _decide(version, examination.examine(version, folder, checklist), checklist)
     except FileRefused as refusal:
         facts = {"sha256": version.sha256, "checks": checklist.rows}
@@ -161,8 +161,8 @@ def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> date
     return clock.now() if version.state == VersionState.FAILED else None
 
 
-class _FailingOnly:
-    """Whatever examining a file raises unforeseen fails this version, and none behind it."""
+class _FailOnUnexpected:
+    """Fail the version on an unexpected error of its examination."""
 
     def __init__(self, version: ModelVersion, checklist: Checklist) -> None:
         self._version = version
@@ -174,40 +174,42 @@ class _FailingOnly:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> bool:
-        if kind is None or not issubclass(kind, Exception) or issubclass(kind, _FORESEEN):
+        if kind is None or not issubclass(kind, Exception) or issubclass(kind, _EXPECTED):
             return False
         logger.error("version %s could not be examined", self._version.pk, exc_info=error)
-        cause = quoted(f"{kind.__name__}: {error}", longest=_LONGEST_CAUSE)
+        cause = quoted(f"{kind.__name__}: {error}", longest=_MAX_CAUSE_LENGTH)
         reason = f"The file could not be read: {cause}. Export the model again."
-        # The lines of the checklist stay as last written: they may be what cannot be written.
+        # The checklist is not written: it may be the cause of the error.
         _fail(self._version, self._checklist.lease, reason, {"sha256": self._version.sha256})
         return True
 
 
-def _decide(version: ModelVersion, findings: Findings, checklist: Checklist) -> None:
-    facts = findings.columns | {"checks": checklist.rows}
-    if findings.quarantine_reason:
+def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checklist) -> None:
+    facts = result.columns | {"checks": checklist.rows}
+    if result.quarantine_reason:
         transitions.to_quarantined(
             version=version,
             lease=checklist.lease,
             facts=facts,
-            reason=findings.quarantine_reason,
+            reason=result.quarantine_reason,
         )
     else:
         transitions.to_ready(version=version, lease=checklist.lease, facts=facts)
 
 
 def _fail(version: ModelVersion, lease: Lease, reason: str, facts: Mapping[str, Any]) -> None:
-    """What was ready before stays it: a declaration must not cost a version its bytes."""
+    """A version that was ready before becomes ready again: a declaration must not delete its bytes."""
     if version.former:
-        told = f"Verifying it with a new declaration failed: {reason} {transitions.AS_BEFORE}"
-        transitions.to_ready_again(version=version, reason=told, lease=lease)
+        full_reason = (
+            f"Verifying it with a new declaration failed: {reason} {transitions.AS_BEFORE}"
+        )
+        transitions.to_ready_again(version=version, reason=full_reason, lease=lease)
     else:
         transitions.to_failed(version=version, reason=reason, facts=facts, lease=lease)
 
 
 def _remove(version: ModelVersion) -> None:
-    """Leave nothing of a failed version in the store. First abort, so that nothing can be added."""
+    """Delete everything of a failed version from the store. Abort first, so that nothing is added."""
     store = object_store.store()
     if version.upload_id:
         store.abort_upload(version.key, version.upload_id)
@@ -223,7 +225,7 @@ def _remove(version: ModelVersion) -> None:
 
 
 def _end_release(version: ModelVersion, lease: Lease) -> None:
-    """A release from quarantine ends on its day; what serves goes on, nothing new may use it."""
+    """End a release from quarantine on time. Running deployments continue; new ones are refused."""
     ends_at = version.deadline_at
     if ends_at is not None and ends_at <= clock.now():
         transitions.to_archived(

@@ -1,4 +1,4 @@
-"""What people decide about a version once it is verified: archive, restore, release."""
+"""Archive, restore and release verified versions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from portal.accounts.policy import Action
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
-LONGEST_RELEASE_DAYS: Final = 365
+MAX_RELEASE_DAYS: Final = 365
 
 
 def archive(*, actor: User, version_id: int, reason: str = "") -> ModelVersion:
-    """Take the version out of what can be deployed. Raises Conflict while it serves or is aliased."""
+    """Make the version undeployable. Raises Conflict while it serves or has an alias."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     _require_state(version, VersionState.READY, VersionState.QUARANTINED)
@@ -40,7 +40,7 @@ def archive(*, actor: User, version_id: int, reason: str = "") -> ModelVersion:
 
 
 def restore(*, actor: User, version_id: int) -> ModelVersion:
-    """Make an archived version deployable again, unless it was in quarantine when archived."""
+    """Make an archived version deployable again. Raises Conflict if it was quarantined."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     _require_state(version, VersionState.ARCHIVED)
@@ -56,15 +56,15 @@ def restore(*, actor: User, version_id: int) -> ModelVersion:
 
 
 def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVersion:
-    """Let a quarantined version be deployed for some days. Platform admins only, with a reason."""
+    """Allow deployments of a quarantined version for some days. Platform admins only."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.RELEASE_QUARANTINE, version)
     _require_state(version, VersionState.QUARANTINED)
     problems = {}
     if not reason.strip():
         problems["reason"] = "Explain why this is safe. The audit log keeps the reason."
-    if not 1 <= days <= LONGEST_RELEASE_DAYS:
-        problems["days"] = f"A release lasts 1 to {LONGEST_RELEASE_DAYS} days."
+    if not 1 <= days <= MAX_RELEASE_DAYS:
+        problems["days"] = f"A release lasts 1 to {MAX_RELEASE_DAYS} days."
     if problems:
         raise Invalid(" ".join(problems.values()), fields=problems)
     if not version.repository_prefix:
@@ -79,9 +79,9 @@ def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVer
 
 def _require_state(version: ModelVersion, *states: VersionState) -> None:
     if version.state not in states:
-        wanted = " or ".join(states)
+        allowed = " or ".join(states)
         raise Conflict(
-            f"{version.label} is {version.state}; it must be {wanted}.",
+            f"{version.label} is {version.state}; it must be {allowed}.",
             code="wrong_state",
         )
 

@@ -9,15 +9,15 @@ from portal.ui.charts import Chart, Point, lines
 
 
 def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart | None:
-    """Oldest first along a line; None when fewer than two versions state it."""
-    known = [v for v in sorted(versions, key=lambda v: v.number) if metric in v.metadata]
-    known = [v for v in known if isinstance(v.metadata[metric], int | float)]
-    if len(known) < 2:
+    """Oldest version first. None with fewer than two values."""
+    measured = [v for v in sorted(versions, key=lambda v: v.number) if metric in v.metadata]
+    measured = [v for v in measured if isinstance(v.metadata[metric], int | float)]
+    if len(measured) < 2:
         return None
-    values = [{"version": f"{v.number}", "value": v.metadata[metric]} for v in known]
-    label = f"{metric}, versions {known[0].number} to {known[-1].number}"
+    values = [{"version": f"{v.number}", "value": v.metadata[metric]} for v in measured]
+    label = f"{metric}, versions {measured[0].number} to {measured[-1].number}"
     frame = lines(
-        label=label, points=[Point(v.created_at, metric, None) for v in known], unit=metric
+        label=label, points=[Point(v.created_at, metric, None) for v in measured], unit=metric
     )
     spec = {key: value for key, value in frame.spec.items() if key != "layer"} | {
         "data": {"values": values},
@@ -38,5 +38,5 @@ def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart
             "tooltip": [{"field": "version"}, {"field": "value", "title": metric}],
         },
     }
-    rows = [(str(v.number), str(v.metadata[metric])) for v in known]
+    rows = [(str(v.number), str(v.metadata[metric])) for v in measured]
     return Chart(label=label, spec=spec, header=("Version", metric), rows=rows)

@@ -14,9 +14,9 @@ from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
 from portal.ui.service_form import ServiceForm
 
-# What only a version by reference is asked for: of a file they are read.
+# Only for external weights: for an uploaded file they are read from it.
 REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length", "licence")
-BATCHES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
+BATCHING_CHOICES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
 KNOWN_KEYS = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
 
 
@@ -52,13 +52,13 @@ class MetadataForm(ServiceForm):
     )
 
     def metadata(self) -> dict[str, Any]:
-        """What was stated; numbers in free keys become numbers."""
-        stated = {key: self.cleaned_data[key] for key in (*KNOWN_KEYS, "tags")}
+        """The metadata as entered; numbers in custom fields become numbers."""
+        values = {key: self.cleaned_data[key] for key in (*KNOWN_KEYS, "tags")}
         for line in self.cleaned_data["more"].splitlines():
             key, separator, value = line.partition("=")
             if separator:
-                stated[key.strip()] = _number_or_text(value.strip())
-        return {key: value for key, value in stated.items() if value not in ("", None)}
+                values[key.strip()] = _number_or_text(value.strip())
+        return {key: value for key, value in values.items() if value not in ("", None)}
 
     @classmethod
     def initial_of(cls, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,17 +71,17 @@ class MetadataForm(ServiceForm):
 
 
 class DeclareForm(ServiceForm):
-    """What nobody can read from the file. Rejected sizes show at their field."""
+    """Declare batching and input sizes, which the file does not contain."""
 
     takes_batches = forms.ChoiceField(
         required=False,
-        choices=BATCHES,
+        choices=BATCHING_CHOICES,
         label="Supports batching",
         help_text="Used if the checks can't detect it. “No” turns batching off.",
     )
     largest_batch = forms.IntegerField(
         min_value=1,
-        max_value=declarations.LARGEST_BATCH,
+        max_value=declarations.MAX_BATCH,
         initial=DEFAULT_MAX_BATCH,
         label="Max batch size",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "items"}),
@@ -96,31 +96,31 @@ class DeclareForm(ServiceForm):
 
     def clean_largest_inputs(self) -> dict[str, tuple[int, ...]]:
         try:
-            return declarations.read_sizes(self.cleaned_data["largest_inputs"])
+            return declarations.parse_sizes(self.cleaned_data["largest_inputs"])
         except Rejected as error:
             raise forms.ValidationError(str(error)) from error
 
     def declared(self) -> dict[str, Any]:
-        """As the arguments of the service."""
-        answers = {"yes": True, "no": False}
+        """The arguments of the service."""
+        choices = {"yes": True, "no": False}
         return {
-            "takes_batches": answers.get(self.cleaned_data["takes_batches"]),
+            "takes_batches": choices.get(self.cleaned_data["takes_batches"]),
             "largest_batch": self.cleaned_data["largest_batch"],
             "largest_inputs": self.cleaned_data["largest_inputs"],
         }
 
     @classmethod
     def initial_of_declared(cls, declared: Declaration) -> dict[str, Any]:
-        answers = {True: "yes", False: "no", None: ""}
+        choices = {True: "yes", False: "no", None: ""}
         return {
-            "takes_batches": answers[declared.takes_batches],
+            "takes_batches": choices[declared.takes_batches],
             "largest_batch": declared.largest_batch,
-            "largest_inputs": declarations.written_sizes(declared),
+            "largest_inputs": declarations.format_sizes(declared),
         }
 
 
 class UploadForm(DeclareForm, MetadataForm):
-    """Filled in by people, sent by static/js/upload.js through the API."""
+    """Sent by static/js/upload.js through the API."""
 
     team = forms.ChoiceField(label="Team")
     model = forms.CharField(
@@ -139,7 +139,7 @@ class UploadForm(DeclareForm, MetadataForm):
 
 
 class ReferenceForm(MetadataForm):
-    """A version by reference: where its weights lie, and what only people can say of them."""
+    """Register a version by reference, with the metadata of its external weights."""
 
     renamed: ClassVar[Mapping[str, str]] = {
         **MetadataForm.renamed,

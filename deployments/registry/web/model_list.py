@@ -45,22 +45,22 @@ class FilterForm(forms.Form):
 @people_only
 def models(request: HttpRequest, user: User) -> HttpResponse:
     form = FilterForm(request.GET)
-    asked = form.cleaned_data if form.is_valid() else {}
+    filters = form.cleaned_data if form.is_valid() else {}
     team = teams.current(request)
-    sort = asked.get("sort") or "-changed"
-    wanted = ModelFilter(
+    sort = filters.get("sort") or "-changed"
+    model_filter = ModelFilter(
         team_slug=team.slug if team else "",
-        search=asked.get("q", ""),
-        tag=asked.get("tag", ""),
-        framework=asked.get("framework", ""),
-        state=asked.get("state", ""),
+        search=filters.get("q", ""),
+        tag=filters.get("tag", ""),
+        framework=filters.get("framework", ""),
+        state=filters.get("state", ""),
     )
-    rows = model_list.list_models(actor=user, wanted=wanted).order_by(*SORTS[sort])
+    rows = model_list.list_models(actor=user, filters=model_filter).order_by(*SORTS[sort])
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
         "team": team,
-        "asked": asked,
-        "is_filtered": any(asked.get(name) for name in ("q", "tag", "framework", "state")),
+        "asked": filters,
+        "is_filtered": any(filters.get(name) for name in ("q", "tag", "framework", "state")),
         "states": list(VersionState),
         "page": page,
         "rows": model_list.with_joins(list(page)),

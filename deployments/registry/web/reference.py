@@ -1,4 +1,4 @@
-"""Registering a version by reference: weights that stay where they are."""
+"""Register a version by reference."""
 
 from __future__ import annotations
 

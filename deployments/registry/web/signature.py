@@ -1,4 +1,4 @@
-"""What a version's page shows of inputs, outputs and configuration: never more than a page of them."""
+"""Inputs, outputs and configuration on the page of a version, paginated or truncated."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from portal.ui.addresses import with_query
 
 TENSORS_PER_PAGE: Final = 100
 MOST_LINES: Final = 200
-# A call to copy is read by a person; the rest follows the same pattern.
+# Longer snippets would be unreadable.
 MOST_TENSORS_IN_A_CALL: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class CutText:
-    """The first lines, and how many more there are."""
+class TruncatedText:
+    """The first lines, and the number of hidden ones."""
 
     text: str
     hidden_lines: int
 
 
-def cut(text: str) -> CutText:
+def truncate(text: str) -> TruncatedText:
     lines = text.splitlines(keepends=True)
-    return CutText("".join(lines[:MOST_LINES]), max(len(lines) - MOST_LINES, 0))
+    return TruncatedText("".join(lines[:MOST_LINES]), max(len(lines) - MOST_LINES, 0))
 
 
 def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
-    """One page of inputs, then outputs; the page's number is in the address."""
+    """A page of inputs followed by outputs. The page number is in the URL."""
     rows = list(
         chain(
             (("input", tensor) for tensor in signature.inputs),
@@ -61,10 +61,10 @@ def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
 def calls(url: str, model: str, signature: Signature) -> dict[str, Any]:
     if not signature.inputs:
         return {"snippets": [], "hidden_in_calls": 0}
-    shown = signatures.first(signature, MOST_TENSORS_IN_A_CALL)
+    shown = signatures.truncate(signature, MOST_TENSORS_IN_A_CALL)
     hidden = len(signature.inputs) - len(shown.inputs)
-    made: list[Snippet] = snippets.render(url=url, model=model, signature=shown)
-    return {"snippets": made, "hidden_in_calls": hidden}
+    rendered: list[Snippet] = snippets.render(url=url, model=model, signature=shown)
+    return {"snippets": rendered, "hidden_in_calls": hidden}
 
 
 @require_GET
@@ -72,7 +72,7 @@ def calls(url: str, model: str, signature: Signature) -> dict[str, Any]:
 def config_file(
     request: HttpRequest, user: User, team: str, name: str, number: int
 ) -> HttpResponse:
-    """The whole config.pbtxt, as a file."""
+    """Download the complete config.pbtxt."""
     version: ModelVersion = versions.get_version_by_number(
         actor=user, team_slug=team, name=name, number=number
     )

@@ -104,7 +104,7 @@ def test_declared_sizes_come_first_and_what_is_assumed_is_told() -> None:
     assumed = input_sizes.largest(_IMAGES, {"image": [9, -1, 960, -1]})
 
     assert declared.dims == {"image": (4, 3, 960, 960), "scale": (4, 2)}
-    assert (declared.assumed, declared.words) == ((), "image 4 x 3 x 960 x 960, scale 4 x 2")
+    assert (declared.assumed, declared.text) == ((), "image 4 x 3 x 960 x 960, scale 4 x 2")
     assert assumed.dims["image"] == (4, 3, 960, 640)
     assert assumed.assumed == ("image",)
 

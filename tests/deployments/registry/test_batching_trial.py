@@ -25,7 +25,7 @@ def tried(
 ) -> dict[str, str]:
     path = folder / "model.onnx"
     path.write_bytes(build().SerializeToString())
-    return batching_trial.show({"path": str(path), "largest_batch": largest, "sizes": sizes or {}})
+    return batching_trial.run({"path": str(path), "largest_batch": largest, "sizes": sizes or {}})
 
 
 @pytest.mark.parametrize("model", batching_models.SERVED, ids=lambda one: one.name)
@@ -164,16 +164,14 @@ def test_a_declaration_decides_only_where_nothing_was_shown(
     found = batching.decide(verdict, "Reason.", is_declared=declared, largest=8)
 
     assert found.max_batch_size == size
-    assert found.words.startswith("up to 8" if size else "off")
+    assert found.reason.startswith("up to 8" if size else "off")
 
 
 def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None:
     path = batching_models.write_large(tmp_path / "model.onnx", mebibytes=8)
 
     onnx.checker.check_model(str(path), full_check=True)
-    found = batching_trial.show(
-        {"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}}
-    )
+    found = batching_trial.run({"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}})
 
     assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
     assert found["verdict"] == Verdict.SHOWN

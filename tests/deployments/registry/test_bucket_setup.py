@@ -119,7 +119,7 @@ def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
 
 def test_what_is_held_cannot_be_removed_but_by_the_portal_itself(s3_store: S3Store) -> None:
     one = put(s3_store)
-    assert s3_store.hold([one]) is True
+    assert s3_store.lock([one]) is True
     client, bucket = s3_store.client, s3_store.bucket
     assert object_locks.is_on(client, bucket)
 

@@ -20,7 +20,7 @@ from deployments.models import ModelVersion
 from deployments.registry.domain import onnx, onnx_loading
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.services import examination, verification
-from deployments.registry.services.examination import Findings
+from deployments.registry.services.examination import ExaminationResult
 from deployments.states import VersionState
 from portal.core import clock
 from tests.deployments import onnx_models
@@ -144,11 +144,11 @@ def test_a_pickle_is_never_executed(verified: Upload, tmp_path: Path, protocol: 
     assert not marker.exists()
 
 
-def raising(error: Exception) -> Callable[..., Findings]:
+def raising(error: Exception) -> Callable[..., ExaminationResult]:
     """Fails for the first version only, then does what it always does."""
     real, calls = examination.examine, io.StringIO()
 
-    def examine(*args: Any) -> Findings:
+    def examine(*args: Any) -> ExaminationResult:
         if not calls.getvalue():
             calls.write("failed")
             raise error
@@ -209,7 +209,7 @@ def test_what_the_database_refuses_fails_that_version_only(
     upload: Upload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = upload(onnx_models.linear())
-    findings = Findings(columns={"signature": {"inputs": "a\0b"}})
+    findings = ExaminationResult(columns={"signature": {"inputs": "a\0b"}})
     monkeypatch.setattr(examination, "examine", lambda *args: findings)
 
     verification.advance(version.pk)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployments.registry.domain import multipart
-from deployments.registry.domain.multipart import MOST_PARTS, SMALLEST_PART_BYTES
+from deployments.registry.domain.multipart import MAX_PARTS, MIN_PART_BYTES
 
 SIZES = st.integers(min_value=1, max_value=50 * 2**30)
 
@@ -16,8 +16,8 @@ def test_parts_cover_the_file_exactly_within_the_limits_of_s3(size: int) -> None
     sizes = [plan.bytes_of(number) for number in range(1, plan.count + 1)]
 
     assert sum(sizes) == size
-    assert plan.count <= MOST_PARTS
-    assert all(part >= SMALLEST_PART_BYTES for part in sizes[:-1])
+    assert plan.count <= MAX_PARTS
+    assert all(part >= MIN_PART_BYTES for part in sizes[:-1])
     assert 0 < sizes[-1] <= plan.part_bytes
 
 

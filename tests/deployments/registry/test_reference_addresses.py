@@ -84,9 +84,9 @@ def test_a_secret_is_refused_and_not_repeated(secret: str) -> None:
 
 @settings(max_examples=30)
 @given(
-    st.from_regex(external_weights._SHAPES["hf"], fullmatch=True)
-    | st.from_regex(external_weights._SHAPES["pvc"], fullmatch=True)
-    | st.from_regex(external_weights._SHAPES["oci"], fullmatch=True)
+    st.from_regex(external_weights._PATTERNS["hf"], fullmatch=True)
+    | st.from_regex(external_weights._PATTERNS["pvc"], fullmatch=True)
+    | st.from_regex(external_weights._PATTERNS["oci"], fullmatch=True)
 )
 def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) -> None:
     try:

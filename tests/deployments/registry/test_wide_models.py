@@ -103,10 +103,10 @@ def test_differences_are_listed_first_when_not_all_are() -> None:
     left = {f"input {n}": "FP32" for n in range(300)}
     facts = comparison.compare(left, left | {"input 250": "FP16"})
 
-    shown, hidden = comparison.shortened(facts, 200)
+    shown, hidden = comparison.truncate(facts, 200)
 
     assert (shown[0].name, len(shown), hidden) == ("input 250", 200, 100)
-    assert comparison.shortened(facts, 300) == (facts, 0)
+    assert comparison.truncate(facts, 300) == (facts, 0)
 
 
 def test_a_prefilled_request_is_bounded_over_all_inputs() -> None:
