@@ -114,7 +114,7 @@ def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
     assert refused.detail.startswith("the store refused it: ")
     found = {one.name: one.ok for one in bucket_setup.check(old, origins=[ORIGIN], writers=[])}
     assert found["Object Lock"] is False
-    assert old.hold([put(old)]) is False
+    assert old.lock([put(old)]) is False
 
 
 def test_what_is_held_cannot_be_removed_but_by_the_portal_itself(s3_store: S3Store) -> None:

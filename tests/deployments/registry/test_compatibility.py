@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.registry.domain.compatibility import breaks
+from deployments.registry.domain.compatibility import incompatibilities
 from deployments.registry.domain.signatures import Signature, Tensor
 
 IMAGE = Tensor("image", "FP32", (-1, 3, 224, 224))
@@ -29,4 +29,4 @@ STABLE = Signature(inputs=(IMAGE,), outputs=(LABEL,))
     ],
 )
 def test_what_todays_clients_would_trip_over(new: Signature, words: list[str]) -> None:
-    assert breaks(STABLE, new) == words
+    assert incompatibilities(STABLE, new) == words
