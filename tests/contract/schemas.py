@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
+import kubernetes_validate.utils
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
@@ -26,6 +27,11 @@ _NO_FOLDER = (
 
 Kind = tuple[str, str]
 
+# It would read the definitions of all kinds, 2 MB, anew for each object.
+kubernetes_validate.utils.schema_contents = functools.cache(
+    kubernetes_validate.utils.schema_contents
+)
+
 
 def is_built_in(manifest: Mapping[str, Any]) -> bool:
     group, _, version = manifest["apiVersion"].rpartition("/")
@@ -36,28 +42,52 @@ def check_built_in(manifest: Mapping[str, Any]) -> None:
     kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
-def require_custom() -> Mapping[Kind, Draft202012Validator]:
-    """By apiVersion and kind; skips the test without the folder."""
+class Published(Mapping[Kind, Draft202012Validator]):
+    """By apiVersion and kind. A file is read when it is first needed: some have megabytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths: dict[tuple[str, str], Path] = {}
+        for path in folder.glob("*.yaml"):
+            text = path.read_text()
+            group = re.search(r"^  group: (\S+)$", text, re.MULTILINE)
+            kind = re.search(r"^    kind: (\S+)$", text, re.MULTILINE)
+            if group and kind:
+                self._paths[group[1], kind[1]] = path
+
+    def __getitem__(self, key: Kind) -> Draft202012Validator:
+        group, _, version = key[0].rpartition("/")
+        return _versions(self._paths[group, key[1]])[version]
+
+    def __iter__(self) -> Iterator[Kind]:
+        for (group, kind), path in self._paths.items():
+            yield from ((f"{group}/{version}", kind) for version in _versions(path))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def require_custom() -> Published:
+    """Skips the test without the folder."""
     folder = os.environ.get("SLIPWAY_CRD_DIR", "")
     if not folder:
         pytest.skip(_NO_FOLDER)
-    return _read(folder)
+    return _published(folder)
 
 
 @functools.cache
-def _read(folder: str) -> Mapping[Kind, Draft202012Validator]:
-    found = {}
-    for path in Path(folder).glob("*.yaml"):
-        definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
-        if definition.get("kind") != "CustomResourceDefinition":
-            continue
-        spec = definition["spec"]
-        for version in spec["versions"]:
-            key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
-            schema = _strict(version["schema"]["openAPIV3Schema"])
-            schema["properties"]["metadata"] = {"type": "object"}
-            found[key] = Draft202012Validator(schema)
-    return found
+def _published(folder: str) -> Published:
+    return Published(Path(folder))
+
+
+@functools.cache
+def _versions(path: Path) -> Mapping[str, Draft202012Validator]:
+    definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    validators = {}
+    for version in definition["spec"]["versions"]:
+        schema = _strict(version["schema"]["openAPIV3Schema"])
+        schema["properties"]["metadata"] = {"type": "object"}
+        validators[version["name"]] = Draft202012Validator(schema)
+    return validators
 
 
 def _strict(schema: Any) -> Any:

@@ -39,7 +39,7 @@ from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.services import clients
 from portal.accounts.models import Role
 from portal.core import clock
-from tests import recorded
+from tests import plain_http, recorded
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
 
@@ -149,7 +149,7 @@ def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90
 
 @pytest.mark.parametrize("engine", ["kserve-triton", "triton"])
 def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
-    db: None, running: tuple[Path, int], s3_store: Any, settings: Any, engine: str
+    db: None, running: tuple[Path, int], s3_store: Any, settings: Any, engine: Any
 ) -> None:
     import boto3
 
@@ -240,7 +240,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
         stop.stop(actor=member, deployment_id=deployment.pk)
         _until(lambda: state().startswith("stopped"), state)
-        assert httpx.get(f"{url}/v2/health/ready").status_code == 404
+        assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
 
         start = decisions.request_start(actor=member, deployment_id=deployment.pk)
         decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
@@ -250,7 +250,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     retire = decisions.request_retire(actor=member, deployment_id=deployment.pk)
     decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
     _until(lambda: state().startswith("retired"), state)
-    assert httpx.get(f"{url}/v2/health/ready").status_code == 404
+    assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
     clients.forget()
 
 
@@ -345,10 +345,10 @@ def _administration_is_shut(url: str) -> None:
         found[path] = _status_of(method, url, path)
     assert {path: status for path, status in found.items() if status not in (403, 404)} == {}
     assert found["v2/repository/index"] == found["v2/logging"] == 404
-    assert httpx.get(f"{url}/v2/models/adder").json()["name"] == "adder"
-    assert httpx.get(f"{url}/v2/models/adder/ready").status_code == 200
-    assert httpx.get(f"{url}/v2/health/ready").status_code == 200
-    assert httpx.get(f"{url}/metrics").status_code == 404
+    assert plain_http.client.get(f"{url}/v2/models/adder").json()["name"] == "adder"
+    assert plain_http.client.get(f"{url}/v2/models/adder/ready").status_code == 200
+    assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 200
+    assert plain_http.client.get(f"{url}/metrics").status_code == 404
     assert _answers(url, 1, model="large-adder")[10.0] == 1
 
 
@@ -391,7 +391,7 @@ def _answers(url: str, count: int, model: str = "adder") -> Counter[float]:
     """What 1 becomes, so many times; -1 for anything but an answer."""
     body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
     found: Counter[float] = Counter()
-    with httpx.Client() as client:
+    with httpx.Client(verify=False) as client:
         for _ in range(count):
             answer = client.post(f"{url}/v2/models/{model}/infer", json=body)
             is_good = answer.status_code == 200

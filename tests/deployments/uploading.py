@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
-import httpx
 import pytest
 
 from deployments.models import ModelVersion
+from deployments.registry.gateways import sandbox
 from deployments.registry.services import uploads, verification
 from deployments.registry.services.upload_validation import UploadDraft
 from portal.accounts.models import Membership, Team, User
 from portal.core import clock
+from tests import plain_http
+from tests.deployments import recorded_sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +66,23 @@ def send_parts(actor: User, version: ModelVersion, body: bytes) -> None:
     )
     for part in urls:
         start = (part.number - 1) * plan.part_bytes
-        httpx.put(part.url, content=body[start : start + plan.part_bytes]).raise_for_status()
+        plain_http.client.put(
+            part.url, content=body[start : start + plan.part_bytes]
+        ).raise_for_status()
 
 
 @pytest.fixture
-def upload(people: People, s3_store: object) -> Upload:
+def upload(people: People, s3_store: object, monkeypatch: pytest.MonkeyPatch) -> Upload:
     """Start, send and complete; the version is then verifying."""
+    monkeypatch.setattr(sandbox, "run", recorded_sandbox.run)
 
-    def run(body: bytes, *, model: str = "detector", **draft: object) -> ModelVersion:
+    def run(body: bytes, *, model: str = "detector", **draft: Any) -> ModelVersion:
         fields = {"filename": "detector.onnx", "size_bytes": len(body), **draft}
         version = uploads.start(
             actor=people.member,
             team_slug="vision",
             model_name=model,
-            draft=UploadDraft(**fields),  # type: ignore[arg-type]  # keywords of the test
+            draft=UploadDraft(**fields),
         )
         send_parts(people.member, version, body)
         return uploads.complete(actor=people.member, version_id=version.pk)
@@ -88,7 +94,7 @@ def upload(people: People, s3_store: object) -> Upload:
 def verified(upload: Upload) -> Upload:
     """Upload and let the worker come by."""
 
-    def run(body: bytes, **draft: object) -> ModelVersion:
+    def run(body: bytes, **draft: Any) -> ModelVersion:
         version = upload(body, **draft)
         verification.advance(version.pk)
         version.refresh_from_db()

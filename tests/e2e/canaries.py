@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from tests import plain_http
 from tests.e2e.demo_process import DemoProcess, wait_for
 from tests.e2e.rest import Person
 from tests.fixtures import onnx_models
@@ -57,7 +56,7 @@ class Scene:
         """One request with the answer that the stable revision gives to it now."""
         request = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
         url = f"{self.deployment['url']}/v2/models/{MODEL}/infer"
-        answer = httpx.post(url, json=request).raise_for_status().json()
+        answer = plain_http.client.post(url, json=request).raise_for_status().json()
         body = {"name": "quarters", "request": request, "expected": answer["outputs"]}
         self.member.post(f"models/vision/{MODEL}/golden-requests", body)
 

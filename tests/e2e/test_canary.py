@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
+from tests import plain_http
 from tests.e2e.demo_process import DemoProcess, wait_for
 from tests.e2e.rest import Classifier, Person
 
@@ -66,7 +66,7 @@ def wait_for_phase(person: Person, rollout_id: int, phase: str) -> dict[str, Any
 def weights_at(demo: DemoProcess, deployment: str) -> list[int]:
     """As Envoy itself serves them, from its admin interface."""
     port = int((demo.folder / "cluster" / "envoy" / "admin_port").read_text())
-    dump = httpx.get(f"http://127.0.0.1:{port}/config_dump").json()
+    dump = plain_http.client.get(f"http://127.0.0.1:{port}/config_dump").json()
     return sorted(
         cluster["weight"]
         for found in _routes(dump)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
+from tests import plain_http
 from tests.e2e.demo_process import wait_for
 from tests.e2e.rest import Classifier, Person
 
@@ -41,11 +41,13 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
     # Not the same version, after tests that promoted another one behind the first.
     at_second = f"{second}/v2/models/filetype/infer"
     computed, by_second = (
-        httpx.post(url, json=body, timeout=10).json()["outputs"]
+        plain_http.client.post(url, json=body, timeout=10).json()["outputs"]
         for url in (classifier.url, at_second)
     )
 
-    answers = {kind: httpx.post(url, json=body, timeout=10) for kind, url in urls.items()}
+    answers = {
+        kind: plain_http.client.post(url, json=body, timeout=10) for kind, url in urls.items()
+    }
 
     found = {kind: answer.status_code for kind, answer in answers.items()}
     assert found == dict.fromkeys(KINDS, 200)

@@ -12,13 +12,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import httpx
 import nbformat
 import numpy as np
 import pytest
 import tritonclient.http as triton
 from nbclient import NotebookClient
 
+from tests import plain_http
 from tests.e2e.demo_process import ROOT, DemoProcess, wait_for
 from tests.e2e.rest import Classifier, Person
 
@@ -179,7 +179,9 @@ def test_wrong_checksum_is_found_by_the_portal_itself(
     body = {"filename": file.name, "size_bytes": file.stat().st_size, "sha256": "0" * 64}
     started = member.post("models/vision/wrong-sum/versions", body)
     (part,) = member.post(f"versions/{started['id']}/parts", {"numbers": [1]})
-    httpx.put(part["url"], content=file.read_bytes(), headers=part["headers"]).raise_for_status()
+    plain_http.client.put(
+        part["url"], content=file.read_bytes(), headers=part["headers"]
+    ).raise_for_status()
     member.post(f"versions/{started['id']}/complete")
 
     def failed() -> dict[str, Any] | None:

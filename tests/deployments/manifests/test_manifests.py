@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 
 from deployments.errors import Rejected
 from deployments.manifests.domain import http_route, namespace, resource_limits, revision
@@ -35,6 +35,7 @@ def all_manifests(context: ManifestContext, served: ServedRevision) -> list[Mani
     return made
 
 
+@settings(max_examples=30)
 @given(placed())
 def test_equal_input_gives_byte_identical_yaml(
     pair: tuple[ManifestContext, ServedRevision],
@@ -77,7 +78,7 @@ def _is_gpu(resources: dict[str, Any], served: ServedRevision) -> bool:
 
 
 @given(placed())
-def test_a_secret_is_rendered_for_local_clusters_only(
+def test_a_secret_is_made_for_local_clusters_only(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = pair
@@ -131,12 +132,12 @@ def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: st
     assert field in refusal.value.fields
 
 
-def _backend(number: int, engine: str, weight: int, mirror: int = 0) -> http_route.Backend:
+def _backend(number: int, engine: Any, weight: int, mirror: int = 0) -> http_route.Backend:
     spec = ServingSpec(engine=engine, instance_type="g5.xlarge")
     return http_route.backend_for(number, spec, weight, model="m", mirror=mirror)
 
 
-def test_a_revision_without_weight_is_not_in_the_route() -> None:
+def test_a_revision_without_a_share_is_not_in_the_route() -> None:
     backends = [_backend(1, serving_spec.TRITON, 0), _backend(2, serving_spec.KSERVE_TRITON, 100)]
 
     route = http_route.http_route(CONTEXT, backends)

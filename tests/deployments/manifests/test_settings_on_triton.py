@@ -23,6 +23,7 @@ from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
 from fleet.localcluster.controllers import model_repository, processes, triton
+from tests import plain_http
 from tests.deployments.manifest_strategies import serving_specs
 from tests.fleet.localcluster.controllers import onnx_models
 
@@ -68,11 +69,13 @@ class Server:
     url: str
 
     def get(self, path: str, model: str = "adder") -> Any:
-        return httpx.get(f"{self.url}/v2/models/{model}{path}").json()
+        return plain_http.client.get(f"{self.url}/v2/models/{model}{path}").json()
 
     def infer(self, value: float, model: str = "adder") -> float:
         item = {"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [value, value]}
-        answer = httpx.post(f"{self.url}/v2/models/{model}/infer", json={"inputs": [item]})
+        answer = plain_http.client.post(
+            f"{self.url}/v2/models/{model}/infer", json={"inputs": [item]}
+        )
         return float(answer.json()["outputs"][0]["data"][0])
 
 
@@ -136,7 +139,7 @@ def _until_ready(server: Server, log: Path) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
-            if httpx.get(f"{server.url}/v2/health/ready").status_code == 200:
+            if plain_http.client.get(f"{server.url}/v2/health/ready").status_code == 200:
                 return
         except httpx.TransportError:
             pass
@@ -155,7 +158,7 @@ def test_triton_loads_the_configuration_of_the_revision_and_not_that_of_the_vers
     assert config["max_batch_size"] == 32
 
 
-def test_a_single_request_waits_and_simultaneous_ones_run_as_one_batch(
+def test_a_lone_request_waits_for_company_and_simultaneous_ones_run_as_one_batch(
     server: Server,
 ) -> None:
     before = server.get("/stats")["model_stats"][0]
@@ -171,7 +174,7 @@ def test_a_single_request_waits_and_simultaneous_ones_run_as_one_batch(
     assert after["execution_count"] - before["execution_count"] < 4
 
 
-def test_models_of_one_triton_answer_each_with_its_own_settings(server: Server) -> None:
+def test_models_packed_into_one_triton_answer_each_with_its_own_settings(server: Server) -> None:
     configs = [server.get("/config", model) for model in _AMOUNTS]
 
     assert [server.infer(2.0, model) for model in _AMOUNTS] == [3.0, 12.0, 102.0]
@@ -181,12 +184,13 @@ def test_models_of_one_triton_answer_each_with_its_own_settings(server: Server) 
 
 
 @pytest.mark.parametrize("header", [{}, {"slipway-shut": ""}, {"slipway-shut": "1"}])
-def test_clients_cannot_load_or_unload_models_of_a_multi_model_triton(
+def test_nobody_loads_or_unloads_a_model_of_a_packed_triton(
     server: Server, header: dict[str, str]
 ) -> None:
     paths = ("models/tens/unload", "models/adder/load", "models/evil/load", "index")
     answers = [
-        httpx.post(f"{server.url}/v2/repository/{path}", json={}, headers=header) for path in paths
+        plain_http.client.post(f"{server.url}/v2/repository/{path}", json={}, headers=header)
+        for path in paths
     ]
 
     assert [answer.status_code for answer in answers] == [403] * 4
@@ -194,7 +198,7 @@ def test_clients_cannot_load_or_unload_models_of_a_multi_model_triton(
 
 
 @given(serving_specs(engines=serving_spec.ONNX_ENGINES))
-def test_every_configuration_parses_as_tritons_and_has_the_requested_settings(
+def test_every_configuration_parses_as_tritons_own_and_says_what_was_asked(
     spec: ServingSpec,
 ) -> None:
     text = triton_config.render(model="adder", signature=_SIGNATURE, spec=spec)
@@ -213,7 +217,7 @@ def test_every_configuration_parses_as_tritons_and_has_the_requested_settings(
     assert modes == ([] if spec.precision == "original" else [spec.precision])
 
 
-def test_a_setting_that_the_model_cannot_use_is_refused_with_the_fix() -> None:
+def test_what_the_model_cannot_use_is_told_with_the_fix() -> None:
     single = Signature(inputs=(Tensor("x", "FP32", (2,)),), outputs=(Tensor("y", "FP32", (2,)),))
     large = _SPEC.replace(batching=Batching(preferred_batch_sizes=(64,)))
 
@@ -222,13 +226,13 @@ def test_a_setting_that_the_model_cannot_use_is_refused_with_the_fix() -> None:
     assert "Remove 64 from" in triton_config.problem_with(_SIGNATURE, large)
 
 
-def test_default_settings_add_nothing_to_the_bucket() -> None:
+def test_usual_settings_add_nothing_to_the_bucket() -> None:
     spec = ServingSpec(engine="triton", instance_type="g5.xlarge")
 
     assert _files(spec) == ServingFiles("p/")
 
 
-def test_equal_settings_share_one_object() -> None:
+def test_equal_settings_share_one_object_and_others_have_their_own() -> None:
     one, same = _files(_SPEC), _files(_SPEC)
     other = _files(ServingSpec(engine="triton", instance_type="g5.xlarge", precision="fp16"))
 

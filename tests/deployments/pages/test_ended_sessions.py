@@ -49,9 +49,7 @@ def test_a_poll_without_a_session_gets_401_and_no_form(member: User) -> None:
 
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("path", ["/", "/deployments", "/approvals", "/deployments/new", "/fleet"])
-def test_no_page_sends_a_sign_in_form_into_another_page(
-    member: User, path: str, method: str
-) -> None:
+def test_no_page_sends_a_sign_in_form_into_another_page(db: None, path: str, method: str) -> None:
     answer = getattr(Client(), method)(path, **HTMX)
 
     assert answer.status_code in (401, 405)

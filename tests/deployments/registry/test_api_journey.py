@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-import httpx
 import pytest
 from django.test import Client
 
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import verification
+from tests import plain_http
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People
 
@@ -38,7 +38,9 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
 
     assert client.get(f"{at}/parts").json()["missing"] == [1]
     signed = client.post(f"{at}/parts", {"numbers": [1]}, content_type="application/json").json()
-    httpx.put(signed[0]["url"], content=body, headers=signed[0]["headers"]).raise_for_status()
+    plain_http.client.put(
+        signed[0]["url"], content=body, headers=signed[0]["headers"]
+    ).raise_for_status()
     assert client.get(f"{at}/parts").json()["missing"] == []
     assert client.post(f"{at}/complete").json()["state"] == "verifying"
     verification.advance(version["id"])

@@ -29,6 +29,7 @@ from deployments.registry.services.checklist import Checklist
 from deployments.states import VersionState
 from fleet.localcluster.controllers import model_repository, processes, triton
 from portal.core import leases
+from tests import plain_http
 from tests.deployments.uploading import Upload
 from tests.fixtures import batching_models
 from tests.fixtures.batching_models import BatchingModel
@@ -218,7 +219,7 @@ def _start(root: Path) -> tuple[processes.Child, int]:
     while time.monotonic() < end:
         try:
             url = f"http://127.0.0.1:{launch.http_port}/v2/health/ready"
-            if httpx.get(url).status_code == 200:
+            if plain_http.client.get(url).status_code == 200:
                 return child, launch.http_port
         except httpx.TransportError:
             pass

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 import time_machine
 
@@ -21,6 +20,7 @@ from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, Unavailable
+from tests import plain_http
 from tests.deployments import onnx_models
 from tests.deployments.crashing_store import CrashingStore, Death
 from tests.deployments.uploading import People, Upload, send_parts
@@ -30,7 +30,7 @@ MIB = 2**20
 
 
 def start(people: People, *, name: str = "detector", actor: str = "member", **draft: Any) -> Any:
-    fields = {"filename": "detector.onnx", "size_bytes": 20 * MIB} | draft
+    fields: dict[str, Any] = {"filename": "detector.onnx", "size_bytes": 20 * MIB} | draft
     return uploads.start(
         actor=people.named(actor),
         team_slug="vision",
@@ -118,8 +118,8 @@ def test_an_interrupted_upload_goes_on_with_what_is_missing(
     first, _, third = uploads.sign_parts(
         actor=people.member, version_id=version.pk, numbers=[1, 2, 3], checksums={}
     )
-    httpx.put(first.url, content=body[: plan.part_bytes]).raise_for_status()
-    httpx.put(third.url, content=b"too short").raise_for_status()
+    plain_http.client.put(first.url, content=body[: plan.part_bytes]).raise_for_status()
+    plain_http.client.put(third.url, content=b"too short").raise_for_status()
 
     state = uploads.stored_parts(actor=people.member, version_id=version.pk)
     assert list(state.missing) == [2, 3]

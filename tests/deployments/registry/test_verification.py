@@ -7,7 +7,6 @@ import pickle
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import pytest
 import time_machine
 
@@ -22,6 +21,7 @@ from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
+from tests import plain_http
 from tests.deployments import onnx_models
 from tests.deployments.crashing_store import CrashingStore, Death
 from tests.deployments.uploading import People, Upload
@@ -153,7 +153,7 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
         actor=people.member, version_id=version.pk, numbers=[1], checksums={1: checksum}
     )
     assert part.headers == {"x-amz-checksum-sha256": checksum}
-    httpx.put(part.url, content=tampered, headers=dict(part.headers)).raise_for_status()
+    plain_http.client.put(part.url, content=tampered, headers=dict(part.headers)).raise_for_status()
     uploads.complete(actor=people.member, version_id=version.pk)
     verification.advance(version.pk)
 

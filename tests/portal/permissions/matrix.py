@@ -11,9 +11,11 @@ A row is one method at one address, as the URL resolver has it (pages) or the Op
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
 from typing import Any
 
 from django.db import connection, transaction
@@ -92,7 +94,15 @@ def operations() -> set[str]:
     }
 
 
-def ask(row: Row, user: User | None, full: FullWorld) -> Answer:
+def sign_in(user: User | None) -> SimpleCookie:
+    """The cookies of a browser in which this person has signed in."""
+    client = Client()
+    if user is not None:
+        client.force_login(user)
+    return client.cookies
+
+
+def ask(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> Answer:
     """As if it had never been asked: what it changed is rolled back."""
     method, _, route = row.key.partition(" ")
     names = {**full.names, **row.named}
@@ -100,8 +110,8 @@ def ask(row: Row, user: User | None, full: FullWorld) -> Answer:
     client: Any = APIClient() if row.is_api else Client()
     if user is not None and row.is_api:
         client.force_authenticate(user)
-    elif user is not None:
-        client.force_login(user)
+    else:
+        client.cookies = copy.deepcopy(cookies)
     with transaction.atomic(), written() as writes:
         if row.is_api:
             address = f"/api/v1/{route.format(**names)}{row.query}"

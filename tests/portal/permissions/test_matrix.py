@@ -57,10 +57,11 @@ def test_every_address_has_exactly_one_row(full_world: FullWorld) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_everyone_gets_what_the_table_says(full_world: FullWorld, role: str) -> None:
     user = person(full_world, role)
+    cookies = matrix.sign_in(user)
     wrong, changed = {}, {}
     for row in ROWS:
         calls = list(full_world.world.cluster.writes)
-        answer = matrix.ask(row, user, full_world)
+        answer = matrix.ask(row, user, cookies, full_world)
         expected = row.expected(role)
         is_refused = role not in row.allowed.split()
         if role == "anonymous" and is_refused and not row.is_api:

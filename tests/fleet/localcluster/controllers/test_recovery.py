@@ -16,6 +16,7 @@ import pytest
 
 from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
+from tests import plain_http
 from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.running import answer_of, eventually, pair
 
@@ -127,7 +128,7 @@ def _lives(pid: int) -> bool:
 def _answers(port: int) -> bool:
     url = f"http://127.0.0.1:{port}/vision/digits/v2/models/adder/infer"
     try:
-        response = httpx.post(url, json=pair(1, 2))
+        response = plain_http.client.post(url, json=pair(1, 2))
     except httpx.TransportError:
         return False
     return response.status_code == 200 and answer_of(response) == [2.0, 3.0]

@@ -4,12 +4,14 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from fleet.localcluster.controllers.pod_runner import directory_name
 from fleet.localcluster.kinds import DEPLOYMENT, EVENT, HTTP_ROUTE, INFERENCE_SERVICE, SERVICE
+from tests import plain_http
 from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.running import (
     Running,
@@ -21,8 +23,8 @@ from tests.fleet.localcluster.controllers.running import (
 pytestmark = pytest.mark.timeout(180)
 
 
-def _create(cluster: Running, name: str, prefix: str, **options: object) -> None:
-    manifest = manifests.service(name, f"s3://models/{prefix}/", **options)  # type: ignore[arg-type]
+def _create(cluster: Running, name: str, prefix: str, **options: Any) -> None:
+    manifest = manifests.service(name, f"s3://models/{prefix}/", **options)
     cluster.store.create(INFERENCE_SERVICE, manifest)
 
 
@@ -32,7 +34,7 @@ def _route(cluster: Running, weights: dict[str, int], name: str = "digits") -> N
 
 def _is_answering(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
+        return plain_http.client.get(url).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -99,11 +101,13 @@ def test_killed_triton_starts_again_with_its_data(cluster: Running) -> None:
     assert model.stat().st_mtime_ns == fetched_at
     host, port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8080)
     tensor = {"name": "bytes", "shape": [1, 2048], "datatype": "INT32", "data": [35] * 2048}
-    response = httpx.post(f"http://{host}:{port}/v2/models/magika/infer", json={"inputs": [tensor]})
+    response = plain_http.client.post(
+        f"http://{host}:{port}/v2/models/magika/infer", json={"inputs": [tensor]}
+    )
     assert response.status_code == 200
     assert response.json()["outputs"][0]["shape"] == [1, 214]
     metrics_port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8002)[1]
-    metrics = httpx.get(f"http://127.0.0.1:{metrics_port}/metrics").text
+    metrics = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
     # Ours, and the one that the container answered before it became ready.
     assert 'nv_inference_request_success{model="magika",version="1"} 2' in metrics
     assert "nv_inference_request_summary_us" not in metrics
@@ -134,7 +138,9 @@ def test_strings_go_through_a_model_without_config(cluster: Running) -> None:
     host, port = cluster.manager.pod_address("vision", name, 8080)
 
     tensor = {"name": "x", "shape": [2, 1], "datatype": "BYTES", "data": ["grün", "blau"]}
-    response = httpx.post(f"http://{host}:{port}/v2/models/echo/infer", json={"inputs": [tensor]})
+    response = plain_http.client.post(
+        f"http://{host}:{port}/v2/models/echo/infer", json={"inputs": [tensor]}
+    )
 
     assert response.status_code == 200, response.text
     assert response.json()["outputs"][0]["data"] == ["grün", "blau"]
@@ -148,7 +154,9 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
     host, port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8080)
 
     tensor = {"name": "x", "shape": [1, 1, 6], "datatype": "FP32", "data": [1, 2, 3, 4, 5, 6]}
-    response = httpx.post(f"http://{host}:{port}/v2/models/sums/infer", json={"inputs": [tensor]})
+    response = plain_http.client.post(
+        f"http://{host}:{port}/v2/models/sums/infer", json={"inputs": [tensor]}
+    )
 
     assert answer_of(response) == [15.0, 20.0]
     assert "guess was refused" in cluster.manager.pod_log("vision", pod["metadata"]["name"])
