@@ -1,4 +1,4 @@
-"""Every state and every legal transition. Services move rows only along these."""
+"""Every state and every legal transition. Services move rows along these and no other way."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ChangeKind(StrEnum):
 
 
 class Environment(StrEnum):
-    """The environment of a deployment. Approval rules differ by it."""
+    """Where a deployment counts. Rules of approval differ by it."""
 
     DEVELOPMENT = "development"
     STAGING = "staging"
@@ -55,7 +55,7 @@ class Environment(StrEnum):
 
     @property
     def is_protected(self) -> bool:
-        """Whether stopping it needs the same approval as starting it."""
+        """Whether ending its answers needs what beginning them needs."""
         return self == Environment.PRODUCTION
 
 
@@ -92,7 +92,7 @@ VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
     VersionState.VERIFYING: frozenset(
         {VersionState.READY, VersionState.QUARANTINED, VersionState.FAILED}
     ),
-    # A version with a new declaration is verified again.
+    # Declared anew, a version is verified again.
     VersionState.READY: frozenset({VersionState.ARCHIVED, VersionState.VERIFYING}),
     VersionState.QUARANTINED: frozenset({VersionState.READY, VersionState.ARCHIVED}),
     VersionState.ARCHIVED: frozenset({VersionState.READY}),
@@ -192,7 +192,7 @@ class ProbePurpose(StrEnum):
 
 
 class ProbeVerdict(StrEnum):
-    """WAITING means unknown: there is no response yet, or the request could not be sent."""
+    """WAITING is "not known": nothing was answered yet, or it could not be asked."""
 
     WAITING = "waiting"
     PASSED = "pass"

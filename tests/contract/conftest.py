@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def context(namespace: str) -> ManifestContext:
     )
 
 
-def served(engine: str, number: int = 1) -> ServedRevision:
+def served(engine: Any, number: int = 1) -> ServedRevision:
     return ServedRevision(
         number=number,
         model_name="detector",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.manifests.domain import http_route, namespace, revision
@@ -13,7 +15,7 @@ from tests.contract import schemas
 from tests.contract.conftest import named_cluster, served
 
 
-def _everything(context: ManifestContext, engine: str):
+def _everything(context: ManifestContext, engine: str) -> list[Any]:
     one = served(engine)
     backend = http_route.backend_for(one.number, one.spec, 100, model=one.model_name)
     return [
@@ -28,7 +30,7 @@ def _backend(number: int, share: int) -> http_route.Backend:
     return http_route.backend_for(number, one.spec, share, model=one.model_name)
 
 
-def _version_of(item) -> str:
+def _version_of(item: Any) -> str:
     return item["metadata"]["resourceVersion"]
 
 
@@ -76,7 +78,7 @@ def test_a_dry_run_writes_nothing(cluster_id: int, context: ManifestContext, eng
         assert _get(cluster_id, manifest) is None
 
 
-def _get(cluster_id: int, manifest):
+def _get(cluster_id: int, manifest: Any) -> Any:
     return objects.get(
         cluster_id=cluster_id,
         api_version=manifest["apiVersion"],
@@ -122,7 +124,7 @@ def test_a_missing_namespace_is_not_found(cluster_id: int, context: ManifestCont
 def test_weights_move_and_a_revision_leaves_the_route(
     cluster_id: int, context: ManifestContext
 ) -> None:
-    def push(*shares: int):
+    def push(*shares: int) -> Any:
         backends = [_backend(number, share) for number, share in enumerate(shares, 1)]
         manifest = http_route.http_route(context, backends)
         objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
@@ -155,7 +157,7 @@ def test_a_field_of_someone_else_is_a_conflict_unless_forced(
     assert _get(cluster_id, manifest)["spec"]["parentRefs"][0]["name"] == "slipway"
 
 
-def _has_other_manager(item) -> bool:
+def _has_other_manager(item: Any) -> bool:
     owners = item["metadata"].get("managedFields", [])
     return any(one["manager"] != "slipway" or one["operation"] != "Apply" for one in owners)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -55,7 +55,7 @@ PLURALS = {
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[Asked]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[Asked]:
     """Each request that reaches the transport, as RBAC sees it."""
     found: set[Asked] = set()
     send = Transport._send

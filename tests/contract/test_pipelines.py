@@ -55,6 +55,6 @@ def _require_graphs(cluster_id: int) -> None:
     try:
         served = client.resources(manifests.API_VERSION)
     except ObjectNotFound:
-        served = set()
+        served = frozenset()
     if "inferencegraphs" not in served:
         pytest.skip("the cluster serves no InferenceGraph")

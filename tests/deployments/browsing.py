@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, Response
+from playwright.sync_api import Browser, BrowserContext, Page, Response, ViewportSize
 
 from portal.accounts.models import User
 from tests import screenshots
 
-SEEN = {"width": 1280, "height": 800}
+SEEN: ViewportSize = {"width": 1280, "height": 800}
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def signed_in_context(browser: Browser, base_url: str, user: User) -> BrowserCon
     context = browser.new_context(
         base_url=base_url, viewport=SEEN, color_scheme="light", reduced_motion="reduce"
     )
-    session = {"name": "sessionid", "value": client.cookies["sessionid"].value}
-    context.add_cookies([{**session, "url": base_url}])
+    session = client.cookies["sessionid"].value
+    context.add_cookies([{"name": "sessionid", "value": session, "url": base_url}])
     return context
 
 

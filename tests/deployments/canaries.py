@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 from deployments.changes.services import decisions
 from deployments.models import Deployment, Rollout
@@ -18,7 +19,9 @@ STEPS = [
 ]
 
 
-def start(world: World, steps=STEPS, environment: str = "production") -> tuple[Deployment, Rollout]:
+def start(
+    world: World, steps: list[dict[str, Any]] = STEPS, environment: str = "production"
+) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary gets its first step's weight."""
     deployment = world.serving(environment=environment)
     change = decisions.request_canary(
@@ -61,7 +64,7 @@ def send(world: World, name: str, success: int, failure: int = 0, latency_us: in
     MetricSample.objects.create(pod=pod, at=at, **asdict(new))
 
 
-def view(world: World, rollout: Rollout):
+def view(world: World, rollout: Rollout) -> Any:
     fresh = rollout_selectors.get_visible(actor=world.lead, rollout_id=rollout.pk)
     return rollout_selectors.view_of(actor=world.lead, rollout=fresh)
 

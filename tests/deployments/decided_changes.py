@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from deployments.approvals.selectors import approvals
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
@@ -11,12 +13,12 @@ from portal.accounts.models import User
 from tests.deployments.world import World
 
 
-def rule(world: World, name: str = "two leads", **changed: object) -> ApprovalRule:
-    values = {"needed": 2, **changed}
+def rule(world: World, name: str = "two leads", **changed: Any) -> ApprovalRule:
+    values: dict[str, Any] = {"needed": 2, **changed}
     return rules.make(actor=world.admin, draft=RuleDraft(name=name, **values))
 
 
-def ask(world: World, by: User | None = None, **changed: object) -> ChangeRequest:
+def ask(world: World, by: User | None = None, **changed: Any) -> ChangeRequest:
     return decisions.request_deploy(actor=by or world.member, draft=world.draft(**changed))
 
 

@@ -40,7 +40,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
     if engine != serving_spec.LLM_SERVICE and nodes == 1:
         kinds += [serving_spec.HPA, serving_spec.KEDA]
         kinds += [serving_spec.KNATIVE] if engine in serving_spec.KSERVE_ENGINES else []
-    kind = draw(st.sampled_from(kinds))
+    kind: Any = draw(st.sampled_from(kinds))
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
     if kind == serving_spec.HPA:
         made["metric"] = draw(st.sampled_from(["cpu", "memory"]))
@@ -80,7 +80,7 @@ def _llms(draw: st.DrawFn, engine: str) -> Llm:
 
 @st.composite
 def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGINES) -> ServingSpec:
-    engine = draw(st.sampled_from(engines))
+    engine: Any = draw(st.sampled_from(engines))
     llm = draw(_llms(engine)) if engine in serving_spec.LLM_ENGINES else None
     scaling = draw(_scalings(engine, llm.nodes if llm else 1))
     least = draw(st.integers(1, 5))
@@ -90,7 +90,7 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
         resource = draw(st.sampled_from([resource, "nvidia.com/mig-1g.10gb"]))
     gpus = draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1
     tuning = draw(_onnx_tuning()) if llm is None else {}
-    cache = draw(
+    cache: Any = draw(
         st.sampled_from(["none", "cluster"] if engine in serving_spec.KSERVE_ENGINES else ["none"])
     )
     if llm is None and scaling.kind != serving_spec.KNATIVE and cache == "none":

@@ -29,7 +29,9 @@ class RecordingCluster:
 
     # What the portal calls.
 
-    def apply(self, manifest: Mapping[str, Any], *, dry_run: bool = False, force: bool = False):
+    def apply(
+        self, manifest: Mapping[str, Any], *, dry_run: bool = False, force: bool = False
+    ) -> Any:
         self._answer()
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         if (kind, name) in self.refuse_by_name or kind in self.refuse:
@@ -76,7 +78,7 @@ class RecordingCluster:
         self._answer()
         return {"gateway.networking.k8s.io": ["v1"], "serving.kserve.io": ["v1beta1"]}
 
-    def list_all(self, kind, *, namespace=None, labels=None) -> Listing:
+    def list_all(self, kind: Any, *, namespace: str | None = None, labels: Any = None) -> Listing:
         self._answer()
         found = [
             copy.deepcopy(item)
@@ -156,7 +158,7 @@ class RecordingCluster:
                 {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]},
             )
 
-    def put_pod(self, namespace: str, name: str, labels: Mapping[str, str], status) -> None:
+    def put_pod(self, namespace: str, name: str, labels: Mapping[str, str], status: Any) -> None:
         self.objects["Pod", namespace, name] = {
             "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
             "spec": {"nodeName": "node-1"},

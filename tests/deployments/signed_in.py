@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -18,7 +19,7 @@ STEPS = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 0},
     {"weight": 50, "soak_seconds": 0, "min_requests": 0},
 ]
-HTMX = {"HTTP_HX_REQUEST": "true"}
+HTMX: dict[str, Any] = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

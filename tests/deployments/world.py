@@ -131,7 +131,7 @@ def world(
     from fleet.models import Cluster, InstancePrice, Node
 
     team = make_team(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
-    people = {
+    people: dict[str, Any] = {
         name: make_user(username=name)
         for name in ("member", "lead", "lead2", "viewer", "stranger", "admin")
     }

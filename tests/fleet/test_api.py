@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import time_machine
@@ -64,7 +65,7 @@ def client_of(user: User | None) -> APIClient:
     return client
 
 
-def get(user: User | None, path: str, **query: str) -> object:
+def get(user: User | None, path: str, **query: str) -> Any:
     with time_machine.travel(NOW, tick=False):
         return client_of(user).get(f"/api/v1/{path}", query)
 

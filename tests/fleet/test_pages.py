@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import time_machine
@@ -29,7 +31,7 @@ HOUR = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def _still_clock():
+def _still_clock() -> Iterator[None]:
     with time_machine.travel(NOW, tick=False):
         yield
 
@@ -130,7 +132,7 @@ def hold(node: Node, team: Team, name: str, share_ppm: int, busy: float | None) 
     return workload
 
 
-def ledger(kind: str, amount: str, **names: object) -> LedgerRow:
+def ledger(kind: str, amount: str, **names: Any) -> LedgerRow:
     values = {
         "hour": HOUR,
         "cluster_name": "local",
@@ -221,7 +223,7 @@ def test_polling_gets_the_board_only(admin: Client, node: Node) -> None:
 
 
 def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
-    admin: Client, node: Node, vision: Team, django_assert_max_num_queries
+    admin: Client, node: Node, vision: Team, django_assert_max_num_queries: Any
 ) -> None:
     hold(node, vision, "detector", 1_000_000, 0.4)
     for number in range(30):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 
-def delegate(world: World, days: int = 7, username: str = "member") -> object:
+def delegate(world: World, days: int = 7, username: str = "member") -> Any:
     at = world.clock.at
     return delegations.name_delegate(
         actor=world.lead,
@@ -107,7 +108,7 @@ def test_a_delegation_that_cannot_be_is_refused(
 
 
 def test_a_delegate_moves_no_protected_alias(world: World) -> None:
-    model = {"team_slug": "vision", "model_name": "detector"}
+    model: dict[str, Any] = {"team_slug": "vision", "model_name": "detector"}
     aliases.move(actor=world.lead, alias="champion", number=1, is_protected=True, **model)
     delegate(world)
 

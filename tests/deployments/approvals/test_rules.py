@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ SUBJECT = Subject(
 )
 
 
-def rule(**changed: object) -> Rule:
+def rule(**changed: Any) -> Rule:
     return Rule(**{"id": 1, "name": "a rule", **changed})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> N
     ]
 
 
-MATCHES: list[tuple[dict[str, object], dict[str, object], int]] = [
+MATCHES: list[tuple[dict[str, Any], dict[str, Any], int]] = [
     ({"environments": ("production",)}, {}, 2),
     ({"environments": ("development",)}, {}, 1),
     ({"above_month_amount": Decimal(700)}, {}, 2),
@@ -168,7 +169,7 @@ def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> 
     assert change.evidence_hash == evidence.digest(change)
 
 
-def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings) -> None:
+def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings: Any) -> None:
     rule(world)
     change = ask(world, engine="triton")
     approve(world.lead, change)
@@ -234,7 +235,7 @@ def test_only_platform_admins_write_rules(world: World, who: str) -> None:
     assert ApprovalRule.objects.get().name == "two leads"
 
 
-WRONG: list[tuple[dict[str, object], str]] = [
+WRONG: list[tuple[dict[str, Any], str]] = [
     ({"name": " "}, "name"),
     ({"team": "nobody"}, "team"),
     ({"needed": 0}, "needed"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from deployments.changes.services import approvals, decisions
-from deployments.lifecycle.services import apply_changes
 from deployments.models import Approval, ChangeRequest, Deployment, GoldenRequest, Rollout
 from deployments.quality.services import golden_requests
 from deployments.registry.services import metadata
@@ -126,7 +125,7 @@ def test_deleted_between_the_last_look_and_the_start_it_is_still_asked(
         delete(world, golden)
         return found
 
-    monkeypatch.setattr(apply_changes.approvals, "is_approved_now", look_then_lose)
+    monkeypatch.setattr(approvals, "is_approved_now", look_then_lose)
     world.work()
     world.cluster.make_ready("detector-r2")
     world.look(deployment)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.approvals.selectors import approvals
@@ -12,7 +14,7 @@ from deployments.models import ChangeRequest, EmergencyReview
 from deployments.states import ChangeState
 from portal.accounts.models import Membership, Team, User
 from portal.audit.models import AuditEvent
-from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.deployments.decided_changes import ask, rule
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
@@ -20,7 +22,7 @@ from tests.deployments.world import World
 REASON = "Checkout is down and this brings back the version that worked."
 
 
-def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON):
+def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON) -> Any:
     return break_glass.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
     )
@@ -50,7 +52,7 @@ def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> No
 @pytest.mark.parametrize(
     ("who", "error"), [("member", Forbidden), ("viewer", Forbidden), ("stranger", NotFound)]
 )
-def test_who_may_not_break_the_glass(world: World, who: str, error: type[Exception]) -> None:
+def test_who_may_not_break_the_glass(world: World, who: str, error: type[DomainError]) -> None:
     change = ask(world)
 
     with refused(world, error):
@@ -80,7 +82,7 @@ def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
     [("lead", Forbidden), ("lead2", Forbidden), ("member", Forbidden), ("stranger", NotFound)],
 )
 def test_who_approved_or_asked_does_not_close_the_review(
-    world: World, who: str, error: type[Exception]
+    world: World, who: str, error: type[DomainError]
 ) -> None:
     change = ask(world, by=world.lead2)
     emergency(world, world.lead, change)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from django.http import HttpResponse
 from django.test import Client
 
 from deployments.changes.web import draft_yaml
@@ -31,7 +30,7 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
     return signed_in(world.member)
 
 
-def fields_of(page: HttpResponse) -> dict[str, str]:
+def fields_of(page: Any) -> dict[str, str]:
     """What a browser would send back from the form as it stands."""
     form = page.content.decode().split('id="new-deployment"')[1].split("</form>")[0]
     found: dict[str, str] = {}
@@ -47,7 +46,7 @@ def fields_of(page: HttpResponse) -> dict[str, str]:
     return found
 
 
-def go_on(client: Client, page: HttpResponse, to: str, **typed: str) -> HttpResponse:
+def go_on(client: Client, page: Any, to: str, **typed: str) -> Any:
     return client.post(URL, {**fields_of(page), "go": to, **typed})
 
 

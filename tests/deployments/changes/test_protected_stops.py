@@ -12,7 +12,7 @@ from deployments.rollouts.services import actions
 from deployments.states import ChangeState, DeploymentState
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from portal.core.errors import Conflict, Forbidden, NotFound
+from portal.core.errors import Conflict, DomainError, Forbidden, NotFound
 from tests.deployments import canaries
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
@@ -80,7 +80,7 @@ def test_the_requester_does_not_approve_their_own_stop(world: World) -> None:
 
 
 @pytest.mark.parametrize(("who", "error"), [("viewer", Forbidden), ("stranger", NotFound)])
-def test_who_may_not_request_a_stop(world: World, who: str, error: type[Exception]) -> None:
+def test_who_may_not_request_a_stop(world: World, who: str, error: type[DomainError]) -> None:
     deployment = world.serving()
 
     with refused(world, error):

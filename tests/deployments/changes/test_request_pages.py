@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -15,7 +16,7 @@ SignIn = Callable[[User], Client]
 
 
 def steps(*weights: int | str) -> dict[str, str]:
-    data = {}
+    data: dict[str, Any] = {}
     for index in range(6):
         weight = str(weights[index]) if index < len(weights) else ""
         data |= {f"weight_{index}": weight, f"soak_{index}": "60", f"requests_{index}": "10"}

@@ -6,9 +6,9 @@ import html
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -25,15 +25,15 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
     return signed_in(world.member)
 
 
-def text_of(page: HttpResponse) -> str:
+def text_of(page: Any) -> str:
     return html.unescape(page.content.decode())
 
 
-def serving_step(world: World, client: Client) -> HttpResponse:
+def serving_step(world: World, client: Client) -> Any:
     return client.get(f"{URL}?version={world.version1.pk}")
 
 
-def review(world: World, client: Client, **typed: str) -> HttpResponse:
+def review(world: World, client: Client, **typed: str) -> Any:
     page = go_on(client, serving_step(world, client), "scaling", name="street")
     return go_on(client, page, "review", **typed)
 

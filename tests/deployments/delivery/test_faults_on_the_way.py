@@ -5,10 +5,12 @@ behind a proxy. Each time the cluster ends up as approved, and nothing else was 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deployments.delivery.services import batch, reconcile
+from deployments.delivery.services.observe import observe
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest
 from fleet.kube.domain.errors import Refused
@@ -29,7 +31,7 @@ from tests.deployments.misbehaving_servers import (
 __all__ = ["kubeconfig", "live", "module_api", "proxy"]
 
 
-def test_an_expired_token_is_reported_and_its_replacement_is_used(
+def test_an_expired_token_is_told_and_the_one_that_replaces_it_is_used(
     live: Live, proxy: Proxy, kubeconfig: Path
 ) -> None:
     deployment = approved(live, "expired")
@@ -49,13 +51,13 @@ def test_an_expired_token_is_reported_and_its_replacement_is_used(
     assert_as_approved(live, proxy, "expired")
 
 
-def test_a_token_that_expires_between_two_objects_does_not_fail_the_revision(
+def test_a_token_that_expires_between_two_objects_is_not_held_against_the_revision(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "expires")
     apply = HttpKubeClient.apply
 
-    def expire(self, manifest, **options):
+    def expire(self: Any, manifest: Any, **options: Any) -> Any:
         if manifest["kind"] == "InferenceService":
             raise Refused("Unauthorized")
         return apply(self, manifest, **options)
@@ -73,7 +75,9 @@ def test_a_token_that_expires_between_two_objects_does_not_fail_the_revision(
     assert_as_approved(live, proxy, "expires")
 
 
-def test_a_namespace_deleted_during_a_push_is_created_again(live: Live, proxy: Proxy) -> None:
+def test_a_namespace_deleted_by_hand_comes_back_with_what_was_approved(
+    live: Live, proxy: Proxy
+) -> None:
     deployment = approved(live, "bare")
     reconcile.sweep()
     live.http.delete("/api/v1/namespaces/vision")
@@ -92,13 +96,12 @@ def test_a_namespace_deleted_during_a_push_is_created_again(live: Live, proxy: P
     assert "being terminated" not in deployment.state_reason
 
 
-def test_a_worker_that_lost_its_lease_overwrites_nothing(
+def test_a_worker_that_wakes_up_after_its_lease_writes_nothing_over_what_came_since(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "stalled")
-    observe = batch.observe
 
-    def stall(deployments):
+    def stall(deployments: Any) -> Any:
         seen = observe(deployments)
         monkeypatch.setattr(batch, "observe", observe)
         # Meanwhile another worker delivers it, someone stops it, and it is taken away again.

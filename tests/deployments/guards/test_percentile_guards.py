@@ -177,7 +177,11 @@ def test_equal_sides_are_called_slower_no_more_often_than_alpha() -> None:
 def test_stored_tests_go_on_exactly(intervals: list[tuple[int, int, int]]) -> None:
     kept = stored = PercentileTests()
     for fast, slow, others in intervals:
-        step = {"stable": many(others, 1), "candidate": many(fast, slow), "guards": (AT_40,)}
+        step: dict[str, Any] = {
+            "stable": many(others, 1),
+            "candidate": many(fast, slow),
+            "guards": (AT_40,),
+        }
         kept = percentiles.advance(kept, **step)
         stored = percentiles.advance(percentiles.tests_from_json(stored.to_json()), **step)
 

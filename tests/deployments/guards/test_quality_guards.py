@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -201,6 +202,7 @@ def test_limits_of_a_plan_are_numbers_or_off() -> None:
         "label_drift": 1.0,
         "embedding_drift": None,
     }
-    for wrong in ({"nothing": 0.1}, {"label_drift": 2}, {"label_drift": True}, []):
+    refused: list[Any] = [{"nothing": 0.1}, {"label_drift": 2}, {"label_drift": True}, []]
+    for wrong in refused:
         with pytest.raises(Rejected, match="label_drift"):
             answer_metrics.check_limits(wrong)

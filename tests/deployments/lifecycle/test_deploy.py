@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.changes.services import decisions
@@ -117,25 +119,27 @@ class WorkerKilled(BaseException):
     """What SIGKILL is to a test."""
 
 
-def test_a_worker_killed_between_apply_and_record_costs_one_lease(world: World) -> None:
+def test_a_worker_killed_between_apply_and_record_costs_one_lease(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     # The sixth object is the workload: everything is on the cluster, nothing is recorded.
     world.cluster.after_apply = []
     original = world.cluster.apply
 
-    def apply_then_die(manifest, **options):
+    def apply_then_die(manifest: Any, **options: Any) -> Any:
         made = original(manifest, **options)
         if manifest["kind"] == "InferenceService" and not options.get("dry_run"):
             raise WorkerKilled
         return made
 
-    world.cluster.apply = apply_then_die
+    monkeypatch.setattr(world.cluster, "apply", apply_then_die)
     with pytest.raises(WorkerKilled):
         world.work()
     deployment = Deployment.objects.get()
     assert deployment.observed == {}
-    world.cluster.apply = original
+    monkeypatch.setattr(world.cluster, "apply", original)
 
     world.work()
     assert Deployment.objects.get().observed == {}, "the dead worker's lease still holds"
@@ -222,7 +226,9 @@ def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> N
     assert ChangeRequest.objects.count() == 2
 
 
-def test_a_silent_cluster_costs_one_timeout_per_sweep(world: World) -> None:
+def test_a_silent_cluster_costs_one_timeout_per_sweep(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from deployments.delivery.services import reconcile
 
     for name in ("one", "two", "three"):
@@ -235,7 +241,7 @@ def test_a_silent_cluster_costs_one_timeout_per_sweep(world: World) -> None:
         asked.append(1)
         original()
 
-    world.cluster._answer = count
+    monkeypatch.setattr(world.cluster, "_answer", count)
     Deployment.objects.update(next_check_at=world.clock.at)
 
     reconcile.sweep()

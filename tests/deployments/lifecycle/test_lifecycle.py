@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.changes.selectors import evidence
@@ -13,13 +15,13 @@ from deployments.serving.services import desired_state
 from deployments.states import ChangeState, DeploymentState, RolloutPhase
 from portal.accounts.models import Team
 from portal.audit.models import AuditEvent
-from portal.core.errors import Conflict, Forbidden, Invalid, NotFound, QuotaExceeded
+from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, QuotaExceeded
 from tests.deployments import canaries
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 
-def stopped(world: World, **changed: object) -> Deployment:
+def stopped(world: World, **changed: Any) -> Deployment:
     deployment = world.serving(**{"environment": "staging", **changed})
     stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
     return world.look(deployment)
@@ -55,7 +57,7 @@ def test_stopping_twice_changes_nothing_more(world: World) -> None:
 
 
 @pytest.mark.parametrize(("who", "error"), [("viewer", Forbidden), ("stranger", NotFound)])
-def test_who_may_not_stop(world: World, who: str, error: type[Exception]) -> None:
+def test_who_may_not_stop(world: World, who: str, error: type[DomainError]) -> None:
     deployment = world.serving(environment="staging")
 
     with refused(world, error):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -51,7 +52,7 @@ def at_once(*acts: Callable[[], object]) -> list[object]:
 def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> None:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
-    def approve(who):
+    def approve(who: Any) -> Any:
         return lambda: decisions.approve(
             actor=who, change_id=change.pk, evidence_hash=change.evidence_hash
         )
@@ -75,7 +76,7 @@ def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> N
         world.look(deployment)
     rollout = Rollout.objects.get()
 
-    def promote(who):
+    def promote(who: Any) -> Any:
         return lambda: actions.promote(
             actor=who, rollout_id=rollout.pk, evidence_hash=rollout.evidence_hash
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
@@ -27,7 +29,7 @@ def calls(transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch)
     made: list[str] = []
     connect = clients.connect
 
-    def guarded_connect(connection):
+    def guarded_connect(connection: Any) -> Any:
         refuse_inside_transaction("a cluster's client")
         return connect(connection)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -22,7 +23,7 @@ def change(world: World) -> ChangeRequest:
     return decisions.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
 
 
-def decide(client: Client, change: ChangeRequest, decision: str, **typed: str):
+def decide(client: Client, change: ChangeRequest, decision: str, **typed: str) -> Any:
     data = {"decision": decision, "evidence_hash": change.evidence_hash, "comment": "", **typed}
     return client.post(f"/approvals/{change.pk}", data)
 
@@ -120,7 +121,7 @@ def test_polling_of_a_request_stops_when_it_is_final(
 
 
 def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(
-    world: World, signed_in: SignIn, django_assert_num_queries: Callable
+    world: World, signed_in: SignIn, django_assert_num_queries: Any
 ) -> None:
     client = signed_in(world.lead)
     client.get("/approvals")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -28,7 +29,7 @@ def more(world: World, count: int, start: int = 0) -> None:
 
 
 def test_the_list_asks_the_database_as_often_for_many_rows_as_for_two(
-    world: World, signed_in: SignIn, django_assert_num_queries: Callable
+    world: World, signed_in: SignIn, django_assert_num_queries: Any
 ) -> None:
     world.serving()
     more(world, 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -27,7 +28,7 @@ def rollout(world: World) -> Rollout:
     return started
 
 
-def press(client: Client, rollout: Rollout, action: str, **typed: str):
+def press(client: Client, rollout: Rollout, action: str, **typed: str) -> Any:
     rollout.refresh_from_db()
     return client.post(
         URL,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.changes.services import decisions as change_decisions
@@ -192,7 +194,7 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
 ) -> None:
     members(world)
     names = ("kubernetes", "inference-graph", "gateway-api")
-    features = {name: {"is_there": True} for name in names}
+    features: dict[str, Any] = {name: {"is_there": True} for name in names}
     features["kserve"] = {"is_there": True, "version": version}
     Cluster.objects.update(capabilities={"features": features})
 

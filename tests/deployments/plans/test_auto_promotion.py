@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.changes.services import decisions
-from deployments.models import ChangeRequest, Rollout, RolloutLimit
+from deployments.models import ChangeRequest, Deployment, Rollout, RolloutLimit
 from deployments.plans.services import auto_promotion
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
@@ -29,7 +29,7 @@ def _client(user: User) -> APIClient:
     return client
 
 
-def _fill(world: World, deployment) -> Rollout:
+def _fill(world: World, deployment: Deployment) -> Rollout:
     world.clock.move(10)
     canaries.send(world, "detector-r1", 1800)
     canaries.send(world, "detector-r2", 200)

@@ -18,7 +18,7 @@ URL = "/deployments/vision/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
 TEMPLATES = "/admin/teams/vision/rollout-templates"
 SignIn = Callable[[User], Client]
-SIDE = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
+SIDE: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
 API_STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 50}]
 
 

@@ -75,7 +75,11 @@ def test_capacity_counts_cpu_and_memory(world: World) -> None:
 
 
 def test_spot_is_priced_as_spot_or_not_at_all(world: World) -> None:
-    spot = {"placement": Placement(capacity="spot"), "min_replicas": 2, "max_replicas": 2}
+    spot: dict[str, Any] = {
+        "placement": Placement(capacity="spot"),
+        "min_replicas": 2,
+        "max_replicas": 2,
+    }
     unknown = preflight.check(actor=world.member, draft=world.draft(**spot))
     price = InstancePrice.objects.get()
     price.pk, price.capacity_type, price.usd_per_hour_amount = None, "spot", Decimal("0.4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from deployments.changes.services import decisions, drafts
 from deployments.preflight.domain.checks import Check
@@ -22,7 +23,7 @@ def hours_left() -> Decimal:
     return Decimal(int((after - at).total_seconds())) / 3600
 
 
-def budget_of(world: World, **changed: object) -> Check:
+def budget_of(world: World, **changed: Any) -> Check:
     found = preflight.check(actor=world.member, draft=world.draft(**changed))
     return next(check for check in found.checks if check.name == "Budget")
 

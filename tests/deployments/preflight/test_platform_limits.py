@@ -119,6 +119,7 @@ def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
 
     _set(world, allowed_images=("registry.example/other",))
 
+    assert change.revision is not None
     found = preflight.check_revision(
         actor=world.member,
         deployment=change.deployment,

@@ -36,7 +36,7 @@ OWN = "registry.example/triton:26.07"
 ROLE = "arn:aws:iam::111122223333:role/models-{team}"
 
 
-def set_policy(world: World, **wanted: str) -> None:
+def set_policy(world: World, **wanted: Any) -> None:
     serving_policy.set_policy(
         actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**wanted)
     )

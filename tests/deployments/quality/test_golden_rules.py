@@ -59,7 +59,7 @@ def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
         "y": {"absolute": 0.0, "relative": 0.01}
     }
     label = {"name": "label", "datatype": "BYTES"}
-    for wrong in (
+    refused: list[Any] = [
         {"z": {}},
         {"y": {"absolute": -1}},
         {"y": {"relative": 1.5}},
@@ -68,7 +68,8 @@ def test_tolerances_are_for_float_outputs_that_are_expected() -> None:
         {"y": 1},
         {"label": {"absolute": 1}},
         [],
-    ):
+    ]
+    for wrong in refused:
         with pytest.raises(Rejected):
             golden_requests.check_tolerances(wrong, [Y, label])
 

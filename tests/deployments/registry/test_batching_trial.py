@@ -132,7 +132,7 @@ def test_one_answer_for_everything_shows_nothing(tmp_path: Path) -> None:
 def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
     def build() -> Any:
         nodes = [helper.make_node("Identity", ["x"], ["y"])]
-        shape = ["N", 4096, 4096]
+        shape: list[int | str] = ["N", 4096, 4096]
         return batching_models.model_of(nodes, [("x", _FLOAT, shape)], [("y", _FLOAT, shape)])
 
     found = tried(tmp_path, build)

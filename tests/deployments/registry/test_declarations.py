@@ -18,7 +18,7 @@ from tests.fixtures import batching_models
 
 pytestmark = pytest.mark.django_db
 
-_ALL = {"takes_batches": None, "largest_batch": 32, "largest_inputs": {}}
+_ALL: dict[str, Any] = {"takes_batches": None, "largest_batch": 32, "largest_inputs": {}}
 
 
 def noisy() -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -15,7 +17,7 @@ from tests.deployments.uploading import People
 pytestmark = pytest.mark.django_db
 COMMIT = "ab12" * 10
 URI = f"hf://Qwen/Qwen3-8B:{COMMIT}"
-STATED = {
+STATED: dict[str, Any] = {
     "parameters_millions": "8,190",
     "dtype": "bfloat16",
     "context_length": 32768,
@@ -24,7 +26,7 @@ STATED = {
 }
 
 
-def registered(people: People, uri: str = URI, *, role: str = "member", **stated: object) -> int:
+def registered(people: People, uri: str = URI, *, role: str = "member", **stated: Any) -> int:
     draft = ReferenceDraft(uri, metadata=stated)
     return references.register(
         actor=people.named(role), team_slug="vision", model_name="chat", draft=draft

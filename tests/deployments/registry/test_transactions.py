@@ -9,6 +9,7 @@ from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import uploads, verification
+from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People, Upload
@@ -45,7 +46,7 @@ def test_failing_and_abandoning(calls: list[str], upload: Upload, people: People
         actor=people.member,
         team_slug="vision",
         model_name="detector",
-        draft=uploads.UploadDraft(filename="a.onnx", size_bytes=10),
+        draft=UploadDraft(filename="a.onnx", size_bytes=10),
     )
     uploads.abandon(actor=people.member, version_id=given_up.pk)
     verification.advance(given_up.pk)

@@ -11,11 +11,11 @@ import pytest
 from django.test import Client
 
 from deployments.models import Model, ModelVersion
+from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.selectors import versions
 from deployments.registry.services import (
     models,
-    sandboxed_steps,
     upload_endings,
     uploads,
     verification,
@@ -82,7 +82,7 @@ def test_a_beginning_that_is_no_base64_is_a_field_error(people: People, client: 
 
 def stop_from_elsewhere(monkeypatch: pytest.MonkeyPatch, people: People) -> None:
     """Somebody presses Stop while the worker's process reads the file."""
-    real = sandboxed_steps.sandbox.run
+    real = sandbox.run
 
     def run(*args: Any, while_running: Callable[[], None], **options: Any) -> Any:
         def stop_once() -> None:
@@ -93,7 +93,7 @@ def stop_from_elsewhere(monkeypatch: pytest.MonkeyPatch, people: People) -> None
 
         return real(*args, while_running=stop_once, **options)
 
-    monkeypatch.setattr(sandboxed_steps.sandbox, "run", run)
+    monkeypatch.setattr(sandbox, "run", run)
 
 
 def test_stopping_ends_the_process_and_removes_the_bytes(

@@ -61,8 +61,10 @@ def page(
     context = browser.new_context(base_url=live_server.url)
     context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
     page = context.new_page()
-    page.complaints = []  # type: ignore[attr-defined]  # what the console says, for the assertions
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))  # type: ignore[attr-defined]
+    complaints: list[str] = []
+    # What the console says, for the assertions.
+    page.complaints = complaints  # type: ignore[attr-defined]  # a place to keep them
+    page.on("pageerror", lambda error: complaints.append(str(error)))
     return page
 
 

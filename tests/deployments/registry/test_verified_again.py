@@ -11,13 +11,12 @@ from django.test import Client
 
 from deployments.manifests.services import serving_bytes
 from deployments.models import ModelVersion
-from deployments.registry.gateways import object_store
+from deployments.registry.gateways import object_store, sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.gateways.sandbox import DeathCause, Died
 from deployments.registry.services import (
     declarations,
     examination,
-    sandboxed_steps,
     transitions,
     upload_endings,
     verification,
@@ -111,7 +110,7 @@ def test_the_second_death_of_the_reader_keeps_the_version(
     before = facts_of(version)
     declare_smaller(people, version)
     died = Died(DeathCause.TIME, "it took longer than 1 seconds")
-    monkeypatch.setattr(sandboxed_steps.sandbox, "run", lambda *args, **options: died)
+    monkeypatch.setattr(sandbox, "run", lambda *args, **options: died)
 
     verification.advance(version.pk)
     version.refresh_from_db()
@@ -137,7 +136,7 @@ def test_a_death_of_its_first_verification_does_not_count(
     ModelVersion.objects.filter(pk=version.pk).update(examination_deaths=1)
     declare_smaller(people, version)
     died = Died(DeathCause.CRASH, "the process that read it gave no answer")
-    monkeypatch.setattr(sandboxed_steps.sandbox, "run", lambda *args, **options: died)
+    monkeypatch.setattr(sandbox, "run", lambda *args, **options: died)
 
     verification.advance(version.pk)
 
@@ -194,7 +193,7 @@ def test_a_worker_that_dies_after_it_laid_out_leaves_what_serving_reads(
     before = facts_of(version)
     declare_smaller(people, version)
 
-    def die(**fields: object) -> None:
+    def die(**fields: Any) -> None:
         raise _Killed
 
     with monkeypatch.context() as patched:
@@ -219,7 +218,7 @@ def test_a_worker_that_dies_once_it_is_kept_costs_nothing(
     before = facts_of(version)
     declare_smaller(people, version)
 
-    def die(*args: object, **options: object) -> None:
+    def die(*args: object, **options: Any) -> None:
         raise _Killed
 
     with monkeypatch.context() as patched, time_machine.travel(clock.now() + timedelta(hours=2)):

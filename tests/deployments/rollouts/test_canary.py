@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.changes.services import decisions
@@ -178,7 +180,9 @@ def test_a_verdict_that_turned_since_it_was_shown_refuses_the_click(world: World
     assert view(world, rollout).evidence_hash != shown.evidence_hash
 
 
-def test_of_two_leads_who_click_at_once_one_wins(world: World, monkeypatch) -> None:
+def test_of_two_leads_who_click_at_once_one_wins(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}, STEPS[1]]
     deployment, rollout = start(world, steps)
     world.look(deployment)
@@ -187,7 +191,7 @@ def test_of_two_leads_who_click_at_once_one_wins(world: World, monkeypatch) -> N
 
     original = evidence.store
 
-    def other_lead_first(row, found):
+    def other_lead_first(row: Any, found: Any) -> Any:
         original(row, found)
         monkeypatch.setattr(evidence, "store", original)
         actions.promote(actor=world.lead2, rollout_id=row.pk, evidence_hash=shown.evidence_hash)

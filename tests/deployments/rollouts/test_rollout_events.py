@@ -23,7 +23,7 @@ from portal.api import streams
 from tests.deployments import canaries
 from tests.deployments.world import World
 
-SSE = {"HTTP_ACCEPT": "text/event-stream"}
+SSE: dict[str, Any] = {"HTTP_ACCEPT": "text/event-stream"}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def _client(user: User) -> APIClient:
     return client
 
 
-def _as_django(headers: httpx.Headers) -> dict[str, str]:
+def _as_django(headers: httpx.Headers) -> dict[str, Any]:
     return {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
 
 
@@ -125,7 +125,7 @@ def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
     held = [streams.place() for _ in range(streams.MOST_AT_ONCE)]
     assert [one.__enter__() for one in held] == [True] * streams.MOST_AT_ONCE
 
-    answer = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
+    answer: Any = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
     text = b"".join(answer.streaming_content).decode()
 
     for one in held:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -159,7 +160,7 @@ class Rollouts(RuleBasedStateMachine):
             drain_started_at=None,
         )
 
-    def want(self, **changed) -> None:
+    def want(self, **changed: Any) -> None:
         self.plan = replace(self.plan, **changed)
         self.is_current = False
 
@@ -253,7 +254,7 @@ class Rollouts(RuleBasedStateMachine):
         self.move(RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING)
 
     @precondition(
-        lambda self: ROLLOUT[self.plan.phase] and self.plan.phase != RolloutPhase.ABORTING
+        lambda self: bool(ROLLOUT[self.plan.phase]) and self.plan.phase != RolloutPhase.ABORTING
     )
     @rule()
     def abort(self) -> None:

@@ -52,7 +52,7 @@ def _dying(module: object, name: str) -> Iterator[None]:
     """Whoever calls it next is gone."""
     original = getattr(module, name)
 
-    def die(*_arguments: object, **_named: object) -> None:
+    def die(*_arguments: object, **_named: Any) -> None:
         raise _CrashError
 
     setattr(module, name, die)

@@ -84,7 +84,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
         "10 % were asked for"
     )
     waits = Notice.objects.filter(event="rollout.waits").latest("id")
-    assert waits.words.startswith("At 10% mirrored: ")
+    assert waits.message.startswith("At 10% mirrored: ")
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     deployment = world.look(deployment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from deployments.models import OwnRequest, Rollout
+from deployments.models import Deployment, OwnRequest, Rollout
 from deployments.serving.services import synthetic_requests
 from tests.deployments import canaries
 from tests.deployments.golden_requests import begin, double, save, served, sweep
@@ -13,7 +13,7 @@ from tests.deployments.world import World
 _PROBES = 4
 
 
-def _interval(world: World, deployment, *, stable: int, candidate: int) -> Rollout:
+def _interval(world: World, deployment: Deployment, *, stable: int, candidate: int) -> Rollout:
     """One round of probes, and what both servers counted meanwhile: users' and ours."""
     rollout = sweep(world, deployment, seconds=31)
     canaries.send(world, "detector-r1", stable + _PROBES)
@@ -23,7 +23,7 @@ def _interval(world: World, deployment, *, stable: int, candidate: int) -> Rollo
     return rollout
 
 
-def test_synthetic_requests_are_not_counted_as_traffic(world: World) -> None:
+def test_probes_are_no_traffic(world: World) -> None:
     for index in range(_PROBES):
         save(world, f"request {index}", float(index), 2.0 * index)
     deployment, pods = served(world, r2=double)
@@ -47,9 +47,10 @@ def test_synthetic_requests_are_not_counted_as_traffic(world: World) -> None:
     assert latency["candidate"] == "not known"
 
 
-def test_old_synthetic_requests_are_deleted(world: World) -> None:
+def test_what_was_asked_long_ago_is_not_kept(world: World) -> None:
     deployment = world.serving()
     revision = deployment.stable_revision
+    assert revision is not None
     synthetic_requests.note(revision)
     world.clock.move(timedelta(hours=2).total_seconds())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -144,7 +145,7 @@ def test_more_gpus_than_kv_heads_do_not_make_the_cache_smaller() -> None:
         ({"memory_percent": 120}, "memory_percent"),
     ],
 )
-def test_a_load_that_makes_no_sense_is_refused(changed: dict[str, object], field: str) -> None:
+def test_a_load_that_makes_no_sense_is_refused(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(Rejected) as raised:
         replace(LLAMA_8B, **changed)
     assert list(raised.value.fields) == [field]

@@ -8,9 +8,10 @@ import pytest
 
 from deployments.changes.services import decisions
 from deployments.preflight.domain.checks import Check
-from deployments.preflight.services import preflight, scaling_checks
+from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
 from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.services import prometheus
 from fleet.models import Cluster
 from portal.core.errors import Invalid
 from tests.deployments.cluster_features import can
@@ -113,7 +114,7 @@ def test_prometheus_is_asked_where_it_is_registered(
         asked.extend(queries)
         return [answer]
 
-    monkeypatch.setattr(scaling_checks.prometheus, "query", ask)
+    monkeypatch.setattr(prometheus, "query", ask)
 
     check = scaling_check(world, scaling=Scaling(kind="keda", metric="gateway-latency"))
 

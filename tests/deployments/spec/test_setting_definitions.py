@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import pytest
 from django import forms
-from pydantic import BaseModel
 
 from deployments.changes.web import request_body
 from deployments.changes.web.fields import SettingsForm
@@ -125,7 +124,8 @@ class LargerSpec(ServingSpec):
 def test_a_new_setting_is_one_field() -> None:
     base = {"engine": TRITON, "instance_type": "g5.xlarge"}
     definition = definitions.deep_fields_of(LargerSpec)["quantization.group_size"]
-    rest: BaseModel | Any = serializer_of(LargerSpec)().fields["quantization"].fields["group_size"]
+    fields: Any = serializer_of(LargerSpec)().fields
+    rest = fields["quantization"].fields["group_size"]
     form_field = definition_fields.form_field(definition)
 
     assert rest.help_text == "Weights that share a scale. 32 to 256."

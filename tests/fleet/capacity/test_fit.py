@@ -51,7 +51,7 @@ def test_replicas_fit_while_gpus_are_free(cluster: Cluster, detector: int) -> No
 
 def test_memory_counts_and_more_than_a_node_has_never_fits(cluster: Cluster) -> None:
     whole = {GPU: "4", "cpu": "47810m", "memory": "178Gi"}
-    big = {"instance_type": "g5.12xlarge"}
+    big: dict[str, Any] = {"instance_type": "g5.12xlarge"}
     for name in ("a", "b"):
         see(cluster, node(name, instance_type="g5.12xlarge", gpus=4, allocatable=whole))
 

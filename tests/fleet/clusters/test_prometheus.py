@@ -155,7 +155,8 @@ def test_nobody_there_is_unreachable() -> None:
 
 
 def test_token_is_read_from_its_file_each_time_and_told_to_nobody(tmp_path: Path) -> None:
-    file, seen = tmp_path / "token", []
+    file = tmp_path / "token"
+    seen: list[Any] = []
     body = b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}'
     with answering(200, body, seen) as url:
         file.write_text("first\n")

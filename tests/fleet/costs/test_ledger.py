@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import time_machine
@@ -297,7 +298,7 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
 
     with time_machine.travel(START + 2 * HOUR + timedelta(minutes=1), tick=False):
         ledger.seal_due()
-        span = {"start": START, "end": START + 2 * HOUR}
+        span: dict[str, Any] = {"start": START, "end": START + 2 * HOUR}
         total = 2 * (G5 + Decimal("5.672"))
         for group in GroupBy:
             table = costs.table(team_slugs=None, group_by=group, **span)

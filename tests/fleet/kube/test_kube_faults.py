@@ -165,15 +165,15 @@ def test_closed_connection_is_tried_once_more(faulty: Faulty, client: HttpKubeCl
     assert len(faulty.requests) == 2
 
 
+def answer_no_json(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "2")
+    handler.end_headers()
+    handler.wfile.write(b"no")
+
+
 def test_answer_that_is_no_json_is_unreachable(faulty: Faulty, client: HttpKubeClient) -> None:
-    faulty.answers = [
-        lambda handler: (
-            handler.send_response(200),
-            handler.send_header("Content-Length", "2"),
-            handler.end_headers(),
-            handler.wfile.write(b"no"),
-        )[0]
-    ]
+    faulty.answers = [answer_no_json]
 
     with pytest.raises(Unreachable, match="not JSON"):
         client.get(resource_types.POD, "a", "b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -26,7 +27,7 @@ def calls(transactional_db: None, kube: FakeKube, monkeypatch: pytest.MonkeyPatc
     made: list[str] = []
     connect = clients.connect
 
-    def guarded_connect(connection):
+    def guarded_connect(connection: Any) -> Any:
         refuse_inside_transaction("a cluster's client")
         return connect(connection)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_what_is_no_quantity_is_not_known() -> None:
     ]
 
 
-def _container(cpu: str, memory: str, **fields: object) -> dict[str, object]:
+def _container(cpu: str, memory: str, **fields: Any) -> dict[str, object]:
     return {"resources": {"requests": {"cpu": cpu, "memory": memory}}, **fields}
 
 

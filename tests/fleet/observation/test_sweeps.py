@@ -109,7 +109,8 @@ def test_credentials_of_clusters_are_files_in_one_folder(
     (folder / "link").symlink_to("/etc/passwd")
     settings.SLIPWAY_CLUSTER_CREDENTIALS_DIR = str(folder)
     inside = replace(DRAFT, kubeconfig_path="prod", prometheus_url="https://p.example")
-    draft = replace(inside, **{field: named})
+    changed: dict[str, Any] = {field: named}
+    draft = replace(inside, **changed)
 
     with pytest.raises(Invalid) as caught:
         clusters.register(actor=SYSTEM, draft=draft)

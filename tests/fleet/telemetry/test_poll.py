@@ -13,6 +13,7 @@ from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, Wo
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
 from fleet.tasks import poll_workloads
+from fleet.telemetry.domain.counters import ServingStats
 from fleet.telemetry.selectors import requests as selected
 from fleet.telemetry.services import poll, rollups
 from tests.fleet.fakes import FakeKube
@@ -80,7 +81,7 @@ def test_restarted_server_loses_no_requests(kube: FakeKube, cluster: Cluster) ->
 
 
 def test_pod_that_does_not_answer_leaves_the_others(kube: FakeKube, cluster: Cluster) -> None:
-    pages = {PODS[0]: Unreachable("gone"), PODS[1]: page(10)}
+    pages: dict[str, str | Unreachable] = {PODS[0]: Unreachable("gone"), PODS[1]: page(10)}
 
     assert poll_at(kube, 0, pages) == 1
     assert MetricSample.objects.get().pod.name == PODS[1]
@@ -98,7 +99,7 @@ def test_stats_of_a_minute(kube: FakeKube, cluster: Cluster) -> None:
 
     found = stats_at(cluster, 30)
 
-    assert isinstance(found, selected.ServingStats)
+    assert isinstance(found, ServingStats)
     assert found.requests_per_second == pytest.approx(60 / 30 + 100 / 30)
     assert found.error_ratio == pytest.approx(10 / 160)
     assert (found.mean_latency_ms, found.queue_ms) == (20.0, 1.0)
@@ -119,7 +120,7 @@ def test_every_model_of_one_triton_is_counted(
     found = stats_at(cluster, 30)
     used = usage.by_group(start=START, end=START + timedelta(hours=1), group_by=GroupBy.DEPLOYMENT)
 
-    assert isinstance(found, selected.ServingStats)
+    assert isinstance(found, ServingStats)
     assert (found.success, found.inferences, found.busy_ratio) == (62, 62, 0.5)
     assert counts(cluster, START).success == 62
     assert [(one.inferences, one.utilisation) for one in used.values()] == [(62, 0.5)]
@@ -131,7 +132,7 @@ def test_quiet_minute_has_a_rate_of_zero_and_no_latency(kube: FakeKube, cluster:
 
     found = stats_at(cluster, 30)
 
-    assert isinstance(found, selected.ServingStats)
+    assert isinstance(found, ServingStats)
     assert (found.requests_per_second, found.error_ratio, found.mean_latency_ms) == (0, None, None)
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from portal.accounts import policy
-from portal.accounts.models import Role, User
+from portal.accounts.models import Role, Team, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.core.errors import Forbidden, NotFound
 from tests.accounts import make_membership, make_team, make_user
@@ -31,7 +31,7 @@ TABLE = {
 }
 
 
-def person(role: str, team: object) -> User:
+def person(role: str, team: Team) -> User:
     if role == "admin":
         return make_user(is_platform_admin=True)
     return make_membership(team=team, role=Role(role)).user

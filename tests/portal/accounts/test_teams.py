@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.accounts import make_membership, make_team, make_user
 pytestmark = pytest.mark.django_db
 
 
-def new_team(**changes: object) -> Team:
+def new_team(**changes: Any) -> Team:
     fields = {
         "actor": make_user(is_platform_admin=True),
         "slug": "vision",

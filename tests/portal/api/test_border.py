@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
@@ -57,7 +58,7 @@ def test_an_address_the_api_does_not_know_is_a_problem(path: str) -> None:
     "path", ["teams/vision/members/a%00b", "models/vision/a/aliases/a%00b", "me/tokens/99999999999"]
 )
 def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(make_user(is_platform_admin=True))
     make_team(slug="vision")
 
@@ -68,7 +69,7 @@ def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
 
 @pytest.mark.parametrize("method", ["delete", "put", "patch"])
 def test_a_method_that_an_address_does_not_know_is_a_problem(method: str) -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(make_user())
 
     answer = getattr(client, method)("/api/v1/me")
@@ -121,7 +122,7 @@ def test_a_session_without_the_csrf_token_is_refused_with_a_problem() -> None:
 def test_a_body_that_cannot_be_read_is_a_problem(
     body: bytes, content_type: str, status: int, key: str
 ) -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(make_user())
     headers = {"Idempotency-Key": key} if key else {}
 
@@ -133,7 +134,7 @@ def test_a_body_that_cannot_be_read_is_a_problem(
 
 
 def test_a_value_that_nothing_can_hold_is_named_by_its_place() -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(make_user())
 
     answer = client.generic(
@@ -200,7 +201,7 @@ def test_a_cursor_that_no_list_gave_out_is_refused_by_every_list(full_world: Ful
 
 
 def test_a_list_knows_its_own_cursors(full_world: FullWorld) -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(full_world.world.admin)
 
     first = client.get("/api/v1/versions?limit=1").json()
@@ -214,7 +215,7 @@ def test_a_list_knows_its_own_cursors(full_world: FullWorld) -> None:
 @pytest.mark.parametrize("path", ["costs.csv", "costs/ledger.csv"])
 @pytest.mark.parametrize("accept", ["text/csv", "*/*", "application/json", "text/html,*/*;q=0.8"])
 def test_a_csv_is_given_to_whoever_asks_for_one(path: str, accept: str) -> None:
-    client = APIClient()
+    client: Any = APIClient()
     client.force_authenticate(make_user())
 
     answer = client.get(f"/api/v1/{path}", headers={"Accept": accept})

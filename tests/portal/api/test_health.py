@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import OperationalError
 from django.test import Client
@@ -23,14 +25,14 @@ def test_anyone_may_ask_whether_it_runs(path: str, words: str) -> None:
     assert Client().post(path).status_code == 405
 
 
-def test_a_probe_without_tls_is_answered(settings: pytest.FixtureRequest) -> None:
+def test_a_probe_without_tls_is_answered(settings: Any) -> None:
     settings.SECURE_SSL_REDIRECT = True
 
     assert Client().get("/readyz").status_code == 200
     assert Client().get("/sign-in").status_code == 301
 
 
-def test_a_broker_that_is_away_makes_it_not_ready_but_it_still_runs(settings: object) -> None:
+def test_a_broker_that_is_away_makes_it_not_ready_but_it_still_runs(settings: Any) -> None:
     settings.SLIPWAY_REDIS_URL = "redis://127.0.0.1:1/0"
 
     answer = Client().get("/readyz")

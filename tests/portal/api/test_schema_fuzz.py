@@ -43,7 +43,7 @@ def operations() -> Iterator[Any]:
         yield result.ok()
 
 
-def name_what_exists(case: Case, names: dict[str, Any]) -> None:
+def name_what_exists(case: Case[Any], names: dict[str, Any]) -> None:
     """Made-up ids meet nothing; with real ones a request gets further than 404."""
     for name in case.path_parameters:
         if name in names:
@@ -65,7 +65,7 @@ def failures_of(operation: Any, mode: GenerationMode, full: FullWorld, token: st
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy(generation_mode=mode), is_named=st.booleans())
-    def send(case: Case, is_named: bool) -> None:
+    def send(case: Case[Any], is_named: bool) -> None:
         if is_named:
             name_what_exists(case, full.names)
         with transaction.atomic():

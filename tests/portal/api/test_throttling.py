@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client, override_settings
+from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from portal.accounts import tokens
@@ -120,14 +121,14 @@ def test_the_document_is_made_once_for_all_who_read_it(
 ) -> None:
     settings.SLIPWAY_API_ANONYMOUS_PER_MINUTE = 100
     made = []
-    real = schema_view.SchemaGenerator.get_schema
+    real = SchemaGenerator.get_schema
     schema_view._rendered.cache_clear()
 
     def get_schema(self: Any, *args: Any, **kwargs: Any) -> Any:
         made.append(1)
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(schema_view.SchemaGenerator, "get_schema", get_schema)
+    monkeypatch.setattr(SchemaGenerator, "get_schema", get_schema)
 
     first = ask(path="schema")
     for accept in ("*/*", "application/vnd.oai.openapi", "application/yaml"):

@@ -107,7 +107,7 @@ def test_a_changed_copy_is_checked_like_any_other() -> None:
 
 
 def test_rest_takes_type_default_and_help_from_the_definition() -> None:
-    fields = serializer_of(Bicycle)().fields
+    fields: Any = serializer_of(Bicycle)().fields
 
     assert serializer_of(Bicycle) is serializer_of(Bicycle)
     assert serializer_of(Bicycle).__name__ == "BicycleSerializer"
@@ -134,7 +134,7 @@ def test_a_form_field_has_label_help_unit_and_choices_of_the_definition() -> Non
     fields = definitions.deep_fields_of(Bicycle)
 
     size = definition_fields.form_field(fields["wheel.size_cm"])
-    brake = definition_fields.form_field(fields["brake"])
+    brake: Any = definition_fields.form_field(fields["brake"])
 
     assert (size.label, size.help_text, size.widget.attrs["data-unit"]) == ("Size", "Across.", "cm")
     assert brake.choices == [("disc", "Disc brake"), ("rim", "rim")]

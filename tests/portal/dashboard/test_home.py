@@ -33,7 +33,7 @@ def measure(world: World, requests: int, failures: int) -> None:
     )
     GpuLease.objects.create(
         cluster_id=world.cluster_id,
-        node=Node.objects.first(),
+        node=Node.objects.earliest("pk"),
         workload=workload,
         pod_uid="u1",
         pod_name="detector-r1-abc",

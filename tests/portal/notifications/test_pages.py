@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -20,7 +22,7 @@ def _client(user: User) -> Client:
     return client
 
 
-def _add(client: Client, url: str, hook: Hook):
+def _add(client: Client, url: str, hook: Hook) -> Any:
     typed = {"name": "room", "kind": "webhook", "address": f"{hook.url}/s3cret"}
     return client.post(url, typed)
 

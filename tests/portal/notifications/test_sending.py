@@ -6,6 +6,7 @@ import io
 import logging
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -13,7 +14,7 @@ from django.db import transaction
 
 from portal.accounts.models import Membership, Team, User
 from portal.core import leases
-from portal.notifications import channels, links, sending, services
+from portal.notifications import channels, gateway, links, sending, services
 from portal.notifications.links import DecisionRequest
 from portal.notifications.models import Channel, DecisionLink, Delivery, Notice
 from tests.portal.notifications.listeners import Hook, Mailbox
@@ -22,7 +23,7 @@ AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
-def _tell(team: Team, event: str = "rollout.waits", **data: object) -> None:
+def _tell(team: Team, event: str = "rollout.waits", **data: Any) -> None:
     with transaction.atomic():
         services.notify(
             team=team,
@@ -34,14 +35,14 @@ def _tell(team: Team, event: str = "rollout.waits", **data: object) -> None:
         )
 
 
-def _hook_of(lead: User, team: Team | None, hook: Hook, **options: object) -> Channel:
+def _hook_of(lead: User, team: Team | None, hook: Hook, **options: Any) -> Channel:
     return channels.add(
         actor=lead,
         team=team,
         name="room",
         kind="webhook",
         address=f"{hook.url}/in/s3cret-path?room=7",
-        **options,  # type: ignore[arg-type]
+        **options,
     )
 
 
@@ -233,9 +234,7 @@ def test_no_address_is_asked_while_a_transaction_is_open(
 
     _hook_of(lead, team, hook)
     calls: list[str] = []
-    monkeypatch.setattr(
-        sending.gateway, "send", guarded(sending.gateway.send, calls, "gateway.send")
-    )
+    monkeypatch.setattr(gateway, "send", guarded(gateway.send, calls, "gateway.send"))
     with pytest.raises(RuntimeError):
         services.notify(
             team=team, event="rollout.waits", subject="s", message="", path="/", data={}

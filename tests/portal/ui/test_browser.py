@@ -53,8 +53,8 @@ def page(chromium: Browser, live_server: LiveServer, ana: User) -> Iterator[Page
         color_scheme="light",
         reduced_motion="reduce",
     )
-    session = {"name": "sessionid", "value": client.cookies["sessionid"].value}
-    context.add_cookies([{**session, "url": live_server.url}])
+    session = client.cookies["sessionid"].value
+    context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
     page = context.new_page()
     page.set_default_timeout(10_000)
     complaints: list[str] = []

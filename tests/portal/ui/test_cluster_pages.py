@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.django_db
 ADDRESSES = ("/admin/clusters", "/admin/clusters/new", "/admin/clusters/{pk}")
 
 
-def signed_in(**values: object) -> Client:
+def signed_in(**values: Any) -> Client:
     client = Client()
     client.force_login(make_user(**values))
     return client

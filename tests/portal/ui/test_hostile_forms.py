@@ -106,9 +106,9 @@ class Forms(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         got = {name: value or "" for name, value in attrs}
         if tag == "form":
-            form = Form(got.get("action", ""), got.get("method", "get").lower())
-            self.found.append(form)
-            self._by_id[got.get("id", "")] = form
+            made = Form(got.get("action", ""), got.get("method", "get").lower())
+            self.found.append(made)
+            self._by_id[got.get("id", "")] = made
         owner = self._by_id.get(got.get("form", "")) if "form" in got else None
         form = owner or (self.found[-1] if self.found else None)
         if form is None or tag not in ("input", "button", "select", "textarea", "option"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -22,7 +23,7 @@ def _plain_pages() -> list[str]:
     )
 
 
-def _patterns(found: list) -> list[URLPattern]:
+def _patterns(found: list[Any]) -> list[URLPattern]:
     flat: list[URLPattern] = []
     for entry in found:
         if isinstance(entry, URLPattern):

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from fleet.localcluster.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD
 from fleet.localcluster.store import Store
 
 
-def _pod(name: str, **spec: object) -> JsonObject:
+def _pod(name: str, **spec: Any) -> JsonObject:
     return {"metadata": {"name": name, "namespace": "vision"}, "spec": spec}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers import initializer, model_repository, storage
+from fleet.localcluster.controllers import model_repository, storage
 from fleet.localcluster.controllers.pod_runner import PodRunner
 from fleet.localcluster.controllers.storage import S3Settings
 
@@ -140,7 +140,7 @@ def test_a_restart_between_comparison_and_start_compares_no_changed_files(
         raise OSError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(initializer.model_repository, "prepare", prepare_and_die)
+        patched.setattr(model_repository, "prepare", prepare_and_die)
         assert not _is_initialized(_stepped(_runner(pod, tmp_path / "pod", workers), pod, 4))
 
     assert _is_initialized(_stepped(_runner(pod, tmp_path / "pod", workers), pod))

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_unsupported_filters_are_refused_in_words() -> None:
         http_routes.routes_of(route)
 
 
-def _mirrored(**asked: object) -> dict:  # type: ignore[type-arg]
+def _mirrored(**asked: Any) -> dict:  # type: ignore[type-arg]
     route = manifests.route({"one": 100})
     backend = {"name": "two-predictor", "port": 80}
     route["spec"]["rules"][0]["filters"].append(

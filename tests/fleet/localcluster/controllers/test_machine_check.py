@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import ctypes.util
+import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
 from fleet.localcluster import machine_check
-from fleet.localcluster.controllers import triton
 
 
 def test_a_machine_that_runs_triton_passes_silently(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,8 +19,8 @@ def test_without_the_library_of_python_the_fix_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_config_var", lambda _: None)
-    monkeypatch.setattr(triton.sys, "base_prefix", str(tmp_path))
-    monkeypatch.setattr(triton.ctypes.util, "find_library", lambda _: None)
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    monkeypatch.setattr(ctypes.util, "find_library", lambda _: None)
 
     assert machine_check.main() == 1
     assert "apt install libpython3." in capsys.readouterr().err
