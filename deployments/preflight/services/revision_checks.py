@@ -45,11 +45,6 @@ def check_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
     if context.deployment in addresses.deployments_at(
         cluster_id=cluster.id, namespace=context.namespace
     ):
-        detail = f"A pipeline already uses the address {context.namespace}/{context.deployment}."
-        return Check("Name", ok=False, detail=detail, fix="Choose another name.")
-    if context.deployment in addresses.deployments_at(
-        cluster_id=cluster.id, namespace=context.namespace
-    ):
         detail = f"{context.namespace}/{context.deployment} already exists on {cluster.name}."
         fix = "Choose another name or request a canary on that deployment."
         return Check("Name", ok=False, detail=detail, fix=fix)
