@@ -97,22 +97,23 @@ def _midnight(day: date) -> datetime:
 def _line(event: AuditEvent) -> AuditLine:
     names = list(dict.fromkeys([*event.before, *event.after]))
     changes = [
-        Change(name, _words(event.before, name), _words(event.after, name))
+        Change(name.replace("_", " "), _format(event.before.get(name)), _format(event.after.get(name)))
         for name in names
         if event.before.get(name) != event.after.get(name)
     ]
     return AuditLine(event=event, phrase=actions.phrase_of(event.action), changes=changes)
 
 
-def _words(side: dict[str, Any], name: str) -> str | None:
-    value = side.get(name)
-    if isinstance(value, list):
-        return ", ".join(map(_part, value)) or "none"
-    return None if value is None else str(value)
-
-
-def _part(value: Any) -> str:
-    """A step of a rollout or the like without its braces: "weight 25; soak seconds 60"."""
-    if not isinstance(value, dict):
-        return str(value)
-    return "; ".join(f"{name.replace('_', ' ')} {part}" for name, part in value.items())
+def _format(value: Any) -> str | None:
+    """A stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(_format(item) or "none" for item in value) or "none"
+        case dict():
+            pairs = (f"{name.replace('_', ' ')} {_format(item)}" for name, item in value.items())
+            return "; ".join(pairs) or "none"
+    return str(value)
