@@ -97,7 +97,9 @@ def _midnight(day: date) -> datetime:
 def _line(event: AuditEvent) -> AuditLine:
     names = list(dict.fromkeys([*event.before, *event.after]))
     changes = [
-        Change(name.replace("_", " "), _format(event.before.get(name)), _format(event.after.get(name)))
+        Change(
+            name.replace("_", " "), _format(event.before.get(name)), _format(event.after.get(name))
+        )
         for name in names
         if event.before.get(name) != event.after.get(name)
     ]

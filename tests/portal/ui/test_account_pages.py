@@ -107,7 +107,7 @@ def test_admin_sets_limits_and_the_audit_page_shows_before_and_after(
     browser.post("/admin/teams/vision/limits", {"quota_gpus": "9", "monthly_budget_amount": "250"})
     html = browser.get("/audit?action=team.limits_set").content.decode()
 
-    assert re.search(r"<dt>\s*quota_gpus\s*</dt>\s*<dd>\s*<del>4</del>\s*→\s*<ins>9</ins>", html)
+    assert re.search(r"<dt>\s*quota gpus\s*</dt>\s*<dd>\s*<del>4</del>\s*→\s*<ins>9</ins>", html)
     assert "created team" not in html.split('id="audit-stream"')[1]
 
 
