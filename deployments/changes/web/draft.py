@@ -1,12 +1,14 @@
-"""A request while it is being written: the form with what it may choose from, for one request."""
+"""A deployment request while it is written: the form and its choices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from deployments.changes.web import gpu_choice, new_deployment_cards, request_body
 from deployments.changes.web.form import DeployForm
+from deployments.changes.web.gpu_choice import value_of
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
@@ -25,7 +27,7 @@ from portal.accounts.models import Team, User
 
 @dataclass(slots=True)
 class Draft:
-    """Built anew for every request."""
+    """The form with its choices, for one HTTP request."""
 
     user: User
     team: Team
@@ -36,38 +38,38 @@ class Draft:
     form: DeployForm
     taken_names: frozenset[str] = frozenset()
     advice: Advice | None = None
-    asked: DeployDraft | None = None
+    requested: DeployDraft | None = None
 
     @property
     def version(self) -> ModelVersion | None:
-        return _chosen(self.versions, self.data)
+        return _version_of(self.versions, self.data)
 
     @property
     def cluster(self) -> ClusterInfo | None:
-        return _found(self.clusters, self.data)
+        return _cluster_of(self.clusters, self.data)
 
     @property
     def share(self) -> GpuShare | None:
-        wanted = self.data.get("share", "")
-        return next((s for s in self.shares if gpu_choice.value_of(s) == wanted), None)
+        chosen = self.data.get("share", "")
+        return next((share for share in self.shares if value_of(share) == chosen), None)
 
 
 def build(
     user: User, team: Team, typed: dict[str, str], *, is_choosing_version: bool = False
 ) -> Draft:
-    """Fills in what was not chosen yet; what was typed stays, right or wrong. While the version is
-    being chosen the engine follows it.
+    """Fill in defaults for what was not chosen yet; typed values stay, right or wrong. While the
+    version is being chosen the engine follows it.
     """
     versions = list(registry_versions.list_ready_versions(actor=user, team_slug=team.slug))
     known = clusters.list_clusters()
     data = {**request_body.DEFAULTS, **typed}
     if known and not data.get("cluster"):
         data["cluster"] = str(next((c.id for c in known if c.is_reachable), known[0].id))
-    cluster = _found(known, data)
-    loads = _engines_for(_chosen(versions, data))
+    cluster = _cluster_of(known, data)
+    loads = _engines_for(_version_of(versions, data))
     follows = not typed.get("engine") or (is_choosing_version and data["engine"] not in loads)
     if cluster is not None and follows:
-        data["engine"] = _usual_engine(cluster, loads)
+        data["engine"] = _default_engine(cluster, loads)
     listed = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
@@ -79,7 +81,7 @@ def build(
     form = DeployForm(data, choices=choices)
     draft = Draft(user, team, data, versions, known, shares, form, taken)
     _complete(draft)
-    draft.asked = new_deployment_cards.draft_of(form)
+    draft.requested = new_deployment_cards.draft_of(form)
     return draft
 
 
@@ -95,28 +97,30 @@ def _complete(draft: Draft) -> None:
     chosen = data.get("share", "").strip("|")
     if draft.version is None or (chosen and draft.share is None):
         return
-    if not gpu_choice.may_stay(chosen, draft.advice, draft.shares):
+    if not gpu_choice.is_still_possible(chosen, draft.advice, draft.shares):
         data["share"] = gpu_choice.default_share(draft.advice, draft.shares)
 
 
-def _found(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInfo | None:
-    return next((c for c in known if str(c.id) == data.get("cluster", "")), None)
+def _cluster_of(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInfo | None:
+    return next((cluster for cluster in known if str(cluster.id) == data.get("cluster", "")), None)
 
 
-def _chosen(versions: Sequence[ModelVersion], data: Mapping[str, str]) -> ModelVersion | None:
-    return next((v for v in versions if str(v.pk) == data.get("version", "")), None)
+def _version_of(versions: Sequence[ModelVersion], data: Mapping[str, str]) -> ModelVersion | None:
+    return next(
+        (version for version in versions if str(version.pk) == data.get("version", "")), None
+    )
 
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:
-    """What may be asked for: of a reference, only what loads it; the usual ones first."""
+    """Engines that load the version: for external weights only some of them."""
     if version is None or not version.source_uri:
         return (*ONNX_ENGINES, *LLM_ENGINES)
     return external_weights.parse(version.source_uri).engines
 
 
-def _usual_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
-    """The first that serves the version and that the cluster can run."""
-    usual = [engine for engine in loads if engine in ONNX_ENGINES] or loads
-    offered = Capabilities.from_json(cluster.capabilities)
-    can = [engine for engine in usual if not cluster_support.engine_reason(engine, offered)]
-    return (can or usual)[0]
+def _default_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
+    """The first that loads the version and that the cluster can run."""
+    preferred = [engine for engine in loads if engine in ONNX_ENGINES] or loads
+    capabilities = Capabilities.from_json(cluster.capabilities)
+    reason = partial(cluster_support.engine_reason, capabilities=capabilities)
+    return next((engine for engine in preferred if not reason(engine)), preferred[0])

@@ -1,4 +1,4 @@
-"""The request of a new deployment as text: as YAML and back, and as scripts that ask for the same."""
+"""The request of a new deployment as text: YAML and back, and scripts that send the same."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from deployments.changes.web.request_body import Unreadable
 from portal.core import documents
 from portal.ui.service_form import ServiceForm
 
-LONGEST = 20_000
+MAX_LENGTH = 20_000
 
 
 class YamlForm(ServiceForm):
     yaml = forms.CharField(
         label="Request",
-        max_length=LONGEST,
+        max_length=MAX_LENGTH,
         widget=forms.Textarea(attrs={"rows": 22, "spellcheck": "false", "class": "mono"}),
     )
 
@@ -38,7 +38,7 @@ def text_of(data: Mapping[str, str]) -> str:
 
 
 def read(text: str) -> dict[str, str]:
-    """Back into the form's fields. Raises forms.ValidationError with the place and the fix."""
+    """As the form's fields. Raises forms.ValidationError with the place and the fix."""
     try:
         return request_body.fields_of(documents.read_yaml(text))
     except documents.Unreadable as error:
@@ -49,7 +49,7 @@ def read(text: str) -> dict[str, str]:
 
 
 def snippets(*, body: Mapping[str, Any], url: str) -> list[Snippet]:
-    """Scripts that run as they are once SLIPWAY_TOKEN is set."""
+    """Scripts that run once SLIPWAY_TOKEN is set."""
     text = json.dumps(body, indent=2)
     python = (
         "import os\n\nimport httpx\n\n"
@@ -57,7 +57,7 @@ def snippets(*, body: Mapping[str, Any], url: str) -> list[Snippet]:
         "    headers={'Authorization': f\"Bearer {os.environ['SLIPWAY_TOKEN']}\"},\n"
         f"    json={_python(body)},\n)\nanswer.raise_for_status()\nprint(answer.json())\n"
     )
-    # The body goes in as it is: no shell expands what stands between quoted marks.
+    # A quoted heredoc: the shell expands nothing in the body.
     curl = (
         f"curl --fail-with-body -X POST {url} \\\n"
         '  -H "Authorization: Bearer $SLIPWAY_TOKEN" \\\n'

@@ -1,8 +1,9 @@
-"""What to run it on, as the page shows it: the adviser's ranked list, and what it rejects."""
+"""The GPU shares of the page: ranked by the sizing, and the rejected ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -22,12 +23,12 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 _KV_PRECISION = {"auto": "bf16"}
 _DEFAULT_CONTEXT = 4096
 _DEFAULT_CONCURRENCY = 8
-_MOST_ELSEWHERE = 6
+_MAX_ELSEWHERE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """`value` is empty for what this cluster cannot give. `headroom` None: the need is not known."""
+    """`value` is empty for a share that this cluster does not have; `headroom` None: need unknown."""
 
     title: str
     instance_type: str
@@ -39,25 +40,25 @@ class ShareRow:
     headroom: float | None
     usd_per_hour_amount: Decimal | None
     month_amount: Decimal | None
-    words: str
+    explanation: str
     free_now: int | None
-    free_words: str
+    free_label: str
     is_simulated: bool
-    # No such node is there, but Karpenter starts one.
+    # No such node runs, but Karpenter starts one.
     is_started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SizingCard:
-    """What the model needs, and why. `replicas` is for the load that was stated."""
+    """GPU memory that the model needs, and why. `replicas` is for the expected load."""
 
     needed_mib: int
-    least_mib: int
+    min_mib: int
     terms: Sequence[Term]
-    words: str
+    basis: str
     is_measured: bool
     replicas: int
-    load_words: str
+    load_note: str
 
 
 def value_of(share: GpuShare) -> str:
@@ -71,7 +72,7 @@ def advice_of(
     shares: list[GpuShare],
     data: Mapping[str, str],
 ) -> Advice | None:
-    """None while nothing says what is needed."""
+    """None until the memory need is known."""
     if version is None or cluster is None:
         return None
     is_llm = data.get("engine") in LLM_ENGINES
@@ -88,31 +89,31 @@ def advice_of(
     try:
         return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
     except Rejected:
-        # What cannot be packed is told at its field; the model alone is sized all the same.
+        # The error shows at the field of the packed model; size the model alone.
         load = replace(load, packed=())
         return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
 
 
 def _packed(data: Mapping[str, str]) -> tuple[Packed, ...]:
-    found = []
+    """Without labels that name no model; the spec refuses those at their field."""
+    packed = []
     for label in (data.get(name, "") for name in request_body.PACKED):
         model, _, version = label.rpartition(":")
-        number = _number(version)
-        if model and number:
-            found.append(Packed(model=model, version=number))
-    return tuple(found)
+        with suppress(Rejected):
+            packed.append(Packed(model=model, version=_number(version) or 0))
+    return tuple(packed)
 
 
 def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:
-    """What the adviser recommends; else what may be asked for all the same; else the cheapest."""
+    """The recommended share; else one that can still be requested; else the cheapest."""
     if advice is None:
         return value_of(shares[0]) if shares else ""
-    allowed = [*advice.ranked, *(one for one in advice.rejected if one.can_choose)]
+    allowed = [*advice.ranked, *(choice for choice in advice.rejected if choice.can_choose)]
     return _value(allowed[0]) if allowed else ""
 
 
-def may_stay(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> bool:
-    """Whether what was chosen is still here and large enough."""
+def is_still_possible(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> bool:
+    """Whether the chosen share still exists and is large enough."""
     if value not in {value_of(share) for share in shares}:
         return False
     if advice is None:
@@ -123,7 +124,7 @@ def may_stay(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> b
 def rows_of(
     advice: Advice | None, shares: Sequence[GpuShare], *, chosen: str
 ) -> tuple[list[ShareRow], list[ShareRow]]:
-    """What this cluster has, chosen or rejected; and what it does not have."""
+    """Shares of this cluster, ranked and rejected; and shares that it does not have."""
     if advice is None:
         return [_plain(share, chosen) for share in shares], []
     known = {value_of(share): share for share in shares}
@@ -133,7 +134,7 @@ def rows_of(
     elsewhere = [choice for choice in hard if choice.offer.missing is not None]
     return (
         [_row(choice, known, chosen) for choice in (*advice.ranked, *soft, *here)],
-        [_row(choice, known, chosen) for choice in elsewhere[:_MOST_ELSEWHERE]],
+        [_row(choice, known, chosen) for choice in elsewhere[:_MAX_ELSEWHERE]],
     )
 
 
@@ -145,16 +146,16 @@ def card_of(advice: Advice | None) -> SizingCard | None:
     gpus = best.offer.gpus if best else 1
     return SizingCard(
         needed_mib=need.mib_on(gpus),
-        least_mib=need.min_mib_on(gpus),
+        min_mib=need.min_mib_on(gpus),
         terms=need.terms,
-        words=need.basis,
+        basis=need.basis,
         is_measured=need.is_measured,
         replicas=advice.demand.replicas,
-        load_words=_load_words(advice),
+        load_note=_load_note(advice),
     )
 
 
-def _load_words(advice: Advice) -> str:
+def _load_note(advice: Advice) -> str:
     demand = advice.demand
     if not demand.requests_per_second:
         return ""
@@ -165,20 +166,20 @@ def _load_words(advice: Advice) -> str:
 
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
-    """What was left empty is as the version states it, where it is one by reference."""
-    stated = declared_size.from_version(version.source_uri, version.metadata)
+    """Empty fields have the values that a version with external weights declares."""
+    declared = declared_size.from_version(version.source_uri, version.metadata)
     typed = _number(data.get("llm_parameters_millions", "").replace(",", ""))
-    millions = typed or stated.parameters_millions
+    millions = typed or declared.parameters_millions
     if not millions:
         return None
     kv = data.get("llm_kv_cache_dtype", "auto")
     try:
         return LanguageModel(
             parameters_millions=millions,
-            precision=stated.precision,
+            precision=declared.precision,
             kv_precision=_KV_PRECISION.get(kv, kv.split("_")[0]),
             context_tokens=_number(data.get("llm_max_model_len", ""))
-            or min(_DEFAULT_CONTEXT, stated.context_length or _DEFAULT_CONTEXT),
+            or min(_DEFAULT_CONTEXT, declared.context_length or _DEFAULT_CONTEXT),
             concurrency=_number(data.get("llm_max_num_seqs", "")) or _DEFAULT_CONCURRENCY,
             memory_percent=_number(data.get("llm_gpu_memory_utilization", "")) or 90,
         )
@@ -201,10 +202,10 @@ def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow
         headroom=choice.headroom_percent / 100,
         usd_per_hour_amount=offer.usd_per_hour_amount,
         month_amount=choice.month_amount,
-        words=f"rejected: {refused}" if refused else choice.explanation,
+        explanation=f"rejected: {refused}" if refused else choice.explanation,
         free_now=offer.free_replicas,
         is_started=offer.is_started,
-        free_words=f"{offer.free_replicas} free",
+        free_label=f"{offer.free_replicas} free",
         is_simulated=bool(share and share.is_simulated),
     )
 
@@ -222,9 +223,9 @@ def _plain(share: GpuShare, chosen: str) -> ShareRow:
         headroom=None,
         usd_per_hour_amount=share.usd_per_hour_amount,
         month_amount=None,
-        words="",
+        explanation="",
         free_now=share.free_now,
-        free_words=f"{share.free_now} free",
+        free_label=f"{share.free_now} free",
         is_simulated=share.is_simulated,
         is_started=share.is_startable and not share.nodes,
     )

@@ -104,11 +104,11 @@ def _from_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 
 
 def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
-    asked, comment = draft.asked, draft.data.get("comment", "")
+    requested, comment = draft.requested, draft.data.get("comment", "")
     change = None
-    if asked is not None:
+    if requested is not None:
         change = draft.form.run(
-            lambda: decisions.request_deploy(actor=draft.user, draft=asked, comment=comment)
+            lambda: decisions.request_deploy(actor=draft.user, draft=requested, comment=comment)
         )
     if change is None:
         return _show(request, draft, at=draft.form.first_wrong_step())
@@ -197,7 +197,7 @@ def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Seque
 
 
 def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
-    checked, problem = new_deployment_cards.preflight_of(draft.user, draft.asked)
+    checked, problem = new_deployment_cards.preflight_of(draft.user, draft.requested)
     url = request.build_absolute_uri("/api/v1/deployments")
     return {
         "fit": new_deployment_cards.fit_of(checked),

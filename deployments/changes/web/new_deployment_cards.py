@@ -1,4 +1,4 @@
-"""What the page of a new deployment shows: choices, side card, review."""
+"""Cards of the new-deployment page: choices, side card, review."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CostCard:
     month_percent: float
     month: str
     tone: str
-    words: str
+    forecast: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,24 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """`amount` is empty while nothing is known."""
+    """`amount` is empty while it is unknown."""
 
     amount: str
-    words: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of a version by reference, as it was registered."""
+    """External weights of a version, as registered."""
 
     reference: ExternalWeights
-    stated: DeclaredSize
+    declared: DeclaredSize
 
 
 @dataclass(frozen=True, slots=True)
 class Vram:
     needed: int
-    there: int
+    available: int
     percent: float
     tone: str
 
@@ -102,7 +102,7 @@ def choices_of(
 
 
 def draft_of(form: DeployForm) -> DeployDraft | None:
-    """None while a field that it needs is wrong; a spec that is refused shows at its fields."""
+    """None while a field is wrong; the errors of a refused spec go to its fields."""
     if any(name != "comment" for name in form.errors):
         return None
     try:
@@ -133,7 +133,7 @@ def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | Non
 
 
 def problems_of(form: forms.Form) -> list[Problem]:
-    """Every wrong field in words, for the side card."""
+    """Each wrong field with its message, for the side card."""
     return [
         Problem(str(form.fields[name].label), " ".join(str(text) for text in errors))
         for name, errors in form.errors.items()
@@ -167,47 +167,47 @@ def cost_card(cost: Cost | None) -> CostCard | None:
         month_percent=_month_percent(now),
         month=f"{now:%B}",
         tone=_tone(cost),
-        words=_budget_words(cost),
+        forecast=_describe_forecast(cost),
     )
 
 
 def stored_cost_card(cost: Mapping[str, Any]) -> CostCard | None:
-    """The cost that a change request carries."""
+    """The cost that is stored with a change request."""
     if not cost:
         return None
     return cost_card(Cost.from_json(cost))
 
 
 def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
-    """On each GPU of what is chosen."""
+    """Memory on each GPU of the chosen share."""
     if advice is None or share is None or not share.vram_mib:
         return None
-    needed, there = advice.need.mib_on(share.gpus), share.vram_mib // share.gpus
-    part = 100 * needed / there
+    needed, available = advice.need.mib_on(share.gpus), share.vram_mib // share.gpus
+    part = 100 * needed / available
     tone = "bad" if part > 100 else "warn" if part > 85 else ""
-    return Vram(needed, there, part, tone)
+    return Vram(needed, available, part, tone)
 
 
 def weights_of(version: ModelVersion | None) -> Weights | None:
-    """None for an uploaded version: the form then asks for them."""
+    """None for an uploaded version."""
     if version is None or not version.source_uri:
         return None
     return Weights(
         reference=external_weights.parse(version.source_uri),
-        stated=declared_size.from_metadata(version.metadata),
+        declared=declared_size.from_metadata(version.metadata),
     )
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
-    """Only where it matters: with scale to zero someone waits for it."""
+    """Only with scale to zero, where the first request waits for it."""
     if version is None or data.get("scaling_can_scale_to_zero") != ON:
         return None
     starts = measurements.list_start_seconds(version)
     if not starts:
         return ColdStart("", "Not known yet: this model has not been started.")
     middle = sorted(starts)[len(starts) // 2]
-    words = f"{len(starts)} start{'' if len(starts) == 1 else 's'} measured; the slowest took {max(starts)} s"
-    return ColdStart(f"about {middle} s", words)
+    detail = f"{len(starts)} start{'' if len(starts) == 1 else 's'} measured; the slowest took {max(starts)} s"
+    return ColdStart(f"about {middle} s", detail)
 
 
 def _cluster_label(cluster: ClusterInfo) -> str:
@@ -249,12 +249,12 @@ def _tone(cost: Cost) -> str:
     return "warn" if max(cost.forecast, cost.team_month_max or 0) > cost.budget else "ok"
 
 
-def _budget_words(cost: Cost) -> str:
+def _describe_forecast(cost: Cost) -> str:
     if cost.budget is None:
         return ""
     if cost.forecast is None:
         return "Forecast not known: a price is missing."
     over = cost.forecast - cost.budget
-    words = f"over by ${over:,.2f}" if over > 0 else f"${-over:,.2f} left"
+    balance = f"over by ${over:,.2f}" if over > 0 else f"${-over:,.2f} left"
     month = "" if cost.team_month_max is None else f"; full month ${cost.team_month_max:,.2f}"
-    return f"Forecast this month with this: ${cost.forecast:,.2f}, {words}{month}"
+    return f"Forecast this month with this: ${cost.forecast:,.2f}, {balance}{month}"

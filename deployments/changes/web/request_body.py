@@ -74,7 +74,9 @@ DEFAULTS: Final[Mapping[str, str]] = {
 def _parts() -> Iterator[tuple[str, str]]:
     """A part that is refused as a whole shows at its first setting."""
     for path, definition in DEFINITIONS.items():
-        names = [one.name for one in SETTINGS.values() if one.path.startswith(f"{path}.")]
+        names = [
+            setting.name for setting in SETTINGS.values() if setting.path.startswith(f"{path}.")
+        ]
         if definition.model is not None and names:
             yield path, names[0]
 

@@ -1,4 +1,4 @@
-"""What was chosen, in words, before it is requested; each part leads back to its step."""
+"""The summary of a request before it is sent; each part links back to its step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deployments.changes.web.draft import Draft
 from deployments.changes.web.form import STEPS, DeployForm, Step
 from deployments.preflight.domain.checks import Preflight
 
-# Always said; of the others only what is not as it is by default.
+# Always shown; other settings only when they differ from their default.
 _ALWAYS = frozenset(
     {
         "version",
@@ -42,13 +42,13 @@ class Choice:
 class ChosenStep:
     step: Step
     choices: Sequence[Choice]
-    # How many settings stay at their defaults.
-    left_count: int
+    # How many settings have their default.
+    default_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """How many checks forbid the request, and how many only warn."""
+    """Counts of checks that forbid the request, and that only warn."""
 
     failing: int
     warnings: int
@@ -61,16 +61,16 @@ def steps_of(draft: Draft) -> list[ChosenStep]:
 def refusals_of(checked: Preflight | None) -> Refusals:
     checks = checked.checks if checked else ()
     return Refusals(
-        failing=sum(one.is_refusal for one in checks),
-        warnings=sum(one.ok is False and not one.is_refusal for one in checks),
+        failing=sum(check.is_refusal for check in checks),
+        warnings=sum(check.ok is False and not check.is_refusal for check in checks),
     )
 
 
 def _chosen(draft: Draft, step: Step) -> ChosenStep:
     fields = [name for name in step.fields if _applies(name, draft.data)]
-    said = [name for name in fields if name in _ALWAYS or _is_changed(name, draft.data)]
-    choices = [Choice(_label(draft.form, name), _words(draft, name)) for name in said]
-    return ChosenStep(step, choices, len(fields) - len(said))
+    shown = [name for name in fields if name in _ALWAYS or _is_changed(name, draft.data)]
+    choices = [Choice(_label(draft.form, name), _describe(draft, name)) for name in shown]
+    return ChosenStep(step, choices, len(fields) - len(shown))
 
 
 def _applies(name: str, data: Mapping[str, str]) -> bool:
@@ -87,7 +87,7 @@ def _label(form: DeployForm, name: str) -> str:
     return str(form.fields[name].label or name)
 
 
-def _words(draft: Draft, name: str) -> str:
+def _describe(draft: Draft, name: str) -> str:
     value = draft.data.get(name, "").strip()
     if name == "share" and draft.share is not None:
         share = draft.share

@@ -17,6 +17,7 @@ from deployments.spec.domain import default_scaling
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
+from portal.core import definitions
 from portal.core.errors import Invalid
 
 
@@ -64,7 +65,8 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
     size = llm.parameters_millions
     if size == declared_size.from_version(now.source_uri, now.metadata).parameters_millions:
         size = 0
-    kept = llm.replace(hugging_face_id="", artifact="", parameters_millions=size)
+    with definitions.inside("llm"):
+        kept = llm.replace(hugging_face_id="", artifact="", parameters_millions=size)
     return spec.replace(llm=kept)
 
 
@@ -80,11 +82,12 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
         return spec
     _require_same(llm, reference, version.label)
     stated = declared_size.from_metadata(version.metadata)
-    full = llm.replace(
-        hugging_face_id=reference.hugging_face_id,
-        artifact=reference.artifact,
-        parameters_millions=llm.parameters_millions or stated.parameters_millions,
-    )
+    with definitions.inside("llm"):
+        full = llm.replace(
+            hugging_face_id=reference.hugging_face_id,
+            artifact=reference.artifact,
+            parameters_millions=llm.parameters_millions or stated.parameters_millions,
+        )
     return spec.replace(llm=full)
 
 

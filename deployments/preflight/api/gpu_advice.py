@@ -13,9 +13,11 @@ from rest_framework.views import APIView
 from deployments.errors import Rejected
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
+from deployments.rejections import as_invalid
 from deployments.sizing.domain.memory import BITS, Attention, LanguageModel
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.api.serializers import PackedSerializer, packed_of
+from deployments.spec.domain.serving_spec import Packed
 from portal.api.base_serializer import Serializer
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
@@ -126,7 +128,7 @@ class SizingView(APIView):
             instances=body["instances"],
             most_replicas=body["most_replicas"],
             language=_language(body.get("language_model")),
-            packed=packed_of(body.get("packed", [])),
+            packed=_packed(body.get("packed", [])),
         )
         advice = gpu_advice.advise(
             actor=actor_of(request),
@@ -135,6 +137,13 @@ class SizingView(APIView):
             load=load,
         )
         return Response(SizingSerializer(advice).data)
+
+
+def _packed(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
+    try:
+        return packed_of(data)
+    except Rejected as error:
+        raise as_invalid(error) from error
 
 
 def _language(data: dict[str, Any] | None) -> LanguageModel | None:

@@ -42,7 +42,7 @@ def move(
     if problem := model_names.alias_problem(alias):
         raise Invalid(problem, fields={"alias": problem})
     old = model.aliases.select_related("version").filter(name=alias).first()
-    was_protected = old.is_protected if old else model_names.is_protected_from_the_start(alias)
+    was_protected = old.is_protected if old else model_names.is_protected_by_default(alias)
     protect = was_protected if is_protected is None else is_protected
     if was_protected or protect:
         policy.require(actor, Action.MOVE_PROTECTED_ALIAS, model)

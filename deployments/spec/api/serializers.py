@@ -6,18 +6,16 @@ from typing import Any
 
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from portal.api.definition_serializers import serializer_of
+from portal.core import definitions
 
 ServingSpecSerializer = serializer_of(ServingSpec)
 PackedSerializer = serializer_of(Packed)
 
 
 def packed_of(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
-    """Only what memory depends on."""
-    return tuple(
-        Packed(
-            model=packed["model"],
-            version=packed["version"],
-            instances_per_gpu=packed["instances_per_gpu"],
-        )
-        for packed in data
-    )
+    """Raises Rejected."""
+    packed = []
+    for index, item in enumerate(data):
+        with definitions.inside(f"packed.{index}"):
+            packed.append(Packed.from_json(item))
+    return tuple(packed)

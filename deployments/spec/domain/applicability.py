@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -24,16 +25,18 @@ def needs(options: Mapping[Any, str]) -> Any:
     return Field(json_schema_extra=extra)
 
 
-def unsupported_by(engine: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Path and fix of every field that the engine does not use; of a part, not of its fields too."""
-    part = ""
+@cache
+def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
+    """Path -> fix of every field that the engine does not use; of a part, not of its fields too."""
+    fixes: dict[str, str] = {}
     for path, definition in definitions.deep_fields_of(model).items():
-        engines = definition.extra.get("engines")
-        if engines and engine not in engines and not (part and path.startswith(f"{part}.")):
-            part = path
-            yield path, definition.extra["unsupported"].format(engine=engine)
+        engines = definition.extra.get("engines", (engine,))
+        if engine not in engines and path.rpartition(".")[0] not in fixes:
+            fixes[path] = definition.extra["unsupported"].format(engine=engine)
+    return fixes
 
 
+@cache
 def needs_of(model: type[BaseModel]) -> Mapping[tuple[str, Any], str]:
     """Path and value -> the cluster's option."""
     return {

@@ -70,7 +70,7 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
     for kind in SCALING_KINDS:
         result |= _refusal(base, "scaling.kind", kind)
     result |= _refusal(base, "storage.model_cache", "cluster")
-    result |= dict(unsupported_by(engine, ServingSpec))
+    result |= unsupported_by(engine, ServingSpec)
     base["scaling"] = _scaling_tried(scaling)
     for path, value in _TRIED.items():
         if path not in result:

@@ -1,7 +1,7 @@
 """The autoscaler of a spec that asks for a range of replicas and names none.
 
 A GPU service waits for its GPU, so CPU says nothing of its load: only queues and requests in flight
-do, and only where the cluster can see them.
+do, and only where the cluster can measure them.
 """
 
 from __future__ import annotations

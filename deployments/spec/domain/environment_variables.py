@@ -1,7 +1,7 @@
 """Environment variables that a request may set, by engine. Everything else is the platform's.
 
-A list of what is allowed: what a variable can do is known for these only. Others name libraries to
-load, GPUs to see, servers to ask or proxies to pass, and each new image brings more of them.
+An allow list: other variables name libraries to load, GPUs, servers or proxies, and each new image
+brings more of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from deployments.spec.domain.engines import LLM_ENGINES
 
 # No server reads these: they are a team's own.
 OWN_PREFIX: Final = "APP_"
-MOST_VARIABLES: Final = 50
-_LONGEST_VALUE: Final = 4096
+MAX_VARIABLES: Final = 50
+_MAX_VALUE_LENGTH: Final = 4096
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _EVERY_ENGINE: Final = frozenset(
     {
@@ -88,21 +88,22 @@ def names_for(engine: str) -> frozenset[str]:
 
 
 def problem_with(env: Iterable[tuple[str, str]], engine: str) -> str:
-    """Why the first that is refused is; empty when there is none."""
-    listed = list(env)
-    if len(listed) > MOST_VARIABLES:
-        return f"Set at most {MOST_VARIABLES} variables."
-    return next((words for name, value in listed if (words := _problem(name, value, engine))), "")
+    """Why the first refused variable is refused; empty when there is none."""
+    variables = list(env)
+    if len(variables) > MAX_VARIABLES:
+        return f"Set at most {MAX_VARIABLES} variables."
+    problems = (_problem(name, value, engine) for name, value in variables)
+    return next((problem for problem in problems if problem), "")
 
 
 def _problem(name: str, value: str, engine: str) -> str:
     if _NAME.fullmatch(name) is None:
         return f"'{name}' is not a valid variable name. Use letters, digits and '_'."
-    if len(value) > _LONGEST_VALUE or "\0" in value:
-        return f"The value of {name} must be text of at most {_LONGEST_VALUE} characters."
+    if len(value) > _MAX_VALUE_LENGTH or "\0" in value:
+        return f"The value of {name} must be text of at most {_MAX_VALUE_LENGTH} characters."
     if name in names_for(engine) or (name.startswith(OWN_PREFIX) and name != OWN_PREFIX):
         return ""
-    why = next((words for start, words in _PLATFORM.items() if name.startswith(start)), "")
+    why = next((why for start, why in _PLATFORM.items() if name.startswith(start)), "")
     if why:
         return f"{name} is set by the platform: {why}. Remove it."
     return (

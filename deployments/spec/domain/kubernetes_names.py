@@ -1,4 +1,4 @@
-"""Which names Kubernetes and KServe take, said before the cluster says it.
+"""Names that Kubernetes and KServe accept, checked before the cluster does.
 
 A revision's workload is `{deployment}-r{n}`; KServe makes the Service `{deployment}-r{n}-predictor`
 and the host label `{deployment}-r{n}-{namespace}`, and each must fit a DNS label.
@@ -32,7 +32,7 @@ def longest_name(namespace: str) -> int:
 
 
 def problem_with(name: str, *, namespace: str) -> str:
-    """What is wrong with the deployment's name and how to mend it; empty when nothing is."""
+    """What is wrong with the deployment's name and how to fix it; empty when nothing is."""
     if not name:
         return "Enter a deployment name, for example 'detector'."
     longest = longest_name(namespace)
@@ -42,8 +42,8 @@ def problem_with(name: str, *, namespace: str) -> str:
             f"63 for {name}-r1-predictor and for {name}-r1-{namespace}."
         )
     if _NAME.fullmatch(name) is None:
-        mended = _mend(name, longest)
-        hint = f" For example {mended!r}." if mended else ""
+        fixed = _fix(name, longest)
+        hint = f" For example {fixed!r}." if fixed else ""
         return (
             f"'{name}' is not a valid name: use lowercase letters, digits and '-', start with "
             f"a letter and end with a letter or digit.{hint}"
@@ -54,9 +54,9 @@ def problem_with(name: str, *, namespace: str) -> str:
 
 
 def suggest(text: str, *, namespace: str, taken: Collection[str] = ()) -> str:
-    """A legal and free name made from the text; empty when nothing of it can begin one."""
+    """A valid and unused name made from the text; empty when no part of it can be one."""
     longest = longest_name(namespace)
-    first = _mend(text, longest)
+    first = _fix(text, longest)
     if not first or first not in taken:
         return first
     numbered = (f"{first[: longest - len(f'-{i}')].rstrip('-')}-{i}" for i in range(2, 1000))
@@ -70,6 +70,6 @@ def require_legal(name: str, *, namespace: str) -> None:
         raise Rejected(problem, {"name": problem})
 
 
-def _mend(name: str, longest: int) -> str:
+def _fix(name: str, longest: int) -> str:
     text = re.sub(r"[^a-z0-9]+", "-", name.lower())
     return re.sub(r"^[^a-z]+", "", text)[:longest].strip("-")

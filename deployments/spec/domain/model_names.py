@@ -1,4 +1,4 @@
-"""Names of models and aliases, and file names, said in words when they cannot be used.
+"""Names of models, aliases and files, with a message for those that cannot be used.
 
 A model's name is the Triton model directory and becomes part of Kubernetes names and URLs.
 """
@@ -11,14 +11,14 @@ from typing import Final
 LONGEST_MODEL_NAME: Final = 40
 LONGEST_ALIAS: Final = 40
 LONGEST_FILENAME: Final = 200
-# What production serves by convention: whoever may move it decides what that is.
-_PROTECTED_FROM_THE_START: Final = frozenset({"champion"})
+# By convention what production serves, so moving it is restricted.
+_PROTECTED_BY_DEFAULT: Final = frozenset({"champion"})
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def model_name_problem(name: str) -> str:
-    """What is wrong with the name and how to mend it; empty when nothing is."""
+    """What is wrong with the name and how to fix it; empty when nothing is."""
     return _problem(name, what="model", longest=LONGEST_MODEL_NAME, example="detector")
 
 
@@ -26,8 +26,8 @@ def alias_problem(name: str) -> str:
     return _problem(name, what="alias", longest=LONGEST_ALIAS, example="champion")
 
 
-def is_protected_from_the_start(alias: str) -> bool:
-    return alias in _PROTECTED_FROM_THE_START
+def is_protected_by_default(alias: str) -> bool:
+    return alias in _PROTECTED_BY_DEFAULT
 
 
 def filename_problem(filename: str) -> str:
@@ -52,8 +52,8 @@ def _problem(name: str, *, what: str, longest: int, example: str) -> str:
     if len(name) > longest:
         return f"'{name[:longest]}…' has {len(name)} characters. Shorten it to {longest}."
     if _NAME.fullmatch(name) is None:
-        mended = _mend(name, longest)
-        hint = f" For example {mended!r}." if mended else ""
+        fixed = _fix(name, longest)
+        hint = f" For example {fixed!r}." if fixed else ""
         return (
             f"'{name}' is not a valid {what} name: use lowercase letters, digits and '-', "
             f"start with a letter and end with a letter or digit.{hint}"
@@ -61,6 +61,6 @@ def _problem(name: str, *, what: str, longest: int, example: str) -> str:
     return ""
 
 
-def _mend(text: str, longest: int) -> str:
+def _fix(text: str, longest: int) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())
     return re.sub(r"^[^a-z]+", "", plain)[:longest].strip("-")

@@ -1,4 +1,4 @@
-"""Other replicas of a spec that runs, approved on their own."""
+"""Other replicas of a running spec, approved separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) -> ServingSpec:
     """A range of one number is fixed. A fixed number that becomes a range names no autoscaler yet:
-    what the cluster sees decides (deployments/spec/domain/default_scaling.py). Raises Rejected for
+    the capabilities of the cluster decide (deployments/spec/domain/default_scaling.py). Raises Rejected for
     what no cluster would run.
     """
     scaling = spec.scaling
@@ -25,9 +25,7 @@ def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) ->
 
 
 def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
-    """What is kept of a scale: the parts of the spec that differ from the revision's own, written as
-    in a spec. `network` is among them because an autoscaler may need a ServiceMonitor.
-    """
+    """A scale as stored: the parts of the spec that differ from the revision's own, as JSON. `network` is among them because an autoscaler may need a ServiceMonitor."""
     return {
         "revision": number,
         "min_replicas": spec.min_replicas,
@@ -38,7 +36,7 @@ def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
 
 
 def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
-    """A scale belongs to one revision and leaves every other one as it is."""
+    """The spec with its scale. A scale belongs to one revision; others are unchanged."""
     if scale.get("revision") != number:
         return spec
     parts = {name: value for name, value in scale.items() if name != "revision"}

@@ -275,7 +275,8 @@ class ServingSpec(Definition):
         is_range = self.min_replicas < self.max_replicas
         object.__setattr__(self, "scaling", self.scaling.completed(is_range=is_range))
         if self.llm is None and self.engine in LLM_ENGINES:
-            object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
+            with definitions.inside("llm"):
+                object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
         definitions.check(rules.rules_of(self))
         return self
 

@@ -12,7 +12,7 @@ from portal.core.definitions.fields import (
     setting,
     value_at,
 )
-from portal.core.definitions.refusals import Rejected, Rule, check, rejection_of
+from portal.core.definitions.refusals import Rejected, Rule, check, inside, rejection_of
 
 __all__ = [
     "Definition",
@@ -22,6 +22,7 @@ __all__ = [
     "check",
     "deep_fields_of",
     "fields_of",
+    "inside",
     "rejection_of",
     "setting",
     "value_at",

@@ -1,4 +1,4 @@
-"""What a definition states about its fields, for those who read it: REST, forms, rules."""
+"""The fields of a definition, as REST, forms and rules read them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True)
 class FieldDefinition:
-    """A field as its definition states it. `name` is the one on the wire."""
+    """A field of a definition. `name` is the one on the wire."""
 
     name: str
     info: FieldInfo = field(repr=False)
@@ -74,8 +74,8 @@ class FieldDefinition:
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        found = self.info.json_schema_extra
-        return found if isinstance(found, Mapping) else {}
+        extra = self.info.json_schema_extra
+        return extra if isinstance(extra, Mapping) else {}
 
     @property
     def fix(self) -> str:
@@ -115,8 +115,8 @@ class FieldDefinition:
 
     @property
     def max_length(self) -> int | None:
-        found: int | None = self._bound(annotated_types.MaxLen, "max_length")
-        return found
+        length: int | None = self._bound(annotated_types.MaxLen, "max_length")
+        return length
 
     def accepts(self, value: Any) -> bool:
         annotation: Any = Annotated[(self.info.annotation, Field(), *self.info.metadata)]
@@ -127,34 +127,34 @@ class FieldDefinition:
         return True
 
     def _bound(self, kind: type, name: str) -> Any:
-        found = (getattr(item, name) for item in self.info.metadata if isinstance(item, kind))
-        return next(found, None)
+        bounds = (getattr(item, name) for item in self.info.metadata if isinstance(item, kind))
+        return next(bounds, None)
 
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, FieldDefinition]:
     """By the names on the wire."""
-    found = (_field(info.alias or name, info) for name, info in model.model_fields.items())
-    return {definition.name: definition for definition in found}
+    fields = (_field(info.alias or name, info) for name, info in model.model_fields.items())
+    return {definition.name: definition for definition in fields}
 
 
 @cache
 def deep_fields_of(model: type[BaseModel], prefix: str = "") -> Mapping[str, FieldDefinition]:
     """By dotted path, a part before its own fields. What is in a list has no path."""
-    found: dict[str, FieldDefinition] = {}
+    fields: dict[str, FieldDefinition] = {}
     for name, definition in fields_of(model).items():
-        found[f"{prefix}{name}"] = definition
+        fields[f"{prefix}{name}"] = definition
         if definition.model is not None and not definition.is_list:
-            found |= deep_fields_of(definition.model, f"{prefix}{name}.")
-    return found
+            fields |= deep_fields_of(definition.model, f"{prefix}{name}.")
+    return fields
 
 
 def value_at(value: BaseModel, path: str) -> Any:
     """None where a part on the way is not set."""
-    found: Any = value
+    inner: Any = value
     for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
+        inner = getattr(inner, name, None)
+    return inner
 
 
 def _field(name: str, info: FieldInfo) -> FieldDefinition:

@@ -1,9 +1,10 @@
-"""What is said of a value that a definition refuses: the path of the field and the fix."""
+"""Refusing a value: the path of each wrong field and its fix."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -41,22 +42,32 @@ def check(rules: Iterable[Rule]) -> None:
         raise Rejected(f"Check {', '.join(sorted(broken))}.", broken)
 
 
+@contextmanager
+def inside(part: str) -> Iterator[None]:
+    """Put the part before the paths of what is refused here."""
+    try:
+        yield
+    except Rejected as error:
+        fields = {f"{part}.{path}".rstrip("."): fix for path, fix in error.fields.items()}
+        raise Rejected(f"Check {', '.join(sorted(fields))}.", fields) from error
+
+
 def describe_type(model: type[BaseModel]) -> str:
     return f"must be an object with {', '.join(fields_of(model))}."
 
 
 def rejection_of(error: ValidationError, model: type[BaseModel]) -> Rejected:
-    """What pydantic refused, in the words of the definition."""
-    found: dict[str, str] = {}
+    """The errors of pydantic as paths and fixes."""
+    fields: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         for path, message in _messages(detail, model):
-            found.setdefault(path, message)
-    named = ", ".join(sorted(path for path in found if path))
-    return Rejected(f"Check {named}." if named else next(iter(found.values())), found)
+            fields.setdefault(path, message)
+    named = ", ".join(sorted(path for path in fields if path))
+    return Rejected(f"Check {named}." if named else next(iter(fields.values())), fields)
 
 
 def _messages(detail: Any, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """A definition inside another one has refused its own fields already: their paths go on."""
+    """Path and fix. A nested definition has raised Rejected already; its paths are appended."""
     location: tuple[int | str, ...] = detail["loc"]
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, Rejected):
@@ -76,7 +87,7 @@ def _messages(detail: Any, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 def _find(
     location: tuple[int | str, ...], model: type[BaseModel]
 ) -> tuple[FieldDefinition | None, type[BaseModel]]:
-    """The field at the location, if there is one, and the definition that it is looked for in."""
+    """The field at the location, or None, and the model that has it or lacks it."""
     definition, inside = None, model
     for part in location:
         if isinstance(part, int):

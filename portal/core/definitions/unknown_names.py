@@ -1,4 +1,4 @@
-"""What is said of a field that does not exist: its name and the nearest one that does."""
+"""The message for a field that does not exist: its name and the nearest one that does."""
 
 from __future__ import annotations
 
