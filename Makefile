@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test check bench install openapi lock FORCE
+.PHONY: demo demo-reset test coverage check bench install openapi lock FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -22,6 +22,15 @@ demo-reset: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup -q -rs --durations=10 $(ARGS)
+
+# Branch coverage of the product, without the embedded cluster. Not a part of `make test`, which it would
+# slow down by a third; the end-to-end tests are left out, because what they reach others reach too.
+COVERED ?= tests --ignore tests/e2e
+coverage: $(STAMP)
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -n 4 --dist loadgroup -q $(COVERED)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage report
 
 check: $(STAMP)
 	@$(BIN)/python -m portal.management.check
