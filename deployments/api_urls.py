@@ -3,7 +3,8 @@
 from django.urls import URLPattern, path
 
 from deployments.approvals.api import rules
-from deployments.changes.api import changes, emergencies, plan_figures, requests
+from deployments.changes.api import emergency_reviews, plan_figures, requests
+from deployments.changes.api.changes import urlpatterns as changes
 from deployments.delivery.api import drift
 from deployments.lifecycle.api import deployments
 from deployments.pipelines.api.urls import urlpatterns as pipelines
@@ -59,20 +60,6 @@ _deployments: list[URLPattern] = [
         plan_figures.RolloutFiguresView.as_view(),
         name="rollout-figures",
     ),
-    path("changes", changes.ChangesView.as_view(), name="changes"),
-    path("changes/<int:change_id>", changes.ChangeView.as_view(), name="change"),
-    path(
-        "changes/<int:change_id>/checks",
-        changes.ChangeChecksView.as_view(),
-        name="change-checks",
-    ),
-    path("changes/<int:change_id>/approve", changes.ApproveView.as_view(), name="approve"),
-    path("changes/<int:change_id>/reject", changes.RejectView.as_view(), name="reject"),
-    path(
-        "changes/<int:change_id>/withdraw",
-        changes.WithdrawView.as_view(),
-        name="withdraw",
-    ),
     path(
         "teams/<slug:slug>/rollout-limit",
         auto_promotion.RolloutLimitView.as_view(),
@@ -93,15 +80,10 @@ _deployments: list[URLPattern] = [
         events.RolloutEventsView.as_view(),
         name="rollout-events",
     ),
-    path(
-        "changes/<int:change_id>/approve-in-emergency",
-        emergencies.EmergencyView.as_view(),
-        name="approve-in-emergency",
-    ),
-    path("emergency-reviews", emergencies.ReviewsView.as_view(), name="emergency-reviews"),
+    path("emergency-reviews", emergency_reviews.ReviewsView.as_view(), name="emergency-reviews"),
     path(
         "emergency-reviews/<int:review_id>/close",
-        emergencies.CloseReviewView.as_view(),
+        emergency_reviews.CloseReviewView.as_view(),
         name="close-emergency-review",
     ),
     path("approval-rules", rules.RulesView.as_view(), name="approval-rules"),
@@ -142,4 +124,4 @@ _quality: list[URLPattern] = [
 ]
 
 
-urlpatterns = [*_deployments, *_quality, *pipelines, *registry]
+urlpatterns = [*_deployments, *changes, *_quality, *pipelines, *registry]

@@ -9,13 +9,23 @@ class DeploymentsConfig(AppConfig):
     def ready(self) -> None:
         # After the models are loaded; also fills the task registry in the web process.
         from deployments import tasks  # noqa: F401, PLC0415  models must be loaded
+        from deployments.changes.selectors import subjects  # noqa: PLC0415  as above
         from deployments.changes.services import drafts  # noqa: PLC0415  as above
+        from deployments.changes.services.deployment_subject import (  # noqa: PLC0415  as above
+            DeploymentSubject,
+        )
         from deployments.lifecycle.services import wakeups  # noqa: PLC0415  as above
-        from deployments.pipelines.domain import manifests  # noqa: PLC0415  as above
+        from deployments.manifests.domain import metadata  # noqa: PLC0415  as above
+        from deployments.models import Deployment, Pipeline  # noqa: PLC0415  as above
         from deployments.pipelines.services import usage  # noqa: PLC0415  as above
+        from deployments.pipelines.services.pipeline_subject import (  # noqa: PLC0415  as above
+            PipelineSubject,
+        )
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
 
+        subjects.register(Deployment, DeploymentSubject())
+        subjects.register(Pipeline, PipelineSubject())
         subscribers.register(wakeups.on_change)
-        subscribers.register(wakeups.on_pipeline_change, label=manifests.PIPELINE_ID_LABEL)
+        subscribers.register(wakeups.on_pipeline_change, label=metadata.PIPELINE_ID_LABEL)
         subscribers.register_reader(wakeups.on_readings)
         drafts.before_retire(usage.require_unused)

@@ -38,20 +38,6 @@ ROLLOUT_ABORTED = register("rollout.aborted", "aborted")
 RULE_MADE = register("approval_rule.made", "created the approval rule")
 RULE_DELETED = register("approval_rule.deleted", "deleted the approval rule")
 RULE_CHANGED = register("approval_rule.changed", "changed the approval rule")
-PIPELINE_CHANGE_REQUESTED = register("pipeline_change.requested", "requested the pipeline change")
-PIPELINE_CHANGE_APPROVED = register("pipeline_change.approved", "approved the pipeline change")
-PIPELINE_APPROVAL_GIVEN = register(
-    "pipeline_change.approval_given", "gave one approval to the pipeline change"
-)
-PIPELINE_APPROVAL_VOIDED = register(
-    "pipeline_change.approval_voided", "voided the approval of the pipeline change"
-)
-PIPELINE_CHANGE_REJECTED = register("pipeline_change.rejected", "rejected the pipeline change")
-PIPELINE_CHANGE_WITHDRAWN = register("pipeline_change.withdrawn", "withdrew the pipeline change")
-PIPELINE_CHANGE_EXPIRED = register("pipeline_change.expired", "expired the pipeline change")
-PIPELINE_CHANGE_APPLYING = register("pipeline_change.applying", "started to apply")
-PIPELINE_CHANGE_DONE = register("pipeline_change.done", "finished the pipeline change")
-PIPELINE_CHANGE_FAILED = register("pipeline_change.failed", "failed to apply the pipeline change")
 PIPELINE_STATE = register("pipeline.state_changed", "recorded a state change of the pipeline")
 PIPELINE_STOPPED = register("pipeline.stopped", "stopped the pipeline")
 PIPELINE_RETIRED = register("pipeline.retired", "retired the pipeline")

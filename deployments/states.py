@@ -178,11 +178,13 @@ ROLLOUT: Final[Mapping[RolloutPhase, frozenset[RolloutPhase]]] = {
 class PipelineChangeKind(StrEnum):
     CREATE = "create"
     CHANGE = "change"
+    STOP = "stop"
     START = "start"
     RETIRE = "retire"
 
     @property
     def noun(self) -> str:
+        """For sentences: "the creation of pipeline vision/both"."""
         return {"create": "creation", "retire": "retirement"}.get(self.value, self.value)
 
 

@@ -16,7 +16,7 @@ from deployments.pages.web import (
     stop,
     try_it,
 )
-from deployments.pipelines.web import pages
+from deployments.pipelines.web import pages, short_requests
 from deployments.pipelines.web import requests as pipeline_requests
 from deployments.plans.web import auto_promotion, templates
 from deployments.quality.web import golden_requests
@@ -88,9 +88,9 @@ _deployments: list[URLPattern] = [
     path(_PIPELINE, pages.pipeline, name="pipeline"),
     path(f"{_PIPELINE}/try", pages.try_pipeline, name="try-pipeline"),
     path(f"{_PIPELINE}/change", pipeline_requests.change_pipeline, name="change-pipeline"),
-    path(f"{_PIPELINE}/retire", pipeline_requests.retire_pipeline, name="retire-pipeline"),
-    path(f"{_PIPELINE}/start", pipeline_requests.start_pipeline, name="start-pipeline"),
-    path(f"{_PIPELINE}/stop", pipeline_requests.stop_pipeline, name="stop-pipeline"),
+    path(f"{_PIPELINE}/retire", short_requests.retire_pipeline, name="retire-pipeline"),
+    path(f"{_PIPELINE}/start", short_requests.start_pipeline, name="start-pipeline"),
+    path(f"{_PIPELINE}/stop", short_requests.stop_pipeline, name="stop-pipeline"),
     path("decide/<str:token>", decision_link.open_link, name="open-decision-link"),
     path("decisions/<int:link_id>", decision_link.decide, name="decide"),
     path("approvals", approvals.inbox, name="approvals"),

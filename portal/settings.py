@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployments.approvals.domain.rules import ApproverRole
+from deployments.approvals.domain.rules import RequiredRole
 from deployments.guards.domain.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
 from deployments.pipelines.domain.pipeline_spec import NodeKind
@@ -271,7 +271,7 @@ SPECTACULAR_SETTINGS = {
         "Environment": [one.value for one in Environment],
         "Verdict": [verdict.value for verdict in Verdict],
         "MemberRole": "portal.accounts.models.Role",
-        "ApproverRole": [role.value for role in ApproverRole],
+        "ApproverRole": [role.value for role in RequiredRole],
         "ObservationKind": [kind.value for kind in ObservationKind],
         "PlanKind": [kind.value for kind in PlanKind],
         "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],

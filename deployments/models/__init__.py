@@ -1,15 +1,9 @@
-from deployments.models.approvals import ApprovalRule, EmergencyReview
+from deployments.models.approvals import ApprovalRule
 from deployments.models.auto_promotion import RolloutLimit
-from deployments.models.deployments import (
-    Approval,
-    ChangeRequest,
-    Deployment,
-    DeploymentEvent,
-    GivenApproval,
-    Revision,
-)
+from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
+from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.git import GitDelivery, GitExport
-from deployments.models.pipelines import Pipeline, PipelineApproval, PipelineChange
+from deployments.models.pipelines import Pipeline
 from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
@@ -34,7 +28,6 @@ __all__ = [
     "EmergencyReview",
     "GitDelivery",
     "GitExport",
-    "GivenApproval",
     "GoldenRequest",
     "GoldenResult",
     "GoldenRun",
@@ -42,8 +35,6 @@ __all__ = [
     "ModelVersion",
     "OwnRequest",
     "Pipeline",
-    "PipelineApproval",
-    "PipelineChange",
     "PrometheusReading",
     "QualityObservation",
     "Revision",

@@ -1,11 +1,10 @@
-"""Who must approve what, as rows, and the reviews that emergencies leave behind."""
+"""Who must approve what, as rows."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
 
-from deployments.models.deployments import ChangeRequest
 from portal.accounts.models import Team
 
 _ROLES = ("lead", "admin", "named")
@@ -45,32 +44,3 @@ class ApprovalRule(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class EmergencyReview(models.Model):
-    """Someone approved without the rules; another lead or admin must look at it afterwards."""
-
-    change = models.OneToOneField(
-        ChangeRequest, on_delete=models.PROTECT, related_name="emergency_review"
-    )
-    opened_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
-    )
-    reason = models.TextField()
-    opened_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    closed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
-    )
-    closed_at = models.DateTimeField(null=True)
-    finding = models.TextField(blank=True, default="")
-
-    class Meta:
-        ordering = ["opened_at"]
-
-    def __str__(self) -> str:
-        return f"emergency review of {self.change}"
-
-    @property
-    def team(self) -> Team:
-        return self.change.team

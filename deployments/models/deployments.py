@@ -1,4 +1,4 @@
-"""Deployments, their immutable revisions, and the change requests that move them."""
+"""Deployments, their immutable revisions, and their timeline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from deployments.models.registry import ModelVersion
-from deployments.states import ChangeKind, ChangeState, DeploymentState, DriftPolicy, Environment
+from deployments.states import DeploymentState, DriftPolicy, Environment
 from portal.accounts.models import Team
 from portal.core.leases import Leased
 
@@ -131,108 +131,6 @@ class Revision(models.Model):
     @property
     def workload_name(self) -> str:
         return f"{self.deployment.name}-r{self.number}"
-
-
-class ChangeRequest(Leased):
-    """Asks for one change of one deployment. For a first deploy the deployment row is made on submit."""
-
-    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="changes")
-    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in ChangeKind])
-    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in ChangeState])
-    state_reason = models.TextField(blank=True, default="")
-    requester = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="change_requests"
-    )
-    comment = models.TextField(blank=True, default="")
-    # The revision that the change wants to serve (deploy, canary, scale, roll back).
-    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
-    # For a canary: [{"weight": 5, "soak_seconds": 600, "min_requests": 100}, …]
-    steps = models.JSONField(default=list)
-    # What is approved beside the steps: {"kind", "guards", "analysis", …}, as deployments/plans/domain/rollout_plan.py
-    plan = models.JSONField(default=dict)
-    # [{"name", "ok": true|false|null, "detail", "fix"}]
-    checks = models.JSONField(default=list)
-    # Of the last time that they were made again: {"at", "evidence_hash", "can_approve", "checks"}
-    last_look = models.JSONField(default=dict)
-    # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
-    cost = models.JSONField(default=dict)
-    # For a roll back: the number of the revision that `revision` is a copy of.
-    restored_number = models.PositiveIntegerField(null=True)
-    # For a scale change: {"revision", "min_replicas", "max_replicas", "scaling", "network"}
-    scale = models.JSONField(default=dict)
-    # As the cluster named the GPU when it was asked for; rules of approval match on it.
-    gpu_name = models.CharField(max_length=80, blank=True, default="")
-    # deployments.approvals.domain.rules.Requirement as JSON: what the rules asked for when last looked at.
-    required = models.JSONField(default=list)
-    # Keys of the golden requests that are approved with it: these the candidate is asked.
-    golden = models.JSONField(default=list)
-    # As deployments/changes/selectors/evidence.py says; an approval is void when it no longer matches.
-    evidence_hash = models.CharField(max_length=64, blank=True, default="")
-    # All that was shown when it was decided, as deployments/changes/selectors/shown_evidence.py; {} until then.
-    decided = models.JSONField(default=dict)
-    created_at = models.DateTimeField()
-    submitted_at = models.DateTimeField(null=True)
-    deadline_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ["-id"]
-        indexes = [models.Index(fields=["state", "-id"])]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["deployment"],
-                condition=models.Q(state__in=["submitted", "approved", "applying"]),
-                name="one_open_change_per_deployment",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{ChangeKind(self.kind).noun} of {self.deployment}"
-
-    @property
-    def team(self) -> Team:
-        return self.deployment.team
-
-
-class GivenApproval(models.Model):
-    """What one person decided, in which capacity, and on which evidence."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
-    is_approved = models.BooleanField()
-    # In which capacity: lead, admin, delegate, or named by a rule.
-    as_role = models.CharField(max_length=10, default="lead")
-    # The lead on whose authority a delegate decided.
-    stands_for = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
-    )
-    # Past the rules, with a review to follow.
-    is_emergency = models.BooleanField(default=False)
-    expires_at = models.DateTimeField(null=True)
-    comment = models.TextField(blank=True, default="")
-    evidence_hash = models.CharField(max_length=64)
-    at = models.DateTimeField()
-    # Set when what was approved has changed since.
-    void_reason = models.TextField(blank=True, default="")
-
-    class Meta:
-        abstract = True
-        ordering = ["at"]
-
-    def __str__(self) -> str:
-        return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
-
-
-class Approval(GivenApproval):
-    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
-
-    class Meta(GivenApproval.Meta):
-        constraints = [
-            models.UniqueConstraint(
-                fields=["change", "user"],
-                condition=models.Q(is_approved=True, void_reason=""),
-                name="one_live_approval_per_person",
-            )
-        ]
 
 
 class DeploymentEvent(models.Model):

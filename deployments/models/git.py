@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from deployments.models.deployments import Deployment
+from deployments.models.pipelines import Pipeline
 from portal.accounts.models import Team
 
 
@@ -30,10 +31,13 @@ class GitDelivery(models.Model):
 
 
 class GitExport(models.Model):
-    """What was last committed for a deployment. A cache: losing it costs one fetch."""
+    """What was last committed for a deployment or pipeline. A cache: losing it costs one fetch."""
 
     deployment = models.OneToOneField(
-        Deployment, on_delete=models.CASCADE, related_name="git_export"
+        Deployment, on_delete=models.CASCADE, null=True, related_name="git_export"
+    )
+    pipeline = models.OneToOneField(
+        Pipeline, on_delete=models.CASCADE, null=True, related_name="git_export"
     )
     # Its step ("push r3", "route", …), and the digest of the manifests and the target branch.
     step = models.CharField(max_length=40, default="")
@@ -41,5 +45,14 @@ class GitExport(models.Model):
     commit = models.CharField(max_length=40)
     verified_at = models.DateTimeField()
 
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(deployment__isnull=False, pipeline=None)
+                | models.Q(pipeline__isnull=False, deployment=None),
+                name="one_subject_of_an_export",
+            )
+        ]
+
     def __str__(self) -> str:
-        return f"{self.deployment_id} {self.commit[:8]}"
+        return f"{self.deployment_id or self.pipeline_id} {self.commit[:8]}"

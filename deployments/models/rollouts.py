@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from deployments.models.deployments import ChangeRequest, Deployment, Revision
+from deployments.models.changes import ChangeRequest
+from deployments.models.deployments import Deployment, Revision
 from deployments.states import RolloutPhase
 from portal.accounts.models import Team
 from portal.core.leases import Leased

@@ -15,11 +15,9 @@ from deployments.models import (
     Deployment,
     EmergencyReview,
     ModelVersion,
-    PipelineChange,
     Rollout,
 )
 from deployments.pages.selectors import home
-from deployments.pipelines.selectors import pipelines
 from deployments.rollouts.selectors import rollouts
 from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
@@ -45,7 +43,6 @@ class Need:
 def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
     found = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MOST]]
     found += [_waiting(change) for change in changes.inbox(user)[:_MOST]]
-    found += [_pipeline(change) for change in pipelines.waiting_for(user)[:_MOST]]
     found += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MOST]]
     failing = home.failing(actor=user, team_slug=team.slug, now=now)
     found += [_failing(deployment) for deployment in failing]
@@ -87,19 +84,6 @@ def _waiting(change: ChangeRequest) -> Need:
         verb="Review",
         who=change.requester.display_name,
         since=change.submitted_at,
-    )
-
-
-def _pipeline(change: PipelineChange) -> Need:
-    return Need(
-        state="submitted",
-        ask="Approve?",
-        title=f"{change.kind.capitalize()} pipeline {change.pipeline.name}",
-        detail=change.comment or f"{change.pipeline.environment} on {change.pipeline.cluster.name}",
-        url=reverse("pipeline", args=(change.team.slug, change.pipeline.name)),
-        verb="Review",
-        who=change.requester.display_name,
-        since=change.created_at,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deployments.changes.selectors import changes, emergency_reviews
-from deployments.pipelines.selectors import pipelines
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
 from portal.ui.slots import StatusLine, register_badge, register_status
@@ -17,8 +16,7 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    deployments = changes.count_waiting_for(user) + emergency_reviews.waiting_for(user).count()
-    return deployments + len(pipelines.waiting_for(user))
+    return changes.count_waiting_for(user) + emergency_reviews.waiting_for(user).count()
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

@@ -51,7 +51,7 @@ def main() -> Result:
             if number % 2:
                 late.append(_click(http, where.lead, change))
             else:
-                recheck.look(actor=where.lead, change_id=change.pk)
+                recheck.repeat(actor=where.lead, change_id=change.pk)
                 opened.append(_click(http, where.lead, change))
     p95 = _told("page just opened", opened)
     _told("page left open for long", late)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.manifests.domain import http_route
+from deployments.manifests.domain import http_route, metadata
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.pipelines.domain import manifests, pipeline_spec, reconcile
 from deployments.pipelines.domain.manifests import GraphPlace
@@ -42,7 +42,7 @@ def test_what_is_written_is_taken_found_and_not_written_again(
         cluster_id=cluster_id,
         kinds=KINDS,
         namespace=context.namespace,
-        labels={manifests.PIPELINE_ID_LABEL: "4712"},
+        labels={metadata.PIPELINE_ID_LABEL: "4712"},
     )
     live = Live(graph=found, route=route, router={"metadata": {}})
     assert reconcile.decide(*made, live) == Act.NONE

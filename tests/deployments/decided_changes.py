@@ -30,4 +30,4 @@ def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeReques
 
 
 def words(change: ChangeRequest) -> str:
-    return approvals.standing_of(ChangeRequest.objects.get(pk=change.pk)).words
+    return approvals.status_of(ChangeRequest.objects.get(pk=change.pk)).description

@@ -56,8 +56,8 @@ class GitServer:
         return self.git("ls-tree", "-r", "--name-only", "main").splitlines()
 
     def tree(self) -> dict[str, str]:
-        """Path to text of all files on main; empty before the first commit."""
-        if not self.has_main:
+        """Path to text of all files on main."""
+        if not self.has_main or not self.files():
             return {}
         made = subprocess.run(
             ["git", "archive", "main"], cwd=self.path, capture_output=True, check=True, timeout=20

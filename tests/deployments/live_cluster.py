@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.models import Deployment
 from fleet.kube.gateways.client import HttpKubeClient
@@ -39,7 +40,7 @@ class Live:
     def deployed(self, name: str) -> Deployment:
         change = decisions.request_deploy(actor=self.world.member, draft=self.world.draft(name))
         self.world.approved(change)
-        return self.look(change.deployment)
+        return self.look(deployment_of(change))
 
     def look(self, deployment: Deployment) -> Deployment:
         """Some minutes later, so that everything is compared again."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.lifecycle.services import apply_changes
 from deployments.manifests.domain import resource_limits
@@ -160,7 +161,7 @@ def approved(live: Live, name: str) -> Deployment:
         actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
     )
     assert apply_changes.apply_change(change_id=change.pk) == change.deployment_id
-    return Deployment.objects.get(pk=change.deployment_id)
+    return Deployment.objects.get(pk=deployment_of(change).pk)
 
 
 def is_there(live: Live, name: str) -> bool:
@@ -175,7 +176,7 @@ def assert_only_approved(proxy: Proxy) -> None:
     allowed: list[Mapping[str, Any]] = []
     for change in begun:
         assert change.revision is not None
-        deployment = change.deployment
+        deployment = deployment_of(change)
         whole = RenderedDeployment(deployment)
         allowed += [*rendered.render_revision(change.revision).manifests, whole.route]
         quota = deployment.team.quota_gpus

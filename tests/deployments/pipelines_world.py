@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.models import Deployment, Pipeline, PipelineChange, Revision
-from deployments.pipelines.services import decisions, reconcile, requests
+from deployments.changes.selectors.subjects import pipeline_of
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import apply_changes
+from deployments.models import ChangeRequest, Deployment, Pipeline, Revision
+from deployments.pipelines.services import reconcile, requests
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.states import DeploymentState, Environment
 from fleet.models import Cluster
@@ -61,12 +64,12 @@ def draft(world: World, spec: Any = None, **changed: Any) -> PipelineDraft:
     )
 
 
-def ask(world: World, spec: Any = None, **changed: Any) -> PipelineChange:
+def ask(world: World, spec: Any = None, **changed: Any) -> ChangeRequest:
     members(world)
     return requests.request_create(actor=world.member, draft=draft(world, spec, **changed))
 
 
-def approve(who: User, change: PipelineChange, comment: str = "") -> PipelineChange:
+def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeRequest:
     change.refresh_from_db()
     return decisions.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, comment=comment
@@ -74,8 +77,9 @@ def approve(who: User, change: PipelineChange, comment: str = "") -> PipelineCha
 
 
 def look(pipeline: Pipeline, rounds: int = 5) -> Pipeline:
-    """What workers do, each look a little later."""
+    """What workers do, pass after pass."""
     for _ in range(rounds):
+        apply_changes.sweep()
         Pipeline.objects.filter(pk=pipeline.pk, next_check_at__isnull=False).update(
             next_check_at=clock.now()
         )
@@ -110,6 +114,6 @@ def serving(world: World, spec: Any = None) -> Pipeline:
     """A pipeline that was asked for, approved, applied and is ready."""
     change = ask(world, spec)
     approve(world.lead, change)
-    pipeline = look(change.pipeline)
+    pipeline = look(pipeline_of(change))
     start_router(world, pipeline)
     return look(pipeline)

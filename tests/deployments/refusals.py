@@ -13,8 +13,6 @@ from deployments.models import (
     Deployment,
     DeploymentEvent,
     Pipeline,
-    PipelineApproval,
-    PipelineChange,
     Revision,
     Rollout,
 )
@@ -28,8 +26,6 @@ _TABLES = (
     Deployment,
     DeploymentEvent,
     Pipeline,
-    PipelineApproval,
-    PipelineChange,
     Revision,
     Rollout,
     AuditEvent,

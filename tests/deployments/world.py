@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
@@ -116,7 +117,7 @@ class World:
         """A deployment that was requested, approved, applied and is ready."""
         change = decisions.request_deploy(actor=self.member, draft=self.draft(**changed))
         self.approved(change)
-        deployment = change.deployment
+        deployment = deployment_of(change)
         self.cluster.make_ready(f"{deployment.name}-r1")
         return self.look(deployment)
 

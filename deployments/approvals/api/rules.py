@@ -36,7 +36,7 @@ class RulesView(IdempotentMixin, APIView):
     )
     def get(self, request: Request) -> Response:
         rows = approval_selectors.list_rules(actor_of(request))
-        return Response([_told(row) for row in rows])
+        return Response([_body_of(row) for row in rows])
 
     @extend_schema(
         operation_id="make_approval_rule",
@@ -48,7 +48,7 @@ class RulesView(IdempotentMixin, APIView):
         actor = actor_of(request)
         policy.require_platform_admin(actor)
         row = rules.make(actor=actor, draft=_draft(read_body(RuleSerializer, request)))
-        return Response(_told(row), status=status.HTTP_201_CREATED)
+        return Response(_body_of(row), status=status.HTTP_201_CREATED)
 
 
 class RuleView(APIView):
@@ -63,7 +63,7 @@ class RuleView(APIView):
         actor = actor_of(request)
         policy.require_platform_admin(actor)
         draft = _draft(read_body(RuleSerializer, request))
-        return Response(_told(rules.change(actor=actor, rule_id=rule_id, draft=draft)))
+        return Response(_body_of(rules.change(actor=actor, rule_id=rule_id, draft=draft)))
 
     @extend_schema(
         operation_id="delete_approval_rule",
@@ -91,7 +91,7 @@ def _draft(body: dict[str, Any]) -> RuleDraft:
     )
 
 
-def _told(row: ApprovalRule) -> dict[str, Any]:
-    shown = {"id": row.pk, **asdict(rules.draft_of(row))}
-    told: dict[str, Any] = RuleSerializer(shown).data
-    return told
+def _body_of(row: ApprovalRule) -> dict[str, Any]:
+    draft = {"id": row.pk, **asdict(rules.draft_of(row))}
+    body: dict[str, Any] = RuleSerializer(draft).data
+    return body

@@ -1,4 +1,4 @@
-"""Shapes of approval rules, of what they ask for, and of emergency reviews."""
+"""Serializers of approval rules, the approvals they require, and emergency reviews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.api.base_serializer import Serializer
 
 
 class RequiredApprovalSerializer(Serializer):
-    """One rule that matches the change, and how far it is satisfied."""
+    """One rule that matches the change, and how far it is met."""
 
     rule_id = serializers.IntegerField(
         source="requirement.rule_id", allow_null=True, help_text="null: the four-eyes default"
@@ -22,11 +22,11 @@ class RequiredApprovalSerializer(Serializer):
     needed = serializers.IntegerField(source="requirement.needed")
     given = serializers.IntegerField()
     missing = serializers.IntegerField()
-    words = serializers.CharField()
+    words = serializers.CharField(source="description")
 
 
 class EmergencyReviewSerializer(Serializer):
-    """Something was approved without the rules; another lead or admin closes it with a finding."""
+    """A request was approved without the rules; another lead or admin closes the review."""
 
     id = serializers.IntegerField()
     change_id = serializers.IntegerField()
@@ -46,10 +46,11 @@ class RuleSerializer(Serializer):
     name = serializers.CharField(max_length=80)
     team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
     environments = serializers.ListField(
-        child=serializers.ChoiceField(choices=[one.value for one in Environment]), default=list
+        child=serializers.ChoiceField(choices=[environment.value for environment in Environment]),
+        default=list,
     )
     kinds = serializers.ListField(
-        child=serializers.ChoiceField(choices=[one.value for one in KINDS]), default=list
+        child=serializers.ChoiceField(choices=[kind.value for kind in KINDS]), default=list
     )
     above_month_amount = serializers.DecimalField(
         max_digits=12,
@@ -65,8 +66,8 @@ class RuleSerializer(Serializer):
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
     role = serializers.ChoiceField(
-        choices=[one.value for one in rules.ApproverRole],
-        default=rules.ApproverRole.LEAD,
+        choices=[role.value for role in rules.RequiredRole],
+        default=rules.RequiredRole.LEAD,
         help_text="who may approve in addition to `people`; named: nobody else",
     )
     people = serializers.ListField(child=serializers.CharField(max_length=150), default=list)

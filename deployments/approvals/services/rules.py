@@ -1,4 +1,4 @@
-"""Platform admins write down who must approve what."""
+"""Creating, changing and deleting approval rules. For platform admins."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import MOST_NEEDED, ApproverRole
-from deployments.models import ApprovalRule, ChangeRequest, PipelineChange
+from deployments.approvals.domain.rules import MOST_NEEDED, RequiredRole
+from deployments.models import ApprovalRule, ChangeRequest
 from deployments.states import ChangeKind, ChangeState, Environment
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -21,13 +20,14 @@ from portal.core.errors import Conflict, Invalid, NotFound
 
 # Promotions are decided on the rollout's own page.
 KINDS: Final = tuple(kind for kind in ChangeKind if kind != ChangeKind.PROMOTE)
+_UNDECIDED: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED)
 _MOST_PATTERNS = 20
 _LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDraft:
-    """What an admin fills in. Empty means any; `people` are sign-in names."""
+    """The fields of a rule. Empty means any; `people` are sign-in names."""
 
     name: str
     team: str = ""
@@ -35,14 +35,14 @@ class RuleDraft:
     kinds: tuple[str, ...] = ()
     above_month_amount: Decimal | None = None
     gpus: tuple[str, ...] = ()
-    role: str = ApproverRole.LEAD
+    role: str = RequiredRole.LEAD
     people: tuple[str, ...] = ()
     needed: int = 1
     is_enabled: bool = True
 
 
 def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
-    """Raises Forbidden for who is no platform admin, Invalid with the fields that are wrong."""
+    """Raises Forbidden for anyone but a platform admin, Invalid with the fields that are wrong."""
     policy.require_platform_admin(actor)
     team, people = _check(draft)
     at = clock.now()
@@ -55,20 +55,20 @@ def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
             obj=row,
             label=row.name,
             team_slug=draft.team,
-            after=told(row),
+            after=audit_values(row),
         )
-        _look_again(row)
+        _reevaluate_requests(row)
     return row
 
 
 def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
-    """Approvals given under the earlier wording become void where the rule applies."""
+    """Approvals given under the rule as it was become void where it applies."""
     policy.require_platform_admin(actor)
     row = get(rule_id)
-    before = told(row)
+    before = audit_values(row)
     team, people = _check(draft)
     with transaction.atomic():
-        _look_again(row)
+        _reevaluate_requests(row)
         _write(row, draft, team, people)
         trail.record(
             actor=actor,
@@ -77,14 +77,14 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
             label=row.name,
             team_slug=draft.team,
             before=before,
-            after=told(row),
+            after=audit_values(row),
         )
-        _look_again(row)
+        _reevaluate_requests(row)
     return row
 
 
 def delete(*, actor: User, rule_id: int) -> None:
-    """Raises NotFound, and Conflict while open requests wait for it: decided ones keep its wording."""
+    """Raises NotFound, and Conflict while open requests require it. Decided ones keep a copy of it."""
     policy.require_platform_admin(actor)
     row = get(rule_id)
     with transaction.atomic():
@@ -103,18 +103,14 @@ def delete(*, actor: User, rule_id: int) -> None:
             obj=row,
             label=row.name,
             team_slug=row.team.slug if row.team else "",
-            before=told(row),
+            before=audit_values(row),
         )
         row.delete()
 
 
 def _waiting_for(row: ApprovalRule) -> int:
-    is_open = Q(state__in=(ChangeState.SUBMITTED, ChangeState.APPROVED))
-    lists = [
-        *ChangeRequest.objects.filter(is_open).values_list("required", flat=True),
-        *PipelineChange.objects.filter(is_open).values_list("required", flat=True),
-    ]
-    return sum(any(one["rule_id"] == row.pk for one in required) for required in lists)
+    rows = ChangeRequest.objects.filter(state__in=_UNDECIDED).values_list("required", flat=True)
+    return sum(any(one["rule_id"] == row.pk for one in required) for required in rows)
 
 
 def get(rule_id: int) -> ApprovalRule:
@@ -140,8 +136,7 @@ def draft_of(row: ApprovalRule) -> RuleDraft:
     )
 
 
-def told(row: ApprovalRule) -> dict[str, Any]:
-    """For the audit trail."""
+def audit_values(row: ApprovalRule) -> dict[str, Any]:
     draft = draft_of(row)
     amount = draft.above_month_amount
     return {
@@ -158,33 +153,33 @@ def told(row: ApprovalRule) -> dict[str, Any]:
 
 
 def _check(draft: RuleDraft) -> tuple[Team | None, list[User]]:
-    found = {
-        name: words
-        for name, is_right, words in (
+    problems = {
+        name: problem
+        for name, is_valid, problem in (
             ("name", 1 <= len(draft.name.strip()) <= _LONGEST_NAME, "1 to 80 characters"),
             ("environments", set(draft.environments) <= set(Environment), "unknown environment"),
             ("kinds", set(draft.kinds) <= set(KINDS), "unknown kind of change"),
-            ("role", draft.role in set(ApproverRole), "lead, admin or named"),
+            ("role", draft.role in set(RequiredRole), "lead, admin or named"),
             ("needed", 1 <= draft.needed <= MOST_NEEDED, f"1 to {MOST_NEEDED}"),
             ("above_month_amount", _is_amount(draft.above_month_amount), "0 or more dollars"),
             ("gpus", _are_patterns(draft.gpus), f"at most {_MOST_PATTERNS} names, none empty"),
         )
-        if not is_right
+        if not is_valid
     }
     team = Team.objects.filter(slug=draft.team).first() if draft.team else None
     if draft.team and team is None:
-        found["team"] = f"there is no team {draft.team}"
+        problems["team"] = f"there is no team {draft.team}"
     people = list(User.objects.filter(username__in=draft.people, is_active=True))
-    problem = _wrong_people(draft, team, people)
+    problem = _problem_with_people(draft, team, people)
     if problem:
-        found["people"] = problem
-    if found:
-        raise Invalid(f"Check {', '.join(sorted(found))} of the rule.", fields=found)
+        problems["people"] = problem
+    if problems:
+        raise Invalid(f"Check {', '.join(sorted(problems))} of the rule.", fields=problems)
     return team, people
 
 
-def _wrong_people(draft: RuleDraft, team: Team | None, people: list[User]) -> str:
-    """A rule that nobody could satisfy would stop every change it applies to."""
+def _problem_with_people(draft: RuleDraft, team: Team | None, people: list[User]) -> str:
+    """A rule that nobody could satisfy would block every change it applies to. Empty: none."""
     unknown = sorted(set(draft.people) - {person.username for person in people})
     if unknown:
         return f"there is no {', '.join(unknown)}"
@@ -192,7 +187,7 @@ def _wrong_people(draft: RuleDraft, team: Team | None, people: list[User]) -> st
         outside = [one.username for one in people if policy.role_in(one, team) is None]
         if outside:
             return f"{', '.join(sorted(outside))} cannot see {team.slug}; add them to the team"
-    if draft.role == ApproverRole.NAMED and len(people) < draft.needed:
+    if draft.role == RequiredRole.NAMED and len(people) < draft.needed:
         return f"name at least {draft.needed} people, or let leads or admins approve too"
     return ""
 
@@ -223,11 +218,9 @@ def _write(row: ApprovalRule, draft: RuleDraft, team: Team | None, people: list[
     row.people.set(people)
 
 
-def _look_again(row: ApprovalRule) -> None:
-    """Requests it may apply to are looked at now, so that nobody decides on what has changed."""
-    rows = ChangeRequest.objects.filter(
-        Q(state=ChangeState.SUBMITTED) | Q(state=ChangeState.APPROVED)
-    )
+def _reevaluate_requests(row: ApprovalRule) -> None:
+    """Make undecided requests due now where the rule may apply, so that their pages show it."""
+    rows = ChangeRequest.objects.filter(state__in=_UNDECIDED)
     if row.team_id is not None:
-        rows = rows.filter(deployment__team=row.team_id)
+        rows = rows.filter(team=row.team_id)
     rows.update(next_check_at=clock.now())

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, cast
 
 from django import forms
 
-from deployments.approvals.domain.rules import MOST_NEEDED, ApproverRole
+from deployments.approvals.domain.rules import MOST_NEEDED, RequiredRole
 from deployments.approvals.services.rules import KINDS, RuleDraft
 from deployments.plans.domain import descriptions
 from deployments.states import Environment
@@ -23,14 +23,14 @@ class RuleForm(forms.Form):
     )
     team = forms.ChoiceField(required=False)
     environments = forms.MultipleChoiceField(
-        choices=[(one.value, one.value) for one in Environment],
+        choices=[(e.value, e.value) for e in Environment],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text="None selected: all.",
     )
     kinds = forms.MultipleChoiceField(
         label="Changes",
-        choices=[(one.value, descriptions.KIND_NAMES[one]) for one in KINDS],
+        choices=[(kind.value, descriptions.KIND_NAMES[kind]) for kind in KINDS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text="None selected: all.",
@@ -60,9 +60,9 @@ class RuleForm(forms.Form):
     role = forms.ChoiceField(
         label="Approvers",
         choices=[
-            (ApproverRole.LEAD.value, "team leads and platform admins"),
-            (ApproverRole.ADMIN.value, "platform admins only"),
-            (ApproverRole.NAMED.value, "only the people named below"),
+            (RequiredRole.LEAD.value, "team leads and platform admins"),
+            (RequiredRole.ADMIN.value, "platform admins only"),
+            (RequiredRole.NAMED.value, "only the people named below"),
         ],
     )
     people = forms.CharField(
@@ -85,9 +85,9 @@ class RuleForm(forms.Form):
             environments=tuple(data["environments"]),
             kinds=tuple(data["kinds"]),
             above_month_amount=data["above_month_amount"],
-            gpus=_words(data["gpus"]),
+            gpus=_names_in(data["gpus"]),
             role=data["role"],
-            people=_words(data["people"]),
+            people=_names_in(data["people"]),
             needed=data["needed"],
             is_enabled=is_enabled,
         )
@@ -114,5 +114,5 @@ class Delegate(TypedDict):
     reason: str
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+def _names_in(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

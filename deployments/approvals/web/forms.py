@@ -11,8 +11,8 @@ from portal.ui.service_form import CommentForm
 
 
 class DecisionForm(CommentForm):
-    """One of the buttons of a request; the comment is the reason of an emergency and the finding
-    of its review. `evidence_hash` is what the page showed.
+    """One of the buttons of a request. The comment is also the reason of an emergency override and
+    the finding of its review. `evidence_hash` is what the page showed.
     """
 
     ACTIONS: ClassVar = ("approve", "reject", "withdraw", "emergency", "close_review")

@@ -1,4 +1,4 @@
-"""Request bodies as drafts, and the answer to a request that was made."""
+"""Request bodies as drafts, and the response to a new request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spec_of(data: dict[str, Any]) -> ServingSpec:
     try:
         return serving_spec.from_json(data)
     except Rejected as error:
-        fields = {f"spec.{name}": words for name, words in error.fields.items()}
+        fields = {f"spec.{name}": message for name, message in error.fields.items()}
         raise Invalid(error.message, fields=fields) from error
 
 

@@ -1,4 +1,4 @@
-"""What a rollout plan would take, before anyone asks for it."""
+"""How long a rollout plan would take and what it would cost, before it is requested."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class RolloutFiguresView(APIView):
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         body = read_body(PlannedRolloutSerializer, request)
-        found = plan_figures.preview(
+        figures = plan_figures.preview(
             actor=actor_of(request),
             deployment_id=deployment_id,
             steps=[dict(step) for step in body["steps"]],
             plan=body.get("plan"),
         )
-        return Response(PlanFiguresSerializer(found).data)
+        return Response(PlanFiguresSerializer(figures).data)

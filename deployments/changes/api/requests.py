@@ -1,4 +1,4 @@
-"""Asking for a change of a deployment, and what would be checked of it, without asking."""
+"""Requesting a change of a deployment, and its checks without a request."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class ChangePreflightView(APIView):
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
         draft = _draft_of(actor, deployment_id, read_body(NewChangeSerializer, request))
-        found = drafts.check(actor=actor, draft=draft)
-        return Response(ChangePreflightSerializer(found).data)
+        checked = drafts.check(actor=actor, draft=draft)
+        return Response(ChangePreflightSerializer(checked).data)
 
 
 def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDraft:
@@ -90,14 +90,13 @@ def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDr
 
 
 def _steps_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Only blue/green may come without steps."""
-    is_dark = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
-    steps: list[dict[str, Any]] = body.get("steps", []) if is_dark else _needed(body, "steps")
+    """Only blue/green needs none."""
+    is_blue_green = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
+    steps: list[dict[str, Any]] = body.get("steps", []) if is_blue_green else _needed(body, "steps")
     return steps
 
 
 def _needed(body: dict[str, Any], name: str) -> Any:
     if name not in body:
-        words = f"{body['kind']} needs {name}."
-        raise Invalid(words, fields={name: "required"})
+        raise Invalid(f"{body['kind']} needs {name}.", fields={name: "required"})
     return body[name]

@@ -1,4 +1,4 @@
-"""Shapes of deployments and change requests in the API."""
+"""Serializers of deployments' change requests in the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DraftSerializer(Serializer):
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
     environment = serializers.ChoiceField(
-        choices=[one.value for one in Environment],
+        choices=[environment.value for environment in Environment],
         default=Environment.PRODUCTION,
         help_text="cannot be changed later; sets the approval rules",
     )
@@ -91,8 +91,9 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
 class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
     state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
-    team = serializers.CharField(source="deployment.team.slug")
+    team = serializers.CharField(source="team.slug")
     deployment = serializers.CharField(source="deployment.name")
+    deployment_id = serializers.IntegerField(read_only=True)
     requester = serializers.CharField(source="requester.username")
     revision = RevisionSerializer(allow_null=True)
     steps = RolloutStepSerializer(many=True)
@@ -114,11 +115,11 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     )
 
     def get_approval_words(self, change: ChangeRequest) -> str:
-        return approval_selectors.standing_of(change).words
+        return approval_selectors.status_of(change).description
 
     @extend_schema_field(RequiredApprovalSerializer(many=True))
     def get_required_approvals(self, change: ChangeRequest) -> Any:
-        rows = approval_selectors.standing_of(change).rows
+        rows = approval_selectors.status_of(change).rows
         return RequiredApprovalSerializer(rows, many=True).data
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Reviews that emergency approvals left behind."""
+"""Reviews of emergency overrides."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
+    "change__team",
     "change__deployment__team",
     "change__deployment__cluster",
+    "change__pipeline__team",
+    "change__pipeline__cluster",
     "change__revision__version__model__team",
     "change__requester",
     "opened_by",
     "closed_by",
 )
+_FOUR_EYES = "You {} this change, so another lead or admin must review it (four eyes)."
 
 
 def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[EmergencyReview]:
     """The oldest first."""
-    rows = EmergencyReview.objects.filter(
-        change__deployment__team__in=policy.visible_teams(actor)
-    ).select_related(*_RELATED)
+    rows = EmergencyReview.objects.filter(change__team__in=policy.visible_teams(actor))
+    rows = rows.select_related(*_RELATED)
     return rows if is_open is None else rows.filter(closed_at__isnull=is_open)
 
 
 def waiting_for(actor: User) -> QuerySet[EmergencyReview]:
     """Open reviews that this person may close."""
-    rows = list_visible_to(actor, is_open=True).filter(
-        change__deployment__team__in=led_teams(actor)
-    )
+    rows = list_visible_to(actor, is_open=True).filter(change__team__in=led_teams(actor))
     return rows.exclude(Q(opened_by=actor) | Q(change__requester=actor))
 
 
-def overdue_words(team: Team) -> str:
-    """Why the team may approve nothing past the rules now; empty when nothing is overdue."""
-    rows = EmergencyReview.objects.filter(change__deployment__team=team, closed_at=None)
-    late = rows.filter(due_at__lte=clock.now()).select_related("change__deployment__team").first()
+def why_blocked(team: Team) -> str:
+    """Why the team may use no emergency override now; empty when no review is overdue."""
+    rows = EmergencyReview.objects.filter(change__team=team, closed_at=None)
+    late = rows.filter(due_at__lte=clock.now()).select_related(*_RELATED).first()
     if late is None:
         return ""
     return (
@@ -51,14 +52,14 @@ def overdue_words(team: Team) -> str:
 
 
 def get_visible(*, actor: Actor, review_id: int) -> EmergencyReview:
-    found = list_visible_to(actor).filter(pk=review_id).first()
-    if found is None:
+    review = list_visible_to(actor).filter(pk=review_id).first()
+    if review is None:
         raise NotFound(f"There is no review {review_id}, or you are not in its team.")
-    return found
+    return review
 
 
 def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
-    """Whether the actor may close it, and the rule in words when not."""
+    """Whether the actor may close it, and the reason when not."""
     if review.closed_at is not None:
         return False, "This review is closed."
     try:
@@ -66,13 +67,7 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
     except (Forbidden, NotFound) as refusal:
         return False, refusal.message
     if actor.pk == review.opened_by_id:
-        return (
-            False,
-            "You approved this change, so another lead or admin must review it (four eyes).",
-        )
+        return False, _FOUR_EYES.format("approved")
     if actor.pk == review.change.requester_id:
-        return (
-            False,
-            "You requested this change, so another lead or admin must review it (four eyes).",
-        )
+        return False, _FOUR_EYES.format("requested")
     return True, ""

@@ -1,7 +1,7 @@
-"""All that whoever decides on a request is shown, as plain values that can be kept.
+"""Everything that the page of a request shows, as plain values that can be stored.
 
-An open request is shown as it is now. A decided one is shown as it was then: versions are described
-anew, people and clusters get other names, approvals expire; what was decided on does not change.
+An open request is shown as it is now. A decided one is shown as it was then: version metadata is
+edited, people and clusters are renamed, approvals expire; what was decided on does not change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from deployments.approvals.selectors import approvals
-from deployments.changes.selectors import changes, descriptions, evidence, guard_lines
+from deployments.changes.selectors.evidence import ReviewedChange
+from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
 from portal.core import clock
@@ -19,7 +20,7 @@ from portal.core import clock
 Shown = dict[str, Any]
 
 _OPEN: Final = (ChangeState.DRAFT, ChangeState.SUBMITTED)
-# What is compared with today, in the words of the page.
+# What is compared with today, as the page names it.
 _COMPARED: Final[Mapping[str, str]] = {
     "metadata": "the version metadata",
     "manifests": "the manifests",
@@ -29,75 +30,77 @@ _COMPARED: Final[Mapping[str, str]] = {
 }
 
 
-def of(change: ChangeRequest) -> Shown:
-    """As it is now."""
-    deployment, revision = change.deployment, change.revision
+def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
+    """As it is now. `reviewed`: what was just rendered for the decision."""
+    subject, target = subject_of(change), change.subject
+    described = subject.describe(change)
+    rendered = subject.render(change) if reviewed is None else reviewed.rendered
     checks, checked_at = _checks(change)
     return {
         "at": clock.now().isoformat(),
         "evidence_hash": change.evidence_hash,
-        "title": descriptions.title_of(change),
-        "detail": descriptions.detail_of(change),
-        "consequence": descriptions.consequence_of(change),
+        "title": described.title,
+        "detail": described.detail,
+        "consequence": described.consequence,
         "requester": change.requester.display_name,
-        "team": deployment.team.slug,
-        "cluster": deployment.cluster.name,
-        "environment": deployment.environment,
+        "team": target.team.slug,
+        "cluster": target.cluster.name,
+        "environment": target.environment,
         "checks": checks,
         "checked_at": checked_at,
         "cost": change.cost,
         "diff": diff_of(change),
-        "guards": [asdict(line) for line in guard_lines.of_change(change)],
-        "manifests": evidence.yaml_of_change(change),
-        "metadata": {} if revision is None else revision.version.metadata,
-        "standing": _standing(change),
-        "approvals": [_approval(one) for one in change.approvals.all()],
+        "guards": [asdict(line) for line in subject.guards(change)],
+        "manifests": rendered.to_yaml() if rendered else "",
+        "metadata": dict(subject.metadata(change)),
+        "standing": _approval_status(change),
+        "approvals": [_approval(approval) for approval in change.approvals.all()],
     }
 
 
 def kept(change: ChangeRequest) -> Shown | None:
-    """As it was decided on; None while it is open, and of what was decided before this was kept."""
+    """As it was decided on; None while it is open, and when that was not stored."""
     if change.state in _OPEN or not change.decided:
         return None
-    found: Shown = change.decided
-    return found
+    decided: Shown = change.decided
+    return decided
 
 
 def differences(change: ChangeRequest, then: Shown) -> list[str]:
-    """What would be shown otherwise today, in words."""
+    """What the page would show differently today."""
     now = of(change)
-    return [words for name, words in _COMPARED.items() if now[name] != then[name]]
+    return [label for name, label in _COMPARED.items() if now[name] != then[name]]
 
 
 def diff_of(change: ChangeRequest) -> list[dict[str, str]]:
-    return [asdict(line) for line in changes.diff_of(change)]
+    return [asdict(line) for line in subject_of(change).diff(change)]
 
 
 def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], str]:
-    """Of the last look at this very evidence, else those of the request; and when they were made."""
-    look = change.last_look
-    if look and look["evidence_hash"] == change.evidence_hash and look["checks"]:
-        return look["checks"], look["at"]
+    """Those of the last recheck of this very evidence, else those of the request; and their time."""
+    last = change.last_recheck
+    if last and last["evidence_hash"] == change.evidence_hash and last["checks"]:
+        return last["checks"], last["at"]
     return change.checks, (change.submitted_at or change.created_at).isoformat()
 
 
-def _standing(change: ChangeRequest) -> dict[str, Any]:
-    """Approvals count for a week; how they stood when it was decided stays."""
-    standing = approvals.standing_of(change)
+def _approval_status(change: ChangeRequest) -> dict[str, Any]:
+    """Approvals expire after a week; their status at the decision stays."""
+    status = approvals.status_of(change)
     rows = [
         {
-            "words": row.words,
+            "words": row.description,
             "missing": row.missing,
             "requirement": {"rule": row.requirement.rule, "why": row.requirement.why},
         }
-        for row in standing.rows
+        for row in status.rows
     ]
-    return {"is_emergency": standing.is_emergency, "missing": standing.missing, "rows": rows}
+    return {"is_emergency": status.is_emergency, "missing": status.missing, "rows": rows}
 
 
-def _approval(one: Approval) -> dict[str, Any]:
+def _approval(approval: Approval) -> dict[str, Any]:
     return {
-        "id": one.pk,
-        "user": one.user.display_name,
-        "stands_for": one.stands_for.display_name if one.stands_for else "",
+        "id": approval.pk,
+        "user": approval.user.display_name,
+        "stands_for": approval.stands_for.display_name if approval.stands_for else "",
     }

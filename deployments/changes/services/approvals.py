@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -10,242 +10,220 @@ from django.db import transaction
 from django.db.models import Min
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import Capacity, Given
+from deployments.approvals.domain.rules import Approver, ApproverRole
 from deployments.approvals.selectors import approvals
-from deployments.approvals.selectors.approvals import Decidable
 from deployments.changes.selectors import evidence
-from deployments.models import Approval, ChangeRequest, GivenApproval
-from deployments.serving.services import timeline
+from deployments.changes.selectors.evidence import ReviewedChange
+from deployments.changes.selectors.subjects import subject_of
+from deployments.changes.services import transitions
+from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action
-from portal.audit import trail
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden, Invalid
 
 LONGEST_COMMENT: Final = 2000
-# How long an approval waits for the others that the rules ask for.
+# How long an approval waits for the others that the rules require.
 VALID_SECONDS: Final = 7 * 24 * 3600
 CHANGED: Final = "The request changed after this approval, so the approval is void. Decide again."
 _EXPIRED: Final = "The other approvals did not arrive in time, so this one expired."
 _NO_LONGER: Final = "The approver no longer has permission to approve this."
+# What an approver must still be allowed to do while their approval counts.
+_LASTING: Final = {
+    ApproverRole.LEAD: Action.EMERGENCY_OVERRIDE,
+    ApproverRole.ADMIN: Action.EMERGENCY_OVERRIDE,
+    ApproverRole.DELEGATE: Action.REQUEST_CHANGE,
+    ApproverRole.NAMED: Action.VIEW,
+}
 
 
-def require_may_approve(actor: User, change: Decidable) -> Given:
-    """As what they approve. NotFound for strangers, Forbidden with the rule for the rest."""
+def require_may_approve(actor: User, change: ChangeRequest) -> Approver:
+    """In which role they approve. NotFound for strangers, Forbidden with the rule for the rest."""
     policy.require(actor, Action.VIEW, change)
-    by = approvals.Desk(actor).capacity(change)
-    if by is None or by.capacity != Capacity.NAMED:
+    approver = approvals.ApproverContext(actor).approver_for(change)
+    if approver is None or approver.role != ApproverRole.NAMED:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
-    if by is None or actor.pk == change.requester_id:
+    if approver is None or actor.pk == change.requester_id:
         raise Forbidden(
             f"You requested this change, so someone else in {change.team.slug} must approve it "
             "(four eyes).",
             code="four_eyes",
         )
-    return by
+    return approver
 
 
-def require_helps(change: Decidable, by: Given) -> None:
+def require_counts(change: ChangeRequest, approver: Approver) -> None:
     """An approval that counts for nothing is refused, so that nobody believes it did."""
-    if any(one.user_id == by.person_id for one in approvals.live_approvals(change)):
-        words = approvals.standing_of(change).words
-        raise Conflict(f"You have already approved this: {words}.", code="approved_already")
-    if not approvals.whose_turn(change, by):
-        words = approvals.standing_of(change).words
-        raise Forbidden(f"Your approval does not count here: {words}.", code="role_required")
+    if any(row.user_id == approver.person_id for row in approvals.live_approvals(change)):
+        description = approvals.status_of(change).description
+        raise Conflict(f"You have already approved this: {description}.", code="approved_already")
+    if not approvals.is_counting(change, approver):
+        description = approvals.status_of(change).description
+        raise Forbidden(f"Your approval does not count here: {description}.", code="role_required")
 
 
-def refresh(change: ChangeRequest) -> bool:
+def refresh(change: ChangeRequest) -> ReviewedChange:
     """Bring evidence and rules up to date; approvals of what was before become void.
 
-    Only while the change waits for a decision. Returns whether anything had changed.
+    Only while the change waits for a decision, and outside a transaction.
     """
-    old = change.evidence_hash
-    fresh = _as_of_now(change)
-    if fresh["evidence_hash"] == old:
-        return False
-    with transaction.atomic():
-        rows = ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED)
-        if rows.filter(evidence_hash=old).update(**fresh):
-            _set(change, fresh)
-            void(change, CHANGED)
-    return True
+    reviewed, old = evidence.review(change), change.evidence_hash
+    if reviewed.digest != old:
+        with transaction.atomic():
+            rows = ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED)
+            if rows.filter(evidence_hash=old).update(**reviewed.columns):
+                _set(change, reviewed)
+                void(change, CHANGED)
+    return reviewed
 
 
 def bind(change: ChangeRequest) -> dict[str, Any]:
     """Before it is saved for the first time, and when it goes back to its approvers. Returns the
     columns that it set.
     """
-    fresh = _as_of_now(change)
-    _set(change, fresh)
-    return fresh
+    reviewed = evidence.review(change)
+    _set(change, reviewed)
+    return reviewed.columns
 
 
-def _set(change: ChangeRequest, columns: Mapping[str, Any]) -> None:
-    for name, value in columns.items():
+def _set(change: ChangeRequest, reviewed: ReviewedChange) -> None:
+    for name, value in reviewed.columns.items():
         setattr(change, name, value)
 
 
-def _as_of_now(change: ChangeRequest) -> dict[str, Any]:
-    bound = evidence.bind(change)
-    return {
-        "evidence_hash": bound.digest,
-        "required": [one.to_json() for one in bound.required],
-        "golden": list(bound.golden),
-    }
-
-
 def lock(change: ChangeRequest) -> None:
-    """Inside a transaction: the row is still what was looked at, and nobody else decides now."""
+    """Inside a transaction: the row is still as it was read, and nobody else decides now."""
     rows = ChangeRequest.objects.select_for_update(no_key=True, of=("self",))
     same = rows.filter(
         pk=change.pk, state=ChangeState.SUBMITTED, evidence_hash=change.evidence_hash
     )
     if not same.exists():
-        raise Conflict(
-            f"Someone else decided on the {change} at the same time. Reload the page.",
-            code="change_state",
-        )
+        raise transitions.decided_by_another(change)
     forget_loaded(change)
 
 
-def forget_loaded(change: Decidable) -> None:
-    """So that approvals are read again, not taken from what was prefetched."""
+def forget_loaded(change: ChangeRequest) -> None:
+    """Drop prefetched approvals, so that they are read again."""
     getattr(change, "_prefetched_objects_cache", {}).pop("approvals", None)
 
 
 def give(
-    *, actor: User, change: ChangeRequest, by: Given, comment: str, is_emergency: bool = False
-) -> Approval:
-    """Inside the transaction of the decision."""
+    *,
+    change: ChangeRequest,
+    actor: User,
+    approver: Approver,
+    comment: str,
+    is_approved: bool = True,
+    is_emergency: bool = False,
+) -> None:
+    """Write down a decision. Inside its transaction."""
     at = clock.now()
-    expires_at = at + timedelta(seconds=VALID_SECONDS)
-    made = Approval.objects.create(
+    Approval.objects.create(
         change=change,
         user=actor,
-        is_approved=True,
-        as_role=by.capacity,
-        stands_for_id=by.stands_for_id,
+        is_approved=is_approved,
+        as_role=approver.role,
+        stands_for_id=approver.stands_for_id,
         is_emergency=is_emergency,
         comment=comment,
         evidence_hash=change.evidence_hash,
         at=at,
-        expires_at=expires_at,
+        expires_at=at + timedelta(seconds=VALID_SECONDS) if is_approved else None,
     )
     forget_loaded(change)
-    return made
 
 
 def note_partial(*, actor: User, change: ChangeRequest, comment: str) -> None:
     """Inside the transaction of an approval that is not the last one."""
-    words = approvals.standing_of(change).words
-    trail.record(
-        actor=actor,
-        action=audit_actions.APPROVAL_GIVEN,
-        obj=change,
-        label=str(change),
-        team_slug=change.team.slug,
-        after={"state": change.state, "approvals": words},
+    description = approvals.status_of(change).description
+    transitions.record(
+        actor,
+        change,
+        audit_actions.APPROVAL_GIVEN,
+        after={"state": change.state, "approvals": description},
         reason=comment,
-        evidence=change.evidence_hash,
     )
-    _note(change, "approval", f"approved; {words}", actor)
-    schedule(change)
-
-
-def schedule(change: ChangeRequest) -> None:
-    """The sweeper looks when the request or the first approval ends, whatever is sooner."""
+    subject_of(change).note(
+        change, kind="approval", message=f"approved; {description}", actor=actor
+    )
+    # The sweep comes when the request or the first approval ends, whichever is sooner.
     ChangeRequest.objects.filter(pk=change.pk, state=ChangeState.SUBMITTED).update(
-        next_check_at=next_look(change.pk, change.deadline_at)
+        next_check_at=next_deadline(change.pk, change.deadline_at)
     )
 
 
-def next_look(change_id: int, deadline_at: datetime | None) -> datetime | None:
+def next_deadline(change_id: int, deadline_at: datetime | None) -> datetime | None:
     rows = Approval.objects.filter(change=change_id, is_approved=True, void_reason="")
     first = rows.aggregate(first=Min("expires_at"))["first"]
     return min((at for at in (deadline_at, first) if at is not None), default=None)
 
 
 def is_approved_now(change: ChangeRequest) -> bool:
-    """Looked at anew before anything runs: the same evidence, and enough valid approvals."""
-    fresh = evidence.digest(change)
-    if fresh != change.evidence_hash:
+    """Evaluated again before anything runs: the same evidence, and enough valid approvals."""
+    if evidence.digest(change) != change.evidence_hash:
         return False
     forget_loaded(change)
-    live = [one for one in approvals.live_approvals(change) if one.evidence_hash == fresh]
-    if any(one.is_emergency and may_still(one, change) for one in live):
+    live = [
+        row for row in approvals.live_approvals(change) if row.evidence_hash == change.evidence_hash
+    ]
+    if any(row.is_emergency and is_still_allowed(row, change) for row in live):
         return True
-    still = all(may_still(one, change) for one in live)
-    return approvals.standing_of(change).is_satisfied and still
+    are_allowed = all(is_still_allowed(row, change) for row in live)
+    return approvals.status_of(change).is_satisfied and are_allowed
 
 
-def void(change: ChangeRequest, reason: str) -> int:
-    """Inside a transaction. Returns how many approvals are void now that were not before."""
-    return _void(change, [one.pk for one in _open(change)], reason)
+def void(change: ChangeRequest, reason: str) -> None:
+    """Void every live approval. Inside a transaction."""
+    _void(change, _live_rows(change), reason)
 
 
-def void_lapsed(change: ChangeRequest) -> int:
-    """Approvals whose time is over, and those of people who may not approve any more."""
-    at = clock.now()
-    late = [one.pk for one in _open(change) if one.expires_at is not None and one.expires_at <= at]
-    gone = [one.pk for one in _open(change) if one.pk not in late and not may_still(one, change)]
+def void_lapsed(change: ChangeRequest) -> None:
+    """Void expired approvals, and those of people who may not approve any more."""
+    at, rows = clock.now(), _live_rows(change)
+    late = [row for row in rows if row.expires_at is not None and row.expires_at <= at]
+    lost = [row for row in rows if row not in late and not is_still_allowed(row, change)]
     with transaction.atomic():
-        return _void(change, late, _EXPIRED) + _void(change, gone, _NO_LONGER)
+        _void(change, late, _EXPIRED)
+        _void(change, lost, _NO_LONGER)
 
 
-def _open(change: ChangeRequest) -> list[Approval]:
+def _live_rows(change: ChangeRequest) -> list[Approval]:
     rows = Approval.objects.filter(change=change, is_approved=True, void_reason="")
     return list(rows.select_related("user"))
 
 
-def _void(change: ChangeRequest, ids: list[int], reason: str) -> int:
-    rows = Approval.objects.filter(pk__in=ids, void_reason="")
-    voided = rows.update(void_reason=reason)
+def _void(change: ChangeRequest, rows: Sequence[Approval], reason: str) -> None:
+    if not rows:
+        return
+    live = Approval.objects.filter(pk__in=[row.pk for row in rows], void_reason="")
+    voided = live.update(void_reason=reason)
     forget_loaded(change)
     if voided:
-        trail.record(
-            actor=SYSTEM,
-            action=audit_actions.APPROVAL_VOIDED,
-            obj=change,
-            label=str(change),
-            team_slug=change.team.slug,
+        transitions.record(
+            SYSTEM,
+            change,
+            audit_actions.APPROVAL_VOIDED,
             before={"approvals": voided},
             after={"approvals": 0},
             reason=reason,
-            evidence=change.evidence_hash,
         )
-        _note(change, "approval void", reason, SYSTEM)
-    return voided
+        subject_of(change).note(change, kind="approval void", message=reason, actor=SYSTEM)
 
 
-def may_still(one: GivenApproval, change: Decidable) -> bool:
+def is_still_allowed(approval: Approval, change: ChangeRequest) -> bool:
     """A lead's or admin's approval lasts as long as they are one, a delegate's while they are more
     than a viewer, and that of people whom a rule names while they are in the team.
     """
-    lasting = {
-        Capacity.LEAD: Action.EMERGENCY_OVERRIDE,
-        Capacity.ADMIN: Action.EMERGENCY_OVERRIDE,
-        Capacity.DELEGATE: Action.REQUEST_CHANGE,
-    }
-    return policy.is_allowed(one.user, lasting.get(Capacity(one.as_role), Action.VIEW), change)
+    return policy.is_allowed(approval.user, _LASTING[ApproverRole(approval.as_role)], change)
 
 
 def clean(comment: str, *, field: str = "comment") -> str:
+    """Stripped; raises Invalid when it is too long."""
     text = comment.strip()
     if len(text) > LONGEST_COMMENT:
         raise Invalid(
             f"The {field} is longer than {LONGEST_COMMENT} characters.", fields={field: "too long"}
         )
     return text
-
-
-def _note(change: ChangeRequest, kind: str, message: str, actor: policy.Actor) -> None:
-    timeline.note(
-        deployment=change.deployment,
-        kind=kind,
-        message=message,
-        actor=actor,
-        revision_number=change.revision.number if change.revision else None,
-    )

@@ -1,4 +1,4 @@
-"""Deciding on change requests. Whoever approves binds to exactly the evidence that was shown."""
+"""Deciding on change requests. An approval binds to exactly the evidence that was shown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import timedelta
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import Capacity, Given
 from deployments.approvals.selectors import approvals
-from deployments.changes.selectors import changes as change_selectors
-from deployments.changes.selectors import descriptions, evidence
+from deployments.changes.selectors import changes
+from deployments.changes.selectors.evidence import ReviewedChange
+from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import approvals as change_approvals
 from deployments.changes.services import notifications, recheck, transitions
 from deployments.changes.services.requests import (
@@ -23,17 +23,14 @@ from deployments.changes.services.requests import (
     request_stop,
     submit,
 )
-from deployments.manifests.selectors import rendering
-from deployments.models import Approval, ChangeRequest
-from deployments.preflight.services import quota_checks, revision_checks
-from deployments.serving.services import timeline
-from deployments.states import ChangeKind, ChangeState
+from deployments.models import ChangeRequest
+from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.audit.actions import AuditAction
 from portal.core import clock
-from portal.core.errors import Conflict, Invalid, QuotaExceeded
+from portal.core.errors import Conflict, Invalid
 from portal.core.wakeups import wake
 
 __all__ = [
@@ -53,37 +50,38 @@ __all__ = [
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "") -> ChangeRequest:
-    """Approve what was shown. With the last approval that the rules ask for it is applied at once.
+    """Approve what was shown. With the last approval that the rules require it is applied at once.
 
     Raises Conflict when the state or the evidence has changed since it was shown, Forbidden when
     this person's approval counts for no rule, Invalid or QuotaExceeded when a check that passed at
     the request refuses now.
     """
-    change = change_selectors.get_visible(actor=actor, change_id=change_id)
-    by = change_approvals.require_may_approve(actor, change)
+    change = changes.get_visible(actor=actor, change_id=change_id)
+    approver = change_approvals.require_may_approve(actor, change)
     require_submitted(change)
     text = change_approvals.clean(comment)
-    require_same_evidence(change, evidence_hash)
+    reviewed = review(change, evidence_hash)
     change_approvals.void_lapsed(change)
-    change_approvals.require_helps(change, by)
-    recheck.require_ok(change)
+    change_approvals.require_counts(change, approver)
+    recheck.require_ok(change, reviewed)
     with transaction.atomic():
-        lock_and_check(change)
-        change_approvals.require_helps(change, by)
-        change_approvals.give(actor=actor, change=change, by=by, comment=text)
-        if approvals.standing_of(change).is_satisfied:
-            let_run(actor=actor, change=change, action=audit_actions.CHANGE_APPROVED, comment=text)
-            _note_approved(actor, change)
+        lock(change, reviewed)
+        change_approvals.require_counts(change, approver)
+        change_approvals.give(change=change, actor=actor, approver=approver, comment=text)
+        if approvals.status_of(change).is_satisfied:
+            let_run(actor, change, reviewed, action=audit_actions.CHANGE_APPROVED, comment=text)
+            message = f"approved {change.noun}"
+            subject_of(change).note(change, kind="approved", message=message, actor=actor)
         else:
             change_approvals.note_partial(actor=actor, change=change, comment=text)
-            notifications.approval_wanted(change)
+            notifications.approval_requested(change)
     return change
 
 
 def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
     """By anyone who may approve, also when their approval is not the one that is missing."""
-    change = change_selectors.get_visible(actor=actor, change_id=change_id)
-    by = change_approvals.require_may_approve(actor, change)
+    change = changes.get_visible(actor=actor, change_id=change_id)
+    approver = change_approvals.require_may_approve(actor, change)
     require_submitted(change)
     text = change_approvals.clean(comment)
     if not text:
@@ -91,8 +89,10 @@ def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
             "Give a reason, so the requester can fix it.", fields={"comment": "say what to change"}
         )
     with transaction.atomic():
-        # First, so that what is kept of the decision holds it.
-        _record_rejection(actor, change, by, text)
+        # First, so that the snapshot of the decision holds it.
+        change_approvals.give(
+            change=change, actor=actor, approver=approver, comment=text, is_approved=False
+        )
         transitions.move(
             actor=actor,
             change=change,
@@ -100,19 +100,20 @@ def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
             action=audit_actions.CHANGE_REJECTED,
             reason=text,
         )
-        _close(actor, change, f"rejected: {text}")
-        notifications.decided(change, words=f"{actor.display_name} rejected it: {text}")
+        transitions.close(actor=actor, change=change, reason=f"rejected: {text}")
+        notifications.decided(change, message=f"{actor.display_name} rejected it: {text}")
     return change
 
 
 def withdraw(*, actor: User, change_id: int, reason: str = "") -> ChangeRequest:
     """Anyone who may request may also take a request back before it is applied."""
-    change = change_selectors.get_visible(actor=actor, change_id=change_id)
+    change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.REQUEST_CHANGE, change)
     text = change_approvals.clean(reason, field="reason")
     if change.state == ChangeState.APPLYING:
+        rollout = ", or abort its rollout" if change.deployment_id else ""
         raise Conflict(
-            f"The {change} is already being applied. Stop {change.deployment}, or abort its rollout.",
+            f"The {change} is already being applied. Stop {change.subject}{rollout}.",
             code="change_state",
         )
     with transaction.atomic():
@@ -123,7 +124,7 @@ def withdraw(*, actor: User, change_id: int, reason: str = "") -> ChangeRequest:
             action=audit_actions.CHANGE_WITHDRAWN,
             reason=text,
         )
-        _close(actor, change, "withdrawn")
+        transitions.close(actor=actor, change=change, reason="withdrawn")
     return change
 
 
@@ -136,7 +137,7 @@ def expire(*, change: ChangeRequest) -> None:
             action=audit_actions.CHANGE_EXPIRED,
             reason="No decision was made in time. Send the request again if it is still needed.",
         )
-        _close(SYSTEM, change, "expired: no decision in time")
+        transitions.close(actor=SYSTEM, change=change, reason="expired: no decision in time")
 
 
 def require_submitted(change: ChangeRequest) -> None:
@@ -147,24 +148,35 @@ def require_submitted(change: ChangeRequest) -> None:
         )
 
 
-def require_same_evidence(change: ChangeRequest, shown: str) -> None:
-    """Outside a transaction: what had changed is kept, so that the next look shows it."""
-    change_approvals.refresh(change)
+def review(change: ChangeRequest, shown: str) -> ReviewedChange:
+    """Evaluate the request once for a decision; raises Conflict when it is not what was `shown`.
+
+    Outside a transaction: what changed is stored, so that the page shows it next time.
+    """
+    reviewed = change_approvals.refresh(change)
     if shown != change.evidence_hash:
         raise Conflict(
             "The request changed after you opened it. Review it again, then decide.",
             code="evidence_changed",
         )
+    return reviewed
 
 
-def lock_and_check(change: ChangeRequest) -> None:
+def lock(change: ChangeRequest, reviewed: ReviewedChange) -> None:
     """Inside a transaction. Two approvals at once must not both fit into the same last GPUs."""
-    Team.objects.select_for_update(no_key=True).get(pk=change.team.pk)
+    Team.objects.select_for_update(no_key=True).get(pk=change.team_id)
     change_approvals.lock(change)
-    _require_still_possible(change)
+    reviewed.subject.require_still_possible(change, reviewed.rendered)
 
 
-def let_run(*, actor: User, change: ChangeRequest, action: AuditAction, comment: str) -> None:
+def let_run(
+    actor: User,
+    change: ChangeRequest,
+    reviewed: ReviewedChange,
+    *,
+    action: AuditAction,
+    comment: str,
+) -> None:
     """Inside the transaction of the last approval."""
     at = clock.now()
     transitions.move(
@@ -175,57 +187,7 @@ def let_run(*, actor: User, change: ChangeRequest, action: AuditAction, comment:
         reason=comment,
         deadline_at=at + timedelta(seconds=transitions.APPROVED_SECONDS),
         next_check_at=at,
+        reviewed=reviewed,
     )
-    notifications.decided(change, words=f"{actor.display_name} approved it. {comment}".strip())
+    notifications.decided(change, message=f"{actor.display_name} approved it. {comment}".strip())
     wake("deployments.apply_change", change.pk)
-
-
-def _require_still_possible(change: ChangeRequest) -> None:
-    """The version may have been archived and the quota used up since the request."""
-    spec = evidence.spec_of_change(change)
-    if change.revision is None or spec is None:
-        return
-    served = change.revision.version
-    for one in (served, *rendering.additional_versions(served, spec)):
-        version = revision_checks.check_version(one)
-        if version.is_refusal:
-            raise Invalid(f"{version.detail} {version.fix}", code="version_not_ready")
-    is_in_place = change.kind == ChangeKind.SCALE
-    quota = quota_checks.check_quota(
-        change.team,
-        spec,
-        without_change_id=change.pk,
-        without_deployment_id=change.deployment_id if is_in_place else None,
-    )
-    if quota.is_refusal:
-        raise QuotaExceeded(f"{quota.detail} {quota.fix}")
-
-
-def _note_approved(actor: User, change: ChangeRequest) -> None:
-    timeline.note(
-        deployment=change.deployment,
-        kind="approved",
-        message=f"approved {descriptions.of_kind(change.kind)}",
-        actor=actor,
-        revision_number=change.revision.number if change.revision else None,
-    )
-
-
-def _record_rejection(actor: User, change: ChangeRequest, by: Given, comment: str) -> None:
-    Approval.objects.create(
-        change=change,
-        user=actor,
-        is_approved=False,
-        as_role=by.capacity,
-        stands_for_id=by.stands_for_id if by.capacity == Capacity.DELEGATE else None,
-        comment=comment,
-        evidence_hash=change.evidence_hash,
-        at=clock.now(),
-    )
-    change_approvals.forget_loaded(change)
-
-
-def _close(actor: policy.Actor, change: ChangeRequest, words: str) -> None:
-    transitions.finish(
-        actor=actor, change=change, action=audit_actions.DEPLOYMENT_RETIRED, reason=words
-    )

@@ -1,6 +1,6 @@
-"""A change of a deployment before it is asked for: read, completed, and what can be checked of it.
+"""A change of a deployment before it is requested: read, completed with defaults, and checked.
 
-The same for a request and for its preflight, so that both refuse with the same words.
+The same for a request and for its preflight, so that both refuse in the same way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from deployments import rejections
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import approvals, guard_checks, submit
-from deployments.changes.services.submit import Asked
+from deployments.changes.services.submit import ChangeSpec
 from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
@@ -34,15 +34,15 @@ _before_retire: list[Callable[[Deployment], None]] = []
 
 @dataclass(frozen=True, slots=True)
 class ChangeDraft:
-    """May be asked for now, as far as the portal itself can tell."""
+    """A change that may be requested now, as far as the portal itself can tell."""
 
     deployment: Deployment
-    asked: Asked
+    requested: ChangeSpec
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePreflight:
-    """What the request would carry. Nothing is checked of a stop or a retirement: they only remove."""
+    """The checks of a request before it is sent. A stop or a retirement has none: they only remove."""
 
     checks: tuple[Check, ...] = ()
     cost: Cost | None = None
@@ -55,10 +55,10 @@ class ChangePreflight:
 
 def check(*, actor: User, draft: ChangeDraft) -> ChangePreflight:
     """Writes nothing."""
-    if draft.asked.version is None:
+    if draft.requested.version is None:
         return ChangePreflight()
-    found = submit.check(actor, draft.deployment, draft.asked)
-    return ChangePreflight(found.checks, found.cost, found.manifests)
+    checked = submit.check(actor, draft.deployment, draft.requested)
+    return ChangePreflight(checked.checks, checked.cost, checked.manifests)
 
 
 def canary(
@@ -90,21 +90,21 @@ def canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, settings)
-    wanted = spec or defaults.for_another(
+    desired = spec or defaults.for_another(
         rendering.spec_of(stable), then=version, now=stable.version
     )
-    asked = Asked(
+    requested = ChangeSpec(
         ChangeKind.CANARY,
         approvals.clean(comment),
         version=version,
         spec=defaults.complete_spec(
-            wanted, version, rendering.policy_of(deployment), deployment.cluster.capabilities
+            desired, version, rendering.policy_of(deployment), deployment.cluster.capabilities
         ),
-        requested=wanted,
+        stated_spec=desired,
         steps=checked,
         plan=settings,
     )
-    return ChangeDraft(deployment, asked)
+    return ChangeDraft(deployment, requested)
 
 
 def roll_back(
@@ -120,14 +120,14 @@ def roll_back(
             f"{deployment} has no other revision r{revision_number} to roll back to.",
             fields={"revision_number": "choose an earlier revision"},
         )
-    asked = Asked(
+    requested = ChangeSpec(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
         version=earlier.version,
         spec=serving_spec.from_json(earlier.spec),
         restored_number=earlier.number,
     )
-    return ChangeDraft(deployment, asked)
+    return ChangeDraft(deployment, requested)
 
 
 def scale(
@@ -138,59 +138,59 @@ def scale(
     max_replicas: int,
     comment: str = "",
 ) -> ChangeDraft:
-    """Other replicas of the revision that serves: nothing new starts beside it, no traffic moves."""
+    """Other replicas of the stable revision: no other revision starts, no traffic moves."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.SCALE)
     stable = submit.stable_of(deployment)
     now = rendering.spec_of(stable)
     try:
-        wanted = replicas.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
+        desired = replicas.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
     except Rejected as error:
         raise rejections.as_invalid(error) from error
     cluster = deployment.cluster
     spec = defaults.autoscaled_in_place(
-        wanted, rendering.policy_of(deployment), cluster.capabilities
+        desired, rendering.policy_of(deployment), cluster.capabilities
     )
     if spec == now:
-        offered = Capabilities.from_json(cluster.capabilities)
-        why = default_scaling.explain(wanted, spec, offered, is_in_place=True)
+        capabilities = Capabilities.from_json(cluster.capabilities)
+        why = default_scaling.explain(desired, spec, capabilities, is_in_place=True)
         raise Invalid(
             f"{deployment} already runs {spec.min_replicas} to {spec.max_replicas} replicas. "
             f"{why}".strip(),
             fields={"min_replicas": "same as now", "max_replicas": why or "same as now"},
         )
-    asked = Asked(
+    requested = ChangeSpec(
         ChangeKind.SCALE,
         approvals.clean(comment),
         version=stable.version,
         spec=spec,
-        requested=wanted,
+        stated_spec=desired,
         revision=stable,
         scale=replicas.scale_of(spec, number=stable.number),
     )
-    return ChangeDraft(deployment, asked)
+    return ChangeDraft(deployment, requested)
 
 
 def stop(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
-    """Takes route and workloads away once it is approved, as deployments/lifecycle/services/stop.py does at once."""
+    """Removes route and workloads once approved, as lifecycle/services/stop.py does at once."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.STOP)
     submit.stable_of(deployment)
-    return ChangeDraft(deployment, Asked(ChangeKind.STOP, approvals.clean(comment)))
+    return ChangeDraft(deployment, ChangeSpec(ChangeKind.STOP, approvals.clean(comment)))
 
 
 def start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
-    """The stable revision again, of a deployment that was stopped."""
+    """Starts the stable revision of a stopped deployment."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.START)
     stable = submit.stable_of(deployment)
     if not deployment.is_stopped:
         raise Conflict(f"{deployment} is not stopped.", code="not_stopped")
-    asked = Asked(
+    requested = ChangeSpec(
         ChangeKind.START,
         approvals.clean(comment),
         version=stable.version,
         spec=rendering.spec_of(stable),
         revision=stable,
     )
-    return ChangeDraft(deployment, asked)
+    return ChangeDraft(deployment, requested)
 
 
 def before_retire(require_unused: Callable[[Deployment], None]) -> None:
@@ -206,11 +206,11 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
     deployment = submit.changeable(actor, deployment_id, ChangeKind.RETIRE)
     for require_unused in _before_retire:
         require_unused(deployment)
-    return ChangeDraft(deployment, Asked(ChangeKind.RETIRE, approvals.clean(comment)))
+    return ChangeDraft(deployment, ChangeSpec(ChangeKind.RETIRE, approvals.clean(comment)))
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:
-    """Another model answers under another path, so the stable URL would break for its callers."""
+    """Another model has another path, so the stable URL would break for its clients."""
     if stable.version.model_id != version.model_id:
         name = stable.version.model.name
         raise Invalid(

@@ -1,56 +1,53 @@
-"""Whom a change request is told to. Inside the transaction of what it tells of."""
+"""Queue notifications about a change request. Call inside its transaction."""
 
 from __future__ import annotations
 
 from django.urls import reverse
 
 from deployments.approvals.selectors import approvals
+from deployments.changes.selectors.subjects import subject_of
 from deployments.models import ChangeRequest
-from deployments.plans.domain import descriptions, rollout_plan
 from portal.notifications import events, links, services
 
 
-def approval_wanted(change: ChangeRequest) -> None:
-    question = links.DecisionRequest(
+def approval_requested(change: ChangeRequest) -> None:
+    decision = links.DecisionRequest(
         kind=links.CHANGE,
         object_id=change.pk,
         requester_id=change.requester_id,
         evidence_hash=change.evidence_hash,
     )
-    standing = approvals.standing_of(change)
-    words = f"{change.requester.display_name} sent a request. {_sentence(standing.words)}"
+    status = approvals.status_of(change)
+    missing = f"{status.description[:1].upper()}{status.description[1:]}."
+    message = f"{change.requester.display_name} sent a request. {missing}"
     services.notify(
         team=change.team,
         event=events.APPROVAL_REQUESTED.code,
         subject=title_of(change),
-        message=f"{words} {change.comment}".strip(),
+        message=f"{message} {change.comment}".strip(),
         path=reverse("change", args=(change.pk,)),
-        data={"decide": question.to_json(), "missing": standing.missing},
+        data={"decide": decision.to_json(), "missing": status.missing},
     )
 
 
-def decided(change: ChangeRequest, *, words: str) -> None:
-    services.notify(
-        team=change.team,
-        event=events.APPROVAL_DECIDED.code,
-        subject=f"{title_of(change)}: {change.state}",
-        message=words,
-        path=reverse("change", args=(change.pk,)),
-        data={"state": change.state},
-    )
+def decided(change: ChangeRequest, *, message: str) -> None:
+    _notify(change, events.APPROVAL_DECIDED.code, message)
+
+
+def finished(change: ChangeRequest, *, message: str) -> None:
+    _notify(change, events.CHANGE_FINISHED.code, message)
 
 
 def title_of(change: ChangeRequest) -> str:
-    revision = change.revision
-    return descriptions.change_title(
-        change.kind,
-        deployment=change.deployment.name,
-        version=revision.version.label if revision else "",
-        revision=revision.number if revision else 0,
-        restored=change.restored_number or 0,
-        is_shadow=rollout_plan.is_shadow(change.plan),
+    return subject_of(change).describe(change).title
+
+
+def _notify(change: ChangeRequest, event: str, message: str) -> None:
+    services.notify(
+        team=change.team,
+        event=event,
+        subject=f"{title_of(change)}: {change.state}",
+        message=message,
+        path=reverse("change", args=(change.pk,)),
+        data={"state": change.state},
     )
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."

@@ -1,22 +1,23 @@
-"""End the open requests of a deployment that is stopped."""
+"""Ends the open requests of a deployment or pipeline that is stopped."""
 
 from __future__ import annotations
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
-from deployments.models import ChangeRequest, Deployment
+from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.serving.services.stopping import begin
 from deployments.states import ChangeKind, ChangeState
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import Conflict
 
+_SUBJECTS = ("deployment__team", "deployment__cluster", "pipeline__team", "pipeline__cluster")
 _RETIRED = "It never became ready, and its retirement was requested."
 
 
 def end_start(*, actor: User, deployment: Deployment) -> None:
-    """Inside the transaction of a request to retire it: what never served and still tries to come up
-    is stopped at once, for nothing that answers is lost. Nothing for all others.
+    """Inside the transaction of a request to retire it: a deployment that never served and still
+    tries to start is stopped at once, since nobody relies on it. Nothing for all others.
     """
     applying = ChangeRequest.objects.filter(
         deployment=deployment, state=ChangeState.APPLYING, rollout=None
@@ -38,10 +39,10 @@ def lock_running(deployment: Deployment) -> None:
         raise Conflict(f"{deployment} was just stopped or retired.", code="stopped")
 
 
-def end_open_requests(deployment: Deployment, reason: str) -> None:
-    """A rollout's own request ends with the rollout, a retirement goes on."""
-    rows = ChangeRequest.objects.filter(deployment=deployment).exclude(kind=ChangeKind.RETIRE)
-    related = rows.select_related("deployment__team", "revision")
+def end_open_requests(subject: Deployment | Pipeline, reason: str) -> None:
+    """Except a retirement, which goes on, and a rollout's own request, which ends with the rollout."""
+    rows = subject.changes.exclude(kind=ChangeKind.RETIRE)
+    related = rows.select_related("team", "requester", *_SUBJECTS)
     for change in related.filter(state__in=(ChangeState.SUBMITTED, ChangeState.APPROVED)):
         transitions.move(
             actor=SYSTEM,

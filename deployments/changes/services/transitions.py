@@ -1,4 +1,4 @@
-"""The one way in which a change request moves between its states."""
+"""How a change request moves between its states: the only writer of `ChangeRequest.state`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments.changes.selectors import shown_evidence
-from deployments.models import ChangeRequest, Deployment
-from deployments.serving.services import timeline
-from deployments.states import CHANGE, ChangeState, DeploymentState
+from deployments.changes.selectors.evidence import ReviewedChange
+from deployments.changes.selectors.subjects import subject_of
+from deployments.models import ChangeRequest
+from deployments.states import CHANGE, ChangeState
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -30,15 +31,19 @@ def move(
     reason: str = "",
     deadline_at: datetime | None = None,
     next_check_at: datetime | None = None,
+    reviewed: ReviewedChange | None = None,
 ) -> None:
-    """Compare-and-swap on the state that `change` was read with; raises Conflict when it moved on."""
+    """Compare-and-swap on the state that `change` was read with; raises Conflict when it moved on.
+
+    `reviewed`: what was just evaluated for the decision, for the snapshot of what was decided on.
+    """
     old = ChangeState(change.state)
     if to not in CHANGE[old]:
         raise Conflict(f"The {change} is {old}, so it cannot become {to}.", code="change_state")
     finished_at = None if CHANGE[to] else clock.now()
-    decided = _decided(change, old, to)
+    decided = _decided(change, old, to, reviewed)
     with transaction.atomic():
-        changed = ChangeRequest.objects.filter(pk=change.pk, state=old).update(
+        updated = ChangeRequest.objects.filter(pk=change.pk, state=old).update(
             state=to,
             decided=decided,
             state_reason=reason,
@@ -46,53 +51,61 @@ def move(
             next_check_at=next_check_at or deadline_at,
             finished_at=finished_at,
         )
-        if changed == 0:
-            raise Conflict(
-                f"Someone else decided on the {change} at the same time. Reload the page.",
-                code="change_state",
-            )
-        trail.record(
-            actor=actor,
-            action=action,
-            obj=change,
-            label=str(change),
-            team_slug=change.team.slug,
+        if updated == 0:
+            raise decided_by_another(change)
+        record(
+            actor,
+            change,
+            action,
             before={"state": old},
             after={"state": to},
             reason=reason,
-            evidence=change.evidence_hash,
         )
     change.state, change.state_reason, change.decided = to, reason, decided
     change.deadline_at, change.finished_at = deadline_at, finished_at
 
 
-def _decided(change: ChangeRequest, old: ChangeState, to: ChangeState) -> dict[str, Any]:
-    """Kept with the decision itself; forgotten when the request goes back to its approvers."""
-    if old == ChangeState.SUBMITTED:
-        return shown_evidence.of(change)
-    return {} if to == ChangeState.SUBMITTED else change.decided
-
-
-def finish(*, actor: Actor, change: ChangeRequest, action: AuditAction, reason: str) -> None:
-    """After `done`, `failed` and the ways of not being done: a deployment that never began is closed."""
-    deployment = change.deployment
-    timeline.note(deployment=deployment, kind=change.state, message=reason, actor=actor)
-    never_began = deployment.stable_revision_id is None
-    if not never_began or change.state == ChangeState.DONE:
-        return
-    Deployment.objects.filter(pk=deployment.pk, is_retired=False).update(
-        is_retired=True,
-        state=DeploymentState.RETIRED,
-        state_reason=reason,
-        next_check_at=None,
+def decided_by_another(change: ChangeRequest) -> Conflict:
+    return Conflict(
+        f"Someone else decided on the {change} at the same time. Reload the page.",
+        code="change_state",
     )
+
+
+def record(
+    actor: Actor,
+    change: ChangeRequest,
+    action: AuditAction,
+    *,
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+    reason: str = "",
+) -> None:
+    """Add an audit line about the request."""
     trail.record(
         actor=actor,
         action=action,
-        obj=deployment,
-        label=str(deployment),
+        obj=change,
+        label=str(change),
         team_slug=change.team.slug,
-        before={"state": deployment.state},
-        after={"state": DeploymentState.RETIRED},
+        before=before,
+        after=after,
         reason=reason,
+        evidence=change.evidence_hash,
     )
+
+
+def close(*, actor: Actor, change: ChangeRequest, reason: str) -> None:
+    """After a rejection, a withdrawal or an expiry: a subject that never began is retired."""
+    subject = subject_of(change)
+    subject.note(change, kind=change.state, message=reason, actor=actor)
+    subject.retire_unbegun(change, actor=actor, reason=reason)
+
+
+def _decided(
+    change: ChangeRequest, old: ChangeState, to: ChangeState, reviewed: ReviewedChange | None
+) -> dict[str, Any]:
+    """Stored with the decision itself; removed when the request goes back to its approvers."""
+    if old == ChangeState.SUBMITTED:
+        return shown_evidence.of(change, reviewed)
+    return {} if to == ChangeState.SUBMITTED else change.decided

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import decisions, plan_figures
-from deployments.changes.web.requests import asked, changeable
+from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
 from deployments.plans.domain import descriptions, rollout_plan
 from deployments.plans.domain.rollout_plan import PlanKind, PlanSettings
@@ -46,7 +46,7 @@ def request_canary(request: HttpRequest, user: User, team: str, name: str) -> Ht
             return _keep(request, user, deployment, form, templates)
         change = form.run(lambda: _ask(user, deployment, form))
         if change is not None:
-            return asked(request, change)
+            return show_request(request, change)
     status = form.status if form.is_bound and not is_look else 200
     return _show(request, deployment, form, templates, status)
 

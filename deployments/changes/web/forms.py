@@ -1,4 +1,4 @@
-"""Forms that ask for a change of a deployment that exists."""
+"""Forms that request a change of an existing deployment."""
 
 from __future__ import annotations
 

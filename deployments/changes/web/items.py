@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from deployments.approvals.selectors import approvals
-from deployments.approvals.selectors.approvals import Decidable
-from deployments.changes.selectors import changes, descriptions, shown_evidence
-from deployments.models import ChangeRequest, Deployment, EmergencyReview, GivenApproval
+from deployments.changes.selectors import changes, shown_evidence
+from deployments.changes.selectors.subjects import subject_of
+from deployments.models import Approval, ChangeRequest, Deployment, EmergencyReview
+from deployments.preflight.domain.checks import Cost
 from deployments.registry.domain import metric_direction
 from deployments.spec.domain import field_values
 from deployments.states import ChangeState
@@ -24,11 +25,11 @@ class ChangeItem:
     detail: str
     consequence: str
     requester: str
-    # What of the approvals is given and missing; empty when it is decided.
+    # Approvals given and missing; empty when it is decided.
     approvals: str
-    # Approved without the rules.
+    # Approved with an emergency override.
     is_emergency: bool
-    # What it costs a month at the fewest replicas; None where it costs nothing or is not known.
+    # Dollars a month at min replicas; None where it costs nothing or is not known.
     month_min: Decimal | None
 
 
@@ -37,7 +38,7 @@ class FieldLine:
     label: str
     before: str
     after: str
-    # "good" or "bad" where the direction of a metric is known; else no colour says which is better.
+    # "good" or "bad" where it is known which direction of a metric is better.
     tone: str = ""
 
     @property
@@ -47,13 +48,13 @@ class FieldLine:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalLine:
-    approval: GivenApproval
+    approval: Approval
     user: str
     stands_for: str
 
 
 def lines_of(change: ChangeRequest) -> list[FieldLine]:
-    """Field by field what serves now and what is asked for; fields empty on both sides left out."""
+    """Field by field, as it is now and as requested; fields empty on both sides are left out."""
     return lines_from(shown_evidence.diff_of(change))
 
 
@@ -71,9 +72,9 @@ def lines_from(diff: Iterable[Mapping[str, str]]) -> list[FieldLine]:
 
 
 def item_of(change: ChangeRequest) -> ChangeItem:
-    """Of a decided one as it was shown to whoever decided."""
+    """A decided one as it was shown at the decision."""
     kept = shown_evidence.kept(change)
-    month_min = descriptions.amount(change.cost.get("month_min"))
+    month_min = Cost.from_json(change.cost).month_min
     if kept is not None:
         return ChangeItem(
             change=change,
@@ -85,47 +86,47 @@ def item_of(change: ChangeRequest) -> ChangeItem:
             is_emergency=kept["standing"]["is_emergency"],
             month_min=month_min,
         )
-    standing = approvals.standing_of(change)
+    status, described = approvals.status_of(change), subject_of(change).describe(change)
     return ChangeItem(
         change=change,
-        title=descriptions.title_of(change),
-        detail=descriptions.detail_of(change),
-        consequence=descriptions.consequence_of(change),
+        title=described.title,
+        detail=described.detail,
+        consequence=described.consequence,
         requester=change.requester.display_name,
-        approvals=standing.words if change.state == ChangeState.SUBMITTED else "",
-        is_emergency=standing.is_emergency,
+        approvals=status.description if change.state == ChangeState.SUBMITTED else "",
+        is_emergency=status.is_emergency,
         month_min=month_min,
     )
 
 
-def items_of(found: Iterable[ChangeRequest]) -> list[ChangeItem]:
-    return [item_of(change) for change in found]
+def items_of(rows: Iterable[ChangeRequest]) -> list[ChangeItem]:
+    return [item_of(change) for change in rows]
 
 
 def review_of(change: ChangeRequest) -> EmergencyReview | None:
-    found: EmergencyReview | None = getattr(change, "emergency_review", None)
-    return found
+    review: EmergencyReview | None = getattr(change, "emergency_review", None)
+    return review
 
 
 def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
     rows = changes.list_visible_to(user).filter(
         deployment=deployment, state__in=changes.OPEN_STATES
     )
-    found = rows.first()
-    return item_of(found) if found else None
+    change = rows.first()
+    return item_of(change) if change else None
 
 
-def approvals_of(change: Decidable, shown: Mapping[str, Any]) -> list[ApprovalLine]:
+def approvals_of(change: ChangeRequest, shown: Mapping[str, Any]) -> list[ApprovalLine]:
     """With the names that people had when the request was decided."""
-    names = {one["id"]: one for one in shown["approvals"]}
+    names = {kept["id"]: kept for kept in shown["approvals"]}
     lines = []
-    for one in change.approvals.all():
-        kept = names.get(one.pk, {})
-        stands_for = one.stands_for.display_name if one.stands_for else ""
+    for approval in change.approvals.all():
+        kept = names.get(approval.pk, {})
+        stands_for = approval.stands_for.display_name if approval.stands_for else ""
         lines.append(
             ApprovalLine(
-                approval=one,
-                user=kept.get("user", one.user.display_name),
+                approval=approval,
+                user=kept.get("user", approval.user.display_name),
                 stands_for=kept.get("stands_for", stands_for),
             )
         )

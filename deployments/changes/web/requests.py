@@ -1,4 +1,4 @@
-"""Asking for a roll back, other replicas, a start or a retirement."""
+"""Requesting a roll back, other replicas, a start or a retirement."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from portal.ui.service_form import CommentForm
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """The words of a request page; the form's own fields are in `_<kind>_fields.html`."""
+class RequestPage:
+    """The texts of a request page; the form's own fields are in `_<kind>_fields.html`."""
 
     kind: ChangeKind
     title: str
@@ -36,25 +36,25 @@ class Ask:
     button_tone: str = "primary"
 
 
-ROLL_BACK = Ask(
+ROLL_BACK = RequestPage(
     ChangeKind.ROLL_BACK,
     "Roll back",
     "Request roll back",
     ("The earlier revision starts", "All requests move to it once it is ready"),
 )
-SCALE = Ask(
+SCALE = RequestPage(
     ChangeKind.SCALE,
     "Change replicas",
     "Request change",
     ("Replicas start or stop to match", "Traffic stays on the same revision"),
 )
-START = Ask(
+START = RequestPage(
     ChangeKind.START,
     "Start",
     "Request start",
     ("The stable revision starts", "The endpoint responds once it is ready"),
 )
-RETIRE = Ask(
+RETIRE = RequestPage(
     ChangeKind.RETIRE,
     "Retire",
     "Request retirement",
@@ -71,12 +71,12 @@ def request_roll_back(request: HttpRequest, user: User, team: str, name: str) ->
     earlier = [
         r for r in deployments.history_of(deployment) if r.pk != deployment.stable_revision_id
     ]
-    wanted = {"revision": request.GET.get("revision", "")}
-    form = RollBackForm(request.POST or None, revisions=earlier, initial=wanted)
+    initial = {"revision": request.GET.get("revision", "")}
+    form = RollBackForm(request.POST or None, revisions=earlier, initial=initial)
     if request.method == "POST":
-        change = form.run(lambda: _ask_roll_back(user, deployment, form))
+        change = form.run(lambda: _send_roll_back(user, deployment, form))
         if change is not None:
-            return asked(request, change)
+            return show_request(request, change)
     chosen = str(form["revision"].value() or "")
     consequence = descriptions.consequence(
         ChangeKind.ROLL_BACK,
@@ -101,7 +101,7 @@ def request_scale(request: HttpRequest, user: User, team: str, name: str) -> Htt
             )
         )
         if change is not None:
-            return asked(request, change)
+            return show_request(request, change)
     return _show(request, deployment, form, SCALE, {"spec": stable.spec})
 
 
@@ -118,7 +118,7 @@ def request_start(request: HttpRequest, user: User, team: str, name: str) -> Htt
             )
         )
         if change is not None:
-            return asked(request, change)
+            return show_request(request, change)
     [stable, *_] = deployments.revisions_of(deployment)
     return _show(request, deployment, form, START, {"stable": stable})
 
@@ -134,14 +134,14 @@ def request_retire(request: HttpRequest, user: User, team: str, name: str) -> Ht
     deployment = changeable(user, team, name)
     form = RetireForm(request.POST or None, deployment=deployment)
     if request.method == "POST":
-        change = form.run(lambda: _ask_retire(user, deployment, form))
+        change = form.run(lambda: _send_retirement(user, deployment, form))
         if change is not None:
-            return asked(request, change)
+            return show_request(request, change)
     stats = statistics.stats_of(deployment, deployments.revisions_of(deployment))
     return _show(request, deployment, form, RETIRE, {"stats": stats})
 
 
-def _ask_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> ChangeRequest:
+def _send_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> ChangeRequest:
     return decisions.request_roll_back(
         actor=user,
         deployment_id=deployment.pk,
@@ -150,7 +150,7 @@ def _ask_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> Ch
     )
 
 
-def _ask_retire(user: User, deployment: Deployment, form: RetireForm) -> ChangeRequest:
+def _send_retirement(user: User, deployment: Deployment, form: RetireForm) -> ChangeRequest:
     return decisions.request_retire(
         actor=user, deployment_id=deployment.pk, comment=form.cleaned_data["comment"]
     )
@@ -164,7 +164,7 @@ def changeable(user: User, team: str, name: str) -> Deployment:
     return deployment
 
 
-def asked(request: HttpRequest, change: ChangeRequest) -> HttpResponse:
+def show_request(request: HttpRequest, change: ChangeRequest) -> HttpResponse:
     messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
 
@@ -173,18 +173,18 @@ def _show(
     request: HttpRequest,
     deployment: Deployment,
     form: CommentForm,
-    ask: Ask,
+    page: RequestPage,
     extra: dict[str, Any] | None = None,
 ) -> HttpResponse:
     context = {
         "deployment": deployment,
         "form": form,
-        "title": ask.title,
-        "consequence": descriptions.consequence(ask.kind, deployment=deployment.name, version=""),
-        "next_steps": ask.next_steps,
-        "button": ask.button,
-        "button_tone": ask.button_tone,
-        "fields": f"changes/_{ask.kind.value}_fields.html",
+        "title": page.title,
+        "consequence": descriptions.consequence(page.kind, deployment=deployment.name, version=""),
+        "next_steps": page.next_steps,
+        "button": page.button,
+        "button_tone": page.button_tone,
+        "fields": f"changes/_{page.kind.value}_fields.html",
         "address": deployments.url_of(deployment),
         **(extra or {}),
     }

@@ -2,7 +2,7 @@
 
     clusters/<cluster>/<namespace>/kustomization.yaml
                                   /_shared/<kind>-<name>.yaml
-                                  /<deployment>/<kind>-<name>.yaml
+                                  /<deployment or pipeline>/<kind>-<name>.yaml
 
 Every change is a pure function from the current files to the desired ones, so that it can be applied
 again on top of a concurrent push. Secrets are never written.
@@ -25,6 +25,7 @@ Change = Callable[[Files], Files]
 # Not a valid name of a deployment.
 SHARED = "_shared"
 _KUSTOMIZATION = "kustomization.yaml"
+_OWN_LABELS = frozenset({metadata.DEPLOYMENT_ID_LABEL, metadata.PIPELINE_ID_LABEL})
 _HEADER = "# Written by Slipway. Manual edits are overwritten by the next change request.\n"
 
 
@@ -90,7 +91,7 @@ def _files(deployment: str, manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _path(deployment: str, manifest: Manifest) -> str:
-    is_own = metadata.DEPLOYMENT_ID_LABEL in _labels(manifest)
+    is_own = not _OWN_LABELS.isdisjoint(_labels(manifest))
     folder = deployment if is_own else SHARED
     return f"{folder}/{manifest['kind'].lower()}-{manifest['metadata']['name']}.yaml"
 

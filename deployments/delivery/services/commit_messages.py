@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from deployments.models import Approval, ChangeRequest, Deployment
+from deployments.models import Approval, ChangeRequest, Deployment, Pipeline
 from portal.accounts.models import User
 
 
-def message_of(deployment: Deployment, step: str) -> str:
-    change = _change_of(deployment)
-    subject = f"{deployment}: {step}"
+def message_of(subject: Deployment | Pipeline, step: str) -> str:
+    change = _change_of(subject)
+    noun = "Pipeline" if isinstance(subject, Pipeline) else "Deployment"
+    target = f"{noun}: {subject} on {subject.cluster.name}"
     if change is None:
-        return f"{subject}\n\nDeployment: {deployment} on {deployment.cluster.name}\n"
+        return f"{subject}: {step}\n\n{target}\n"
     lines = [
-        f"Deployment: {deployment} on {deployment.cluster.name}",
+        target,
         f"Change-Request: {change.pk} ({change.kind})",
         f"Requested-by: {_name(change.requester)}",
         *(f"Approved-by: {_name(user)}" for user in _approvers(change)),
     ]
     if settings.SLIPWAY_PUBLIC_URL:
         lines.append(f"See: {settings.SLIPWAY_PUBLIC_URL}/approvals/{change.pk}")
-    return f"{subject} (change request {change.pk})\n\n" + "\n".join(lines) + "\n"
+    return f"{subject}: {step} (change request {change.pk})\n\n" + "\n".join(lines) + "\n"
 
 
-def _change_of(deployment: Deployment) -> ChangeRequest | None:
+def _change_of(subject: Deployment | Pipeline) -> ChangeRequest | None:
     """The latest approved request: the desired state comes from it."""
-    rows = ChangeRequest.objects.select_related("requester").filter(deployment=deployment)
+    rows = subject.changes.select_related("requester")
     return rows.filter(state__in=["applying", "done", "failed"]).order_by("-id").first()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -20,7 +20,7 @@ from deployments.delivery.gateways.git import Committed, GitError, Remote
 from deployments.delivery.services import git_credentials
 from deployments.delivery.services.commit_messages import message_of
 from deployments.manifests.domain.metadata import Manifest, digest_of
-from deployments.models import Deployment, GitDelivery, GitExport, Revision
+from deployments.models import Deployment, GitDelivery, GitExport, Pipeline, Revision
 from deployments.serving.services import timeline
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
@@ -41,36 +41,39 @@ class CommitResult:
 
 
 class GitBackend:
-    """One deployment of a team that delivers by commits."""
+    """One deployment or pipeline of a team that delivers by commits."""
 
-    def __init__(self, delivery: GitDelivery, deployment: Deployment) -> None:
+    def __init__(self, delivery: GitDelivery, subject: Deployment | Pipeline) -> None:
         self._delivery = delivery
-        self._deployment = deployment
+        self._subject = subject
 
     def push_revision(self, revision: Revision, manifests: Sequence[Manifest]) -> CommitResult:
-        change = git_folder.push(self._deployment.name, manifests)
-        return self._commit(f"push r{revision.number}", list(manifests), change)
+        return self.push(f"push r{revision.number}", manifests)
 
     def push_route(self, route: Manifest) -> CommitResult:
-        return self._commit("route", [route], git_folder.push(self._deployment.name, [route]))
+        return self.push("route", [route])
+
+    def push(self, step: str, manifests: Sequence[Manifest]) -> CommitResult:
+        change = git_folder.push(self._subject.name, manifests)
+        return self._commit(step, list(manifests), change)
 
     def remove_route(self) -> CommitResult:
-        return self._commit("remove route", [], git_folder.remove_route(self._deployment.name))
+        return self._commit("remove route", [], git_folder.remove_route(self._subject.name))
 
     def remove_revision(self, number: int) -> CommitResult:
-        change = git_folder.remove_revision(self._deployment.name, number)
+        change = git_folder.remove_revision(self._subject.name, number)
         return self._commit(f"remove r{number}", [], change)
 
     def sync(self, manifests: Sequence[Manifest]) -> CommitResult:
         """The repository holds just these, also after a team has switched to delivery through Git."""
-        change = git_folder.exactly(self._deployment.name, manifests)
+        change = git_folder.exactly(self._subject.name, manifests)
         return self._commit(_IN_SYNC, list(manifests), change)
 
     def _commit(
         self, step: str, manifests: list[Manifest], change: git_folder.Change
     ) -> CommitResult:
         digest = self._digest(manifests)
-        export = GitExport.objects.filter(deployment=self._deployment).first()
+        export = GitExport.objects.filter(**self._key).first()
         if export is not None and _is_done(export, step, digest):
             return CommitResult(export.commit)
         if self._is_paused():
@@ -84,14 +87,14 @@ class GitBackend:
         return CommitResult(committed.sha)
 
     def _push(self, step: str, change: git_folder.Change) -> Committed:
-        delivery, deployment = self._delivery, self._deployment
+        delivery, subject = self._delivery, self._subject
         return git.commit(
             remote_of(delivery),
             folder=git_folder.folder_of(
-                delivery.path, cluster=deployment.cluster.name, namespace=deployment.namespace
+                delivery.path, cluster=subject.cluster.name, namespace=subject.namespace
             ),
             change=change,
-            message=message_of(deployment, step),
+            message=message_of(subject, step),
             at=clock.now(),
         )
 
@@ -105,14 +108,22 @@ class GitBackend:
         failed_at = self._delivery.last_error_at
         return failed_at is not None and clock.now() - failed_at < _PAUSE
 
+    @property
+    def _key(self) -> dict[str, Any]:
+        is_pipeline = isinstance(self._subject, Pipeline)
+        return {"pipeline" if is_pipeline else "deployment": self._subject}
+
+    def _note(self, kind: str, message: str) -> None:
+        """A pipeline has no timeline."""
+        if isinstance(self._subject, Deployment):
+            timeline.note(deployment=self._subject, kind=kind, message=message, actor=SYSTEM)
+
     def _note_problem(self, error: GitError) -> None:
         delivery, at = self._delivery, clock.now()
         message = f"Git: {error.message}"
         with transaction.atomic():
             if delivery.last_error != message:
-                timeline.note(
-                    deployment=self._deployment, kind="not committed", message=message, actor=SYSTEM
-                )
+                self._note("not committed", message)
             GitDelivery.objects.filter(pk=delivery.pk).update(last_error=message, last_error_at=at)
         delivery.last_error, delivery.last_error_at = message, at
 
@@ -122,7 +133,7 @@ class GitBackend:
         delivery = self._delivery
         with transaction.atomic():
             GitExport.objects.update_or_create(
-                deployment=self._deployment,
+                **self._key,
                 defaults={
                     "step": step,
                     "digest": digest,
@@ -133,9 +144,7 @@ class GitBackend:
             if committed.is_new or before is None or before.commit != committed.sha:
                 where = f"{delivery.branch} of {delivery.repository_url}"
                 message = f"{step}: {where} holds it since {committed.sha[:8]}"
-                timeline.note(
-                    deployment=self._deployment, kind="committed", message=message, actor=SYSTEM
-                )
+                self._note("committed", message)
             if delivery.last_error:
                 GitDelivery.objects.filter(pk=delivery.pk).update(last_error="", last_error_at=None)
         delivery.last_error, delivery.last_error_at = "", None
@@ -162,6 +171,12 @@ def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
         for deployment in deployments
         if deployment.team_id in by_team
     }
+
+
+def backend_for_pipeline(pipeline: Pipeline) -> GitBackend | None:
+    """None where the portal applies changes directly to the cluster."""
+    delivery = GitDelivery.objects.filter(team=pipeline.team_id, is_enabled=True).first()
+    return None if delivery is None else GitBackend(delivery, pipeline)
 
 
 def remote_of(delivery: GitDelivery) -> Remote:

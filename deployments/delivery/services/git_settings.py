@@ -11,7 +11,7 @@ from django.db import transaction
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import GitError
 from deployments.delivery.services import git_backend, git_credentials
-from deployments.models import Deployment, GitDelivery
+from deployments.models import Deployment, GitDelivery, Pipeline
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor
@@ -68,7 +68,8 @@ def save(*, actor: Actor, team: Team, draft: GitDraft) -> None:
             before=before,
             after=after,
         )
-        Deployment.objects.filter(team=team, is_retired=False).update(next_check_at=clock.now())
+        for model in (Deployment, Pipeline):
+            model.objects.filter(team=team, is_retired=False).update(next_check_at=clock.now())
 
 
 def delivery_of(team: Team) -> GitDelivery | None:

@@ -1,4 +1,4 @@
-"""Deployments: what is wanted and what is observed, their timeline, and asking for changes."""
+"""Deployments: desired and observed state, their timeline, and requesting changes."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class PreflightView(APIView):
     )
     def post(self, request: Request) -> Response:
         draft = draft_of(read_body(DraftSerializer, request))
-        found = preflight.check(actor=actor_of(request), draft=draft)
-        return Response(PreflightSerializer(found).data)
+        checked = preflight.check(actor=actor_of(request), draft=draft)
+        return Response(PreflightSerializer(checked).data)
 
 
 class DeploymentView(APIView):
@@ -102,8 +102,10 @@ class DeploymentView(APIView):
         responses={200: DeploymentSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DeploymentSerializer(found).data)
+        deployment = deployments.get_visible_by_id(
+            actor=actor_of(request), deployment_id=deployment_id
+        )
+        return Response(DeploymentSerializer(deployment).data)
 
 
 class StopView(IdempotentMixin, APIView):
@@ -122,8 +124,8 @@ class StopView(IdempotentMixin, APIView):
     def post(self, request: Request, deployment_id: int) -> Response:
         body, actor = read_body(StopReasonSerializer, request), actor_of(request)
         stop.stop(actor=actor, deployment_id=deployment_id, **body)
-        found = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-        return Response(DeploymentSerializer(found).data)
+        deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+        return Response(DeploymentSerializer(deployment).data)
 
 
 class RevisionsView(APIView):
@@ -133,8 +135,10 @@ class RevisionsView(APIView):
         responses={200: RevisionSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        rows = deployments.history_of(found)
+        deployment = deployments.get_visible_by_id(
+            actor=actor_of(request), deployment_id=deployment_id
+        )
+        rows = deployments.history_of(deployment)
         return Response(RevisionSerializer(rows, many=True).data)
 
 
@@ -148,6 +152,8 @@ class DeploymentEventsView(GenericAPIView[Any]):
         responses={200: DeploymentEventSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = deployments.get_visible_by_id(actor=actor_of(request), deployment_id=deployment_id)
-        page = self.paginate_queryset(deployments.events_of(found))
+        deployment = deployments.get_visible_by_id(
+            actor=actor_of(request), deployment_id=deployment_id
+        )
+        page = self.paginate_queryset(deployments.events_of(deployment))
         return self.get_paginated_response(DeploymentEventSerializer(page, many=True).data)

@@ -1,4 +1,4 @@
-"""From an approved request to what the deployment wants. The cluster follows by reconciliation."""
+"""From an approved request to the desired state of its subject; reconciliation does the rest."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import timedelta
 from django.db import transaction
 
 from deployments import audit_actions
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import approvals, decisions, transitions
 from deployments.changes.services import notifications as change_notifications
 from deployments.models import ChangeRequest, Rollout
+from deployments.pipelines.services import desired_state as pipeline_desired_state
 from deployments.rollouts.domain import decide
 from deployments.rollouts.services import notifications as rollout_notifications
 from deployments.rollouts.services import prometheus_readings
@@ -24,14 +26,17 @@ from portal.core.wakeups import wake
 
 _LEASE_SECONDS = 30
 _RELATED = (
+    "team",
     "deployment__team",
     "deployment__cluster",
+    "pipeline__team",
+    "pipeline__cluster",
     "requester",
 )
 
 
 def sweep(*, limit: int = 50) -> int:
-    """Begin what is approved and expire what nobody decided on."""
+    """Begin approved requests and expire those that nobody decided on."""
     due = leases.due(ChangeRequest, limit=limit)
     for change_id in due:
         apply_change(change_id=change_id)
@@ -39,22 +44,23 @@ def sweep(*, limit: int = 50) -> int:
 
 
 def apply_change(*, change_id: int) -> int | None:
-    """Begin an approved request, or expire an old one. Returns the deployment to reconcile now."""
+    """Begin an approved request, or expire an old one. Returns a deployment to reconcile now."""
     lease = leases.claim(ChangeRequest, change_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return None
     change = ChangeRequest.objects.select_related(*_RELATED).get(pk=change_id)
-    revisions.load_onto(change, change.deployment)
+    if change.deployment is not None:
+        revisions.load_onto(change, change.deployment)
     try:
         begun = _step(change)
     except Conflict:
-        # Someone moved it meanwhile; the row says what is next.
+        # Someone moved it meanwhile, and the row says what is next.
         begun = None
-    # Not after other errors: the lease then ends by itself, and the row is due again at once.
+    # Not after other errors: then the lease expires, and the row is due again at once.
     deadline_at = ChangeRequest.objects.values_list("deadline_at", flat=True).get(pk=change_id)
-    kept = approvals.next_look(change_id, deadline_at)
+    deadline = approvals.next_deadline(change_id, deadline_at)
     is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
-    leases.release(ChangeRequest, lease, next_check_at=kept if is_open else None)
+    leases.release(ChangeRequest, lease, next_check_at=deadline if is_open else None)
     return begun
 
 
@@ -69,13 +75,13 @@ def _step(change: ChangeRequest) -> int | None:
     if change.state != ChangeState.APPROVED:
         return None
     if not approvals.is_approved_now(change):
-        _void(change)
+        _reopen(change)
         return None
     _begin(change)
     return change.deployment_id
 
 
-def _void(change: ChangeRequest) -> None:
+def _reopen(change: ChangeRequest) -> None:
     """Back to the approvers, with the evidence as it is now."""
     deadline_at = clock.now() + timedelta(seconds=transitions.SUBMITTED_SECONDS)
     with transaction.atomic():
@@ -89,36 +95,43 @@ def _void(change: ChangeRequest) -> None:
         )
         approvals.void(change, approvals.CHANGED)
         ChangeRequest.objects.filter(pk=change.pk).update(**approvals.bind(change))
-        change_notifications.approval_wanted(change)
+        change_notifications.approval_requested(change)
 
 
 def _begin(change: ChangeRequest) -> None:
     """State, desired columns and rollout row in one transaction: there is no half-begun change."""
-    deployment, revision = change.deployment, change.revision
     with transaction.atomic():
-        # No deadline here: the deployment's own progress, or its rollout's phases, end it.
+        # No deadline here: that of the subject's own progress, or of its rollout's phases, applies.
         transitions.move(
             actor=SYSTEM,
             change=change,
             to=ChangeState.APPLYING,
             action=audit_actions.CHANGE_APPLYING,
         )
-        if change.kind == ChangeKind.RETIRE:
-            desired_state.retire(deployment)
-        elif change.kind == ChangeKind.STOP:
-            stopping.begin(actor=SYSTEM, deployment=deployment, reason=change.comment)
-        elif change.kind == ChangeKind.START:
-            desired_state.start(deployment)
-        elif change.kind == ChangeKind.SCALE:
-            desired_state.scale(deployment, change.scale)
-        elif revision is not None and change.kind == ChangeKind.DEPLOY:
-            desired_state.serve_first(deployment, revision)
+        if change.pipeline is not None:
+            pipeline_desired_state.apply(change.pipeline, change)
         else:
-            _start_rollout(change)
+            _apply_to_deployment(change)
+
+
+def _apply_to_deployment(change: ChangeRequest) -> None:
+    deployment, revision = deployment_of(change), change.revision
+    if change.kind == ChangeKind.RETIRE:
+        desired_state.retire(deployment)
+    elif change.kind == ChangeKind.STOP:
+        stopping.begin(actor=SYSTEM, deployment=deployment, reason=change.comment)
+    elif change.kind == ChangeKind.START:
+        desired_state.start(deployment)
+    elif change.kind == ChangeKind.SCALE:
+        desired_state.scale(deployment, change.scale)
+    elif revision is not None and change.kind == ChangeKind.DEPLOY:
+        desired_state.serve_first(deployment, revision)
+    else:
+        _start_rollout(change)
 
 
 def _start_rollout(change: ChangeRequest) -> None:
-    deployment, at = change.deployment, clock.now()
+    deployment, at = deployment_of(change), clock.now()
     if deployment.stable_revision is None or change.revision is None:
         raise Conflict(f"{deployment} has no revision to replace.", code="not_serving")
     rollout = Rollout.objects.create(

@@ -1,4 +1,4 @@
-"""Decide by the single-use link of a message: the same services, bound to what the message showed."""
+"""Deciding by the single-use link of a message: the same services, bound to what it showed."""
 
 from __future__ import annotations
 
@@ -26,62 +26,62 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a link asks, as it stands now. One of `rollout` and `change` is there.
+class LinkedDecision:
+    """What a link decides, as it is now: one of `rollout` and `change`.
 
-    `dead_words`: why the link does nothing any more. `turned_words`: why what the message showed
-    can no longer be agreed to; stopping is still possible then.
+    `why_dead`: why the link no longer works. `why_changed`: why what the message showed can no
+    longer be agreed to; rejecting or aborting is still possible then.
     """
 
     link: DecisionLink
     rollout: Rollout | None
     change: ChangeRequest | None
-    dead_words: str
-    turned_words: str
+    why_dead: str
+    why_changed: str
 
     @property
     def path(self) -> str:
         return str(self.link.delivery.notice.path)
 
 
-def look(*, actor: User, link_id: int, opened: Collection[str]) -> Asked:
+def read(*, actor: User, link_id: int, opened: Collection[str]) -> LinkedDecision:
     """Changes nothing. Raises NotFound, and Forbidden for the link of someone else."""
     link = links.find(actor=actor, link_id=link_id, opened=opened)
     if link.kind == links.ROLLOUT:
         rollout = rollout_selectors.get_visible(actor=actor, rollout_id=link.object_id)
         dead = links.why_dead(link) or _why_over(rollout)
-        return Asked(link, rollout, None, dead, _why_turned(link, rollout))
+        return LinkedDecision(link, rollout, None, dead, _why_changed(link, rollout))
     change = change_selectors.get_visible(actor=actor, change_id=link.object_id)
     dead = links.why_dead(link)
     if not dead and change.state != ChangeState.SUBMITTED:
         dead = f"The request is already {change.state}."
     is_same = change.evidence_hash == link.evidence_hash
-    turned = "" if is_same else "The request changed after this message was sent."
-    return Asked(link, None, change, dead, turned)
+    changed = "" if is_same else "The request changed after this message was sent."
+    return LinkedDecision(link, None, change, dead, changed)
 
 
 def decide(
     *, actor: User, link_id: int, opened: Collection[str], choice: str, comment: str = ""
-) -> Asked:
-    """The link is taken before anything is done and given back when it is refused, so that of two
-    clicks one decides. A worker that dies in between leaves a used link and nothing done.
+) -> LinkedDecision:
+    """The link is used up before anything is done and given back after a refusal, so that of two
+    clicks one decides. A process that dies in between leaves a used link and nothing decided.
     """
-    asked = look(actor=actor, link_id=link_id, opened=opened)
-    if choice not in CHOICES[asked.link.kind]:
+    decision = read(actor=actor, link_id=link_id, opened=opened)
+    if choice not in CHOICES[decision.link.kind]:
         raise Invalid("Choose one of the two buttons.", fields={"choice": "unknown"})
-    if asked.dead_words:
-        raise Conflict(asked.dead_words, code="link_dead")
-    if asked.turned_words and choice in ("promote", "approve"):
-        raise Conflict(asked.turned_words, code="evidence_changed")
+    if decision.why_dead:
+        raise Conflict(decision.why_dead, code="link_dead")
+    if decision.why_changed and choice in ("promote", "approve"):
+        raise Conflict(decision.why_changed, code="evidence_changed")
     with transaction.atomic():
-        links.use(asked.link, choice=choice)
+        links.use(decision.link, choice=choice)
     try:
-        _CALLS[choice](actor, asked.link, comment)
+        _CALLS[choice](actor, decision.link, comment)
     except DomainError:
         with transaction.atomic():
-            links.give_back(asked.link)
+            links.give_back(decision.link)
         raise
-    return asked
+    return decision
 
 
 def _why_over(rollout: Rollout) -> str:
@@ -90,7 +90,7 @@ def _why_over(rollout: Rollout) -> str:
     return ""
 
 
-def _why_turned(link: DecisionLink, rollout: Rollout) -> str:
+def _why_changed(link: DecisionLink, rollout: Rollout) -> str:
     if rollout.step_index != link.step_index:
         return "The rollout moved to another step after this message was sent."
     if rollout.evidence_hash != link.evidence_hash:

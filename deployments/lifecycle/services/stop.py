@@ -15,19 +15,19 @@ from deployments.models import Deployment
 from deployments.rollouts.selectors import rollouts as rollout_selectors
 from deployments.rollouts.services import actions as rollout_actions
 from deployments.serving.selectors import deployments as deployment_selectors
-from deployments.serving.services.stopping import begin, needs_approval
+from deployments.serving.services.stopping import begin, require_free
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core.errors import Conflict, Forbidden
+from portal.core.errors import Conflict
 
 _ENDED = "The deployment was stopped. Send the request again once it runs."
 
 
 def stop(*, actor: User, deployment_id: int, reason: str = "") -> Deployment:
-    """Stopping what is stopped changes nothing. An open rollout is aborted, and what waits for
-    approval is withdrawn, because both were about a deployment that runs. Raises Forbidden where
-    it needs approval.
+    """Stopping a stopped deployment changes nothing. An open rollout is aborted and a request that
+    waits for approval is withdrawn, because both assume a running deployment. Raises Forbidden
+    where it needs approval.
     """
     deployment = deployment_selectors.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.STOP, deployment)
@@ -35,12 +35,7 @@ def stop(*, actor: User, deployment_id: int, reason: str = "") -> Deployment:
     _require_stoppable(deployment)
     if deployment.is_stopped:
         return deployment
-    if needs_approval(deployment):
-        raise Forbidden(
-            f"{deployment} is in {deployment.environment} and has served, so stopping it needs the "
-            "same approval as starting it: request the stop instead.",
-            code="approval_required",
-        )
+    require_free(deployment)
     rollout = rollout_selectors.current(deployment)
     if rollout is not None:
         rollout_actions.abort(

@@ -1,4 +1,4 @@
-"""Hear from fleet that something of a deployment changed on a cluster, and look at it soon."""
+"""Handlers of fleet's events: what changed on a cluster is reconciled soon."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from deployments.states import RolloutPhase
 from portal.core import clock, leases
 from portal.core.wakeups import wake
 
-# More are looked at together by one sweep.
+# More are reconciled together by one sweep.
 _FEW = 20
 
 
 def on_change(cluster_id: int, labels: Collection[str]) -> None:
-    """Hints: labels can be written by anyone, so only live deployments of that cluster count."""
+    """Hints only: anyone can write labels, so only live deployments of that cluster count."""
     rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
-    found = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
-    if not found:
+    live = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
+    if not live:
         return
-    Deployment.objects.filter(pk__in=found).update(next_check_at=clock.now())
-    if len(found) > _FEW:
+    Deployment.objects.filter(pk__in=live).update(next_check_at=clock.now())
+    if len(live) > _FEW:
         wake("deployments.sweep_deployments")
         return
-    for pk in found:
+    for pk in live:
         wake("deployments.reconcile_deployment", pk)
 
 
@@ -39,8 +39,8 @@ def _ids(labels: Collection[str]) -> set[int]:
 
 
 def on_readings(cluster_ids: Collection[int]) -> None:
-    """Judge rollouts as soon as there is something new to judge by: a bad candidate should not keep
-    its traffic until a sweep comes by.
+    """Evaluate rollouts as soon as there are new readings: a bad candidate should not keep its
+    traffic until the next sweep.
     """
     judged = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
     rows = Rollout.objects.filter(phase__in=judged, deployment__cluster_id__in=cluster_ids)

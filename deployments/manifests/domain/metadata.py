@@ -20,6 +20,7 @@ S3_CREDENTIALS: Final = "slipway-s3"
 RUNTIME: Final = "slipway-triton"
 DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
 DEPLOYMENT_ID_LABEL: Final = "slipway.dev/deployment-id"
+PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}

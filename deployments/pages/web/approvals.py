@@ -14,13 +14,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 from deployments.approvals.selectors import approvals
 from deployments.approvals.web.forms import DecisionForm
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
-from deployments.changes.services import break_glass as emergency_services
-from deployments.changes.services import decisions as change_services
-from deployments.changes.services import recheck as change_recheck
+from deployments.changes.services import decisions, emergency_override, recheck
 from deployments.changes.web import items, new_deployment_cards
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest, EmergencyReview
-from deployments.pipelines.selectors import pipelines
 from deployments.plans.domain import descriptions
 from deployments.spec.domain import field_values
 from deployments.states import CHANGE, ChangeState
@@ -64,7 +61,6 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "waiting": items.items_of(waiting),
-        "pipelines": pipelines.waiting_for(user),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
@@ -80,21 +76,21 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 @keeps_input
 def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
-    change_request = changes.get_visible(actor=user, change_id=change_id)
+    change = changes.get_visible(actor=user, change_id=change_id)
     form = DecisionForm(request.POST or None)
     if request.method == "POST":
-        if form.run(lambda: _decide(user, change_request, form)) is not None:
+        if form.run(lambda: _decide(user, change, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["decision"]])
             return redirect("change", change_id=change_id)
-        change_request = changes.get_visible(actor=user, change_id=change_id)
-    is_final = not CHANGE[ChangeState(change_request.state)]
-    # The checks query the cluster, so htmx loads them after the page.
-    is_recheck = "checks" in request.GET and request.method == "GET"
-    recheck = change_recheck.look(actor=user, change_id=change_id) if is_recheck else None
+        change = changes.get_visible(actor=user, change_id=change_id)
+    is_final = not CHANGE[ChangeState(change.state)]
+    # It calls the cluster, so the page loads it separately.
+    is_requested = "checks" in request.GET and request.method == "GET"
+    repeated = recheck.repeat(actor=user, change_id=change_id) if is_requested else None
     return respond(
         request,
         "pages/change.html",
-        _context_of(user, change_request, form) | {"is_final": is_final, "recheck": recheck},
+        _context_of(user, change, form) | {"is_final": is_final, "recheck": repeated},
         parts={
             "change-head": "pages/_change_head.html",
             "checks-now": "pages/_checks_now.html",
@@ -104,47 +100,41 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
     )
 
 
-def _decide(user: User, change_request: ChangeRequest, form: DecisionForm) -> ChangeRequest:
-    data = form.cleaned_data
-    if data["decision"] == "emergency":
-        return emergency_services.approve(
-            actor=user,
-            change_id=change_request.pk,
-            evidence_hash=data["evidence_hash"],
-            reason=data["comment"],
-        )
-    if data["decision"] == "close_review":
-        return _close_review(user, change_request, data["comment"])
-    if data["decision"] == "approve":
-        return change_services.approve(
-            actor=user,
-            change_id=change_request.pk,
-            evidence_hash=data["evidence_hash"],
-            comment=data["comment"],
-        )
-    if data["decision"] == "reject":
-        return change_services.reject(
-            actor=user, change_id=change_request.pk, comment=data["comment"]
-        )
-    return change_services.withdraw(actor=user, change_id=change_request.pk, reason=data["comment"])
+def _decide(user: User, change: ChangeRequest, form: DecisionForm) -> ChangeRequest:
+    comment, shown = form.cleaned_data["comment"], form.cleaned_data["evidence_hash"]
+    match form.cleaned_data["decision"]:
+        case "emergency":
+            return emergency_override.approve(
+                actor=user, change_id=change.pk, evidence_hash=shown, reason=comment
+            )
+        case "close_review":
+            return _close_review(user, change, comment)
+        case "approve":
+            return decisions.approve(
+                actor=user, change_id=change.pk, evidence_hash=shown, comment=comment
+            )
+        case "reject":
+            return decisions.reject(actor=user, change_id=change.pk, comment=comment)
+        case _:
+            return decisions.withdraw(actor=user, change_id=change.pk, reason=comment)
 
 
-def _close_review(user: User, change_request: ChangeRequest, finding: str) -> ChangeRequest:
-    review = items.review_of(change_request)
+def _close_review(user: User, change: ChangeRequest, finding: str) -> ChangeRequest:
+    review = items.review_of(change)
     if review is None:
         raise Conflict("This change has no emergency review.", code="no_review")
-    emergency_services.close_review(actor=user, review_id=review.pk, finding=finding)
-    return change_request
+    emergency_override.close_review(actor=user, review_id=review.pk, finding=finding)
+    return change
 
 
-def _context_of(user: User, change_request: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
-    may_reject, _ = changes.may_decide(user, change_request)
-    may_approve, why_not = changes.may_approve(user, change_request)
-    review = items.review_of(change_request)
+def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[str, Any]:
+    may_reject, _ = changes.may_decide(user, change)
+    may_approve, why_not = changes.may_approve(user, change)
+    review = items.review_of(change)
     return {
-        **_evidence_context(change_request),
-        "item": items.item_of(change_request),
-        "change": change_request,
+        **_evidence_context(change),
+        "item": items.item_of(change),
+        "change": change,
         "form": form,
         "steps": [
             StepRow(
@@ -152,25 +142,25 @@ def _context_of(user: User, change_request: ChangeRequest, form: DecisionForm) -
                 soak_words=descriptions.duration_words(step["soak_seconds"]),
                 min_requests=step["min_requests"],
             )
-            for step in change_request.steps
+            for step in change.steps
         ],
-        "version": change_request.revision.version if change_request.revision else None,
-        "still_needed": approvals.people_still_needed(change_request),
+        "version": change.revision.version if change.revision else None,
+        "still_needed": approvals.people_still_needed(change),
         "may_approve": may_approve,
         "may_reject": may_reject,
-        "may_break_glass": changes.may_break_glass(user, change_request),
-        "overdue_words": emergency_reviews.overdue_words(change_request.team),
+        "may_override": changes.may_override(user, change),
+        "why_blocked": emergency_reviews.why_blocked(change.team),
         "review": review,
         "may_close_review": review is not None and emergency_reviews.may_close(user, review)[0],
-        "why_not": why_not if change_request.state == ChangeState.SUBMITTED else "",
-        "may_withdraw": changes.may_withdraw(user, change_request),
+        "why_not": why_not if change.state == ChangeState.SUBMITTED else "",
+        "may_withdraw": changes.may_withdraw(user, change),
     }
 
 
-def _evidence_context(change_request: ChangeRequest) -> dict[str, Any]:
+def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
     """For a decided request: the evidence shown at the decision, and what changed since."""
-    kept = shown_evidence.kept(change_request)
-    shown = kept or shown_evidence.of(change_request)
+    kept = shown_evidence.kept(change)
+    shown = kept or shown_evidence.of(change)
     diff = items.lines_from(shown["diff"])
     metadata = shown["metadata"].items()
     return {
@@ -178,8 +168,8 @@ def _evidence_context(change_request: ChangeRequest) -> dict[str, Any]:
         "is_kept": kept is not None,
         "decided_at": datetime.fromisoformat(kept["at"]) if kept else None,
         "checked_at": datetime.fromisoformat(shown["checked_at"]),
-        "today_differs": shown_evidence.differences(change_request, kept) if kept else [],
-        "approvals": items.approvals_of(change_request, shown),
+        "today_differs": shown_evidence.differences(change, kept) if kept else [],
+        "approvals": items.approvals_of(change, shown),
         "guards": shown["guards"],
         "diff": diff,
         "has_before": any(line.before for line in diff),

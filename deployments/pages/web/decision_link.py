@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments.changes.web import items
 from deployments.lifecycle.services import decision_links
-from deployments.lifecycle.services.decision_links import Asked
+from deployments.lifecycle.services.decision_links import LinkedDecision
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.web import story
 from portal.accounts.models import User
@@ -68,12 +68,12 @@ def decide(request: HttpRequest, user: User, link_id: int) -> HttpResponse:
         if done is not None:
             messages.success(request, _DONE[form.cleaned_data["choice"]])
             return redirect(done.path)
-    asked = decision_links.look(actor=user, link_id=link_id, opened=_opened(request))
+    decision = decision_links.read(actor=user, link_id=link_id, opened=_opened(request))
     status = form.status if form.is_bound else 200
-    return render(request, "pages/decide.html", _context(user, asked, form), status=status)
+    return render(request, "pages/decide.html", _context(user, decision, form), status=status)
 
 
-def _decide(request: HttpRequest, user: User, link_id: int, form: DecideForm) -> Asked:
+def _decide(request: HttpRequest, user: User, link_id: int, form: DecideForm) -> LinkedDecision:
     data = form.cleaned_data
     return decision_links.decide(
         actor=user,
@@ -84,15 +84,19 @@ def _decide(request: HttpRequest, user: User, link_id: int, form: DecideForm) ->
     )
 
 
-def _context(user: User, asked: Asked, form: DecideForm) -> dict[str, Any]:
-    context: dict[str, Any] = {"asked": asked, "notice": asked.link.delivery.notice, "form": form}
-    if asked.rollout is not None:
-        view = rollouts.view_of(actor=user, rollout=asked.rollout)
+def _context(user: User, decision: LinkedDecision, form: DecideForm) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "decision": decision,
+        "notice": decision.link.delivery.notice,
+        "form": form,
+    }
+    if decision.rollout is not None:
+        view = rollouts.view_of(actor=user, rollout=decision.rollout)
         context |= {"view": view, "verdict": story.verdict_of(view)}
-    if asked.change is not None:
+    if decision.change is not None:
         context |= {
-            "change": asked.change,
-            "item": items.item_of(asked.change),
-            "change_lines": items.lines_of(asked.change),
+            "change": decision.change,
+            "item": items.item_of(decision.change),
+            "change_lines": items.lines_of(decision.change),
         }
     return context

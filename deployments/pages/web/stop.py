@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from deployments.changes.services import decisions
 from deployments.changes.web.forms import StopForm
-from deployments.changes.web.requests import asked
+from deployments.changes.web.requests import show_request
 from deployments.lifecycle.services import stop as lifecycle_stop
 from deployments.models import Deployment
 from deployments.serving.selectors import deployments, statistics
@@ -51,7 +51,7 @@ def _stop(
                 actor=user, deployment_id=deployment.pk, comment=form.cleaned_data["comment"]
             )
         )
-        return None if change is None else asked(request, change)
+        return None if change is None else show_request(request, change)
     stopped = form.run(
         lambda: lifecycle_stop.stop(
             actor=user, deployment_id=deployment.pk, reason=form.cleaned_data["comment"]

@@ -1,4 +1,4 @@
-"""Shapes of pipelines and of the requests that change them. The rules are the domain's own."""
+"""Serializers of pipelines and of their change requests. The rules are in the domain."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rest_framework import serializers
 
 from deployments.approvals.api.serializers import RequiredApprovalSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
-from deployments.models import Pipeline, PipelineApproval, PipelineChange
+from deployments.models import Approval, ChangeRequest, Pipeline
 from deployments.pipelines.domain.pipeline_spec import NodeKind
 from deployments.pipelines.selectors import pipelines
 from deployments.preflight.api.serializers import PreflightCheckSerializer
-from deployments.states import ChangeState, Environment
+from deployments.states import ChangeState, Environment, PipelineChangeKind
 from portal.api.base_serializer import Serializer
 
 
@@ -65,7 +65,7 @@ class PipelineDraftSerializer(PipelineSpecSerializer):
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
     environment = serializers.ChoiceField(
-        choices=[one.value for one in Environment], default=Environment.PRODUCTION
+        choices=[environment.value for environment in Environment], default=Environment.PRODUCTION
     )
 
 
@@ -151,28 +151,31 @@ class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
 
     @extend_schema_field(PipelineSpecSerializer(allow_null=True))
     def get_desired(self, row: Pipeline) -> dict[str, Any] | None:
-        return _told(row.spec)
+        return _body_of(row.spec)
 
 
-class PipelineApprovalSerializer(serializers.ModelSerializer[PipelineApproval]):
+class PipelineApprovalSerializer(serializers.ModelSerializer[Approval]):
     user = serializers.CharField(source="user.username")
 
     class Meta:
-        model = PipelineApproval
+        model = Approval
         fields = ["user", "is_approved", "as_role", "comment", "at", "expires_at", "void_reason"]
 
 
-class PipelineChangeSerializer(serializers.ModelSerializer[PipelineChange]):
+class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     pipeline_id = serializers.IntegerField()
     pipeline = serializers.CharField(source="pipeline.name")
-    team = serializers.CharField(source="pipeline.team.slug")
+    team = serializers.CharField(source="team.slug")
+    kind = serializers.ChoiceField(choices=[kind.value for kind in PipelineChangeKind])
+    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
     requester = serializers.CharField(source="requester.username")
     wanted = serializers.SerializerMethodField(help_text="null for a retirement")
+    evidence_hash = serializers.CharField(max_length=64)
     approvals = PipelineApprovalSerializer(many=True)
     required_approvals = serializers.SerializerMethodField()
 
     class Meta:
-        model = PipelineChange
+        model = ChangeRequest
         fields = [
             "id",
             "pipeline_id",
@@ -193,14 +196,14 @@ class PipelineChangeSerializer(serializers.ModelSerializer[PipelineChange]):
         ]
 
     @extend_schema_field(PipelineSpecSerializer(allow_null=True))
-    def get_wanted(self, row: PipelineChange) -> dict[str, Any] | None:
-        return _told(row.spec)
+    def get_wanted(self, row: ChangeRequest) -> dict[str, Any] | None:
+        return _body_of(row.pipeline_spec)
 
     @extend_schema_field(RequiredApprovalSerializer(many=True))
-    def get_required_approvals(self, row: PipelineChange) -> Any:
-        rows = approval_selectors.standing_of(row).rows
+    def get_required_approvals(self, row: ChangeRequest) -> Any:
+        rows = approval_selectors.status_of(row).rows
         return RequiredApprovalSerializer(rows, many=True).data
 
 
-def _told(spec: dict[str, Any]) -> dict[str, Any] | None:
+def _body_of(spec: dict[str, Any]) -> dict[str, Any] | None:
     return PipelineSpecSerializer(spec).data if spec else None

@@ -1,8 +1,12 @@
 from django.urls import URLPattern, path
 
+from deployments.changes.api.views import ChangeAddresses
+from deployments.models import Pipeline
 from deployments.pipelines.api import views
-
-_CHANGE = "pipeline-changes/<int:pipeline_change_id>"
+from deployments.pipelines.api.serializers import (
+    PipelineChangeFilterSerializer,
+    PipelineChangeSerializer,
+)
 
 urlpatterns: list[URLPattern] = [
     path("pipelines", views.PipelinesView.as_view(), name="pipelines"),
@@ -19,13 +23,21 @@ urlpatterns: list[URLPattern] = [
         name="stop-pipeline",
     ),
     path(
+        "pipelines/<int:pipeline_id>/request-stop",
+        views.RequestPipelineStopView.as_view(),
+        name="request-pipeline-stop",
+    ),
+    path(
         "pipelines/<int:pipeline_id>/start",
         views.StartPipelineView.as_view(),
         name="start-pipeline",
     ),
-    path("pipeline-changes", views.PipelineChangesView.as_view(), name="pipeline-changes"),
-    path(_CHANGE, views.PipelineChangeView.as_view(), name="pipeline-change"),
-    path(f"{_CHANGE}/approve", views.ApprovePipelineView.as_view(), name="approve-pipeline"),
-    path(f"{_CHANGE}/reject", views.RejectPipelineView.as_view(), name="reject-pipeline"),
-    path(f"{_CHANGE}/withdraw", views.WithdrawPipelineView.as_view(), name="withdraw-pipeline"),
+    *ChangeAddresses(
+        subject=Pipeline,
+        serializer=PipelineChangeSerializer,
+        filters=PipelineChangeFilterSerializer,
+        path="pipeline-changes",
+        name="pipeline_change",
+        tags=views.TAGS,
+    ).urls(),
 ]

@@ -1,26 +1,23 @@
-"""Pipelines: several deployments of a team behind one address, asked for, approved and read."""
+"""Pipelines: several deployments of a team behind one address. Reading and requesting them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.approvals.api.serializers import (
-    CommentSerializer,
-    DecisionSerializer,
-    StopReasonSerializer,
-)
-from deployments.models import PipelineChange
+from deployments.approvals.api.serializers import CommentSerializer, StopReasonSerializer
+from deployments.changes.selectors import changes
+from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.api.serializers import (
     ChangedPipelineSerializer,
     NewPipelineSerializer,
-    PipelineChangeFilterSerializer,
     PipelineChangeSerializer,
     PipelineDraftSerializer,
     PipelineExaminedSerializer,
@@ -28,7 +25,7 @@ from deployments.pipelines.api.serializers import (
     PipelineSerializer,
 )
 from deployments.pipelines.selectors import pipelines as selectors
-from deployments.pipelines.services import decisions, requests, stop
+from deployments.pipelines.services import requests, stop
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.states import Environment
 from portal.accounts.models import User
@@ -84,8 +81,8 @@ class PipelinePreviewView(IdempotentMixin, APIView):
     )
     def post(self, request: Request) -> Response:
         body = read_body(PipelineDraftSerializer, request)
-        found = requests.preview(actor=actor_of(request), draft=_draft(request, body))
-        return Response(PipelineExaminedSerializer(found).data)
+        examined = requests.preview(actor=actor_of(request), draft=_draft(request, body))
+        return Response(PipelineExaminedSerializer(examined).data)
 
 
 class PipelineView(APIView):
@@ -95,8 +92,8 @@ class PipelineView(APIView):
         responses={200: PipelineSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, pipeline_id: int) -> Response:
-        found = selectors.get_visible_by_id(actor=actor_of(request), pipeline_id=pipeline_id)
-        return Response(PipelineSerializer(found).data)
+        pipeline = selectors.get_visible_by_id(actor=actor_of(request), pipeline_id=pipeline_id)
+        return Response(PipelineSerializer(pipeline).data)
 
     @extend_schema(
         operation_id="request_pipeline_change",
@@ -113,18 +110,44 @@ class PipelineView(APIView):
         return _created(actor, change)
 
 
-class RetirePipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="request_pipeline_retirement",
-        tags=TAGS,
-        request=CommentSerializer,
-        responses={201: PipelineChangeSerializer, **REFUSALS},
-        description="Request removal of the address and its router; the deployments stay.",
-    )
+class _RequestView(IdempotentMixin, APIView):
+    send: ClassVar[Callable[..., ChangeRequest]]
+
     def post(self, request: Request, pipeline_id: int) -> Response:
         body, actor = read_body(CommentSerializer, request), actor_of(request)
-        change = requests.request_retire(actor=actor, pipeline_id=pipeline_id, **body)
-        return _created(actor, change)
+        return _created(actor, self.send(actor=actor, pipeline_id=pipeline_id, **body))
+
+
+def _request_schema(operation_id: str, description: str) -> Any:
+    return extend_schema_view(
+        post=extend_schema(
+            operation_id=operation_id,
+            tags=TAGS,
+            request=CommentSerializer,
+            responses={201: PipelineChangeSerializer, **REFUSALS},
+            description=description,
+        )
+    )
+
+
+@_request_schema(
+    "request_pipeline_retirement",
+    "Request removal of the address and its router; the deployments stay.",
+)
+class RetirePipelineView(_RequestView):
+    send = staticmethod(requests.request_retire)
+
+
+@_request_schema("request_pipeline_stop", "Request a stop, which takes effect once it is approved.")
+class RequestPipelineStopView(_RequestView):
+    send = staticmethod(requests.request_stop)
+
+
+@_request_schema(
+    "request_pipeline_start", "Request the start of a stopped pipeline, with the same steps."
+)
+class StartPipelineView(_RequestView):
+    send = staticmethod(requests.request_start)
 
 
 class StopPipelineView(IdempotentMixin, APIView):
@@ -133,93 +156,17 @@ class StopPipelineView(IdempotentMixin, APIView):
         tags=TAGS,
         request=StopReasonSerializer,
         responses={200: PipelineSerializer, **REFUSALS},
-        description="Takes effect at once, without approval. The deployments behind it keep serving.",
+        description=(
+            "Takes effect at once; the deployments behind it keep serving. A production pipeline "
+            "that has served cannot be stopped here (403, approval_required): request its stop, "
+            "which needs approval."
+        ),
     )
     def post(self, request: Request, pipeline_id: int) -> Response:
         body, actor = read_body(StopReasonSerializer, request), actor_of(request)
         stop.stop(actor=actor, pipeline_id=pipeline_id, **body)
-        found = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
-        return Response(PipelineSerializer(found).data)
-
-
-class StartPipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="request_pipeline_start",
-        tags=TAGS,
-        request=CommentSerializer,
-        responses={201: PipelineChangeSerializer, **REFUSALS},
-        description="Request the start of a stopped pipeline, with the same steps.",
-    )
-    def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read_body(CommentSerializer, request), actor_of(request)
-        change = requests.request_start(actor=actor, pipeline_id=pipeline_id, **body)
-        return _created(actor, change)
-
-
-class PipelineChangesView(GenericAPIView[Any]):
-    serializer_class = PipelineChangeSerializer
-
-    @extend_schema(
-        operation_id="list_pipeline_changes",
-        tags=TAGS,
-        parameters=[PipelineChangeFilterSerializer],
-        responses={200: PipelineChangeSerializer(many=True), 422: PROBLEM},
-    )
-    def get(self, request: Request) -> Response:
-        query = read_query(PipelineChangeFilterSerializer, request)
-        rows = selectors.list_changes(actor_of(request), state=query["state"])
-        page = self.paginate_queryset(rows)
-        return self.get_paginated_response(PipelineChangeSerializer(page, many=True).data)
-
-
-class PipelineChangeView(APIView):
-    @extend_schema(
-        operation_id="get_pipeline_change",
-        tags=TAGS,
-        responses={200: PipelineChangeSerializer, 404: PROBLEM},
-    )
-    def get(self, request: Request, pipeline_change_id: int) -> Response:
-        return Response(_change(actor_of(request), pipeline_change_id))
-
-
-class ApprovePipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="approve_pipeline_change",
-        tags=TAGS,
-        request=DecisionSerializer,
-        responses={200: PipelineChangeSerializer, **REFUSALS},
-        description="Approve exactly what was shown: evidence_hash is the request's as read.",
-    )
-    def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read_body(DecisionSerializer, request), actor_of(request)
-        decisions.approve(actor=actor, change_id=pipeline_change_id, **body)
-        return Response(_change(actor, pipeline_change_id))
-
-
-class RejectPipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="reject_pipeline_change",
-        tags=TAGS,
-        request=CommentSerializer,
-        responses={200: PipelineChangeSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read_body(CommentSerializer, request), actor_of(request)
-        decisions.reject(actor=actor, change_id=pipeline_change_id, **body)
-        return Response(_change(actor, pipeline_change_id))
-
-
-class WithdrawPipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="withdraw_pipeline_change",
-        tags=TAGS,
-        request=StopReasonSerializer,
-        responses={200: PipelineChangeSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, pipeline_change_id: int) -> Response:
-        body, actor = read_body(StopReasonSerializer, request), actor_of(request)
-        decisions.withdraw(actor=actor, change_id=pipeline_change_id, **body)
-        return Response(_change(actor, pipeline_change_id))
+        pipeline = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
+        return Response(PipelineSerializer(pipeline).data)
 
 
 def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
@@ -233,15 +180,12 @@ def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
 
 
 def _spec(request: Request) -> dict[str, Any]:
-    """As it came: the domain refuses what it does not know, for example a chain of answers."""
-    came = dict(request.data)
-    return {name: came[name] for name in _SPEC if name in came}
+    """Unread: the domain refuses unknown fields, for example a chain of answers."""
+    body = dict(request.data)
+    return {name: body[name] for name in _SPEC if name in body}
 
 
-def _created(actor: User, change: PipelineChange) -> Response:
-    return Response(_change(actor, change.pk), status=status.HTTP_201_CREATED)
-
-
-def _change(actor: User, change_id: int) -> Any:
-    found = selectors.get_change(actor=actor, change_id=change_id)
-    return PipelineChangeSerializer(found).data
+def _created(actor: User, change: ChangeRequest) -> Response:
+    fresh = changes.get_visible(actor=actor, change_id=change.pk, about=Pipeline)
+    body = PipelineChangeSerializer(fresh).data
+    return Response(body, status=status.HTTP_201_CREATED)

@@ -1,7 +1,7 @@
 """A pipeline on the cluster: KServe's InferenceGraph, and the route that is its stable address.
 
-Steps ask the stable address of a deployment, not a Service behind it: whatever serves there, a canary
-included, answers the pipeline too.
+Steps call the stable address of a deployment, not a Service behind it: whatever serves there, a canary
+included, serves the pipeline too.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from typing import Any, Final
 
 from deployments.manifests.domain import http_route as manifest_http_route
 from deployments.manifests.domain import metadata
-from deployments.manifests.domain.metadata import MANAGED_BY, Manifest
+from deployments.manifests.domain.metadata import MANAGED_BY, PIPELINE_ID_LABEL, Manifest
 from deployments.pipelines.domain.pipeline_spec import ANYTHING, Node, NodeKind, PipelineSpec, Step
 
 API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "InferenceGraph"
-PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 _PIPELINE_LABEL: Final = "slipway.dev/pipeline"
-# The router is a small Go program: it holds bodies, and waits for the steps.
+# The router is a small Go program: it buffers bodies and waits for the steps.
 _RESOURCES: Final = {"cpu": "500m", "memory": "256Mi"}
 _TIMEOUT_SECONDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphPlace:
-    """`gateway_url` is where a deployment's address begins; pods of the cluster must reach it."""
+    """`gateway_url` is the base of every deployment's address; pods of the cluster must reach it."""
 
     team: str
     namespace: str
@@ -40,12 +39,12 @@ class GraphPlace:
 def manifests(
     place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]
 ) -> tuple[Manifest, Manifest]:
-    """The graph, then its route. `paths`: what follows the address of each deployment."""
+    """The graph, then its route. `paths`: the path below the address of each deployment."""
     return inference_graph(place, spec, paths), http_route(place)
 
 
 def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]) -> Manifest:
-    made = {
+    manifest = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {
@@ -66,11 +65,11 @@ def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, s
             },
         },
     }
-    return metadata.with_digest(made, made["spec"])
+    return metadata.with_digest(manifest, manifest["spec"])
 
 
 def http_route(place: GraphPlace) -> Manifest:
-    """As a deployment's: the portal's own, because KServe makes no way in from outside."""
+    """The portal's own, as a deployment's route: KServe creates no entry from outside."""
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     rule = {
         "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(place)}}],
@@ -105,17 +104,17 @@ def _metadata(place: GraphPlace) -> dict[str, Any]:
 
 def _step(place: GraphPlace, node: Node, index: int, paths: Mapping[str, str]) -> dict[str, Any]:
     step = node.steps[index]
-    made: dict[str, Any] = {
+    rendered: dict[str, Any] = {
         "name": step.label,
         "dependency": "Hard" if step.is_required else "Soft",
         **_target(place, step, paths),
     }
     if node.kind == NodeKind.SPLITTER:
-        made["weight"] = step.weight
+        rendered["weight"] = step.weight
     elif node.kind == NodeKind.SEQUENCE:
-        made["data"] = "$request"
+        rendered["data"] = "$request"
     condition = step.condition or (ANYTHING if node.kind == NodeKind.SWITCH else "")
-    return {**made, "condition": condition} if condition else made
+    return {**rendered, "condition": condition} if condition else rendered
 
 
 def _target(place: GraphPlace, step: Step, paths: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What a look at a pipeline on its cluster means, and the one thing to do next: pure.
+"""What an observed pipeline means, and the one effect to have next: pure.
 
-KServe says Ready of a graph as soon as its Deployment has a condition about being available,
-whatever that says; so the Deployment itself is asked too.
+KServe sets Ready on a graph as soon as its Deployment has an Available condition, whatever its
+status; so the Deployment itself is read too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The objects as the cluster holds them; None where there is none. `router` is a Deployment."""
+    """The objects on the cluster; None for a missing one. `router` is a Deployment."""
 
     graph: Json | None = None
     route: Json | None = None
@@ -43,44 +43,44 @@ class Verdict:
 
 
 def decide(graph: Manifest | None, route: Manifest, live: Live) -> Act:
-    """`graph` None: the pipeline is to go. The route is removed before what stands behind it."""
+    """`graph` None: remove the pipeline. The route is removed before its backend."""
     if graph is None:
         if live.route is not None:
             return Act.DELETE_ROUTE
         return Act.FINISH_RETIRING if live.graph is None else Act.DELETE_GRAPH
     if differs(graph, live.graph):
         return Act.PUSH_GRAPH
-    # Not before there is a Service that it can lead to.
+    # Only once its backend Service exists.
     if live.router is not None and differs(route, live.route):
         return Act.PUSH_ROUTE
     return Act.NONE
 
 
-def differs(wanted: Manifest, live: Json | None) -> bool:
-    return live is None or _shown(wanted, live) != _spoken(wanted)
+def differs(desired: Manifest, live: Json | None) -> bool:
+    return live is None or _project(desired, live) != _owned(desired)
 
 
-def edits(wanted: Manifest, live: Json | None) -> list[str]:
-    """Fields of the spec that someone changed, in words; empty where there is nothing live."""
+def edits(desired: Manifest, live: Json | None) -> list[str]:
+    """Fields of the spec that someone changed; empty without a live object."""
     if live is None:
         return []
-    before, after = _spoken(wanted)["spec"], _shown(wanted, live).get("spec", {})
+    before, after = _owned(desired)["spec"], _project(desired, live).get("spec", {})
     return [name for name in sorted(before) if before[name] != after.get(name)]
 
 
-def _spoken(manifest: Manifest) -> dict[str, Any]:
+def _owned(manifest: Manifest) -> dict[str, Any]:
     meta = manifest["metadata"]
     kept = {name: meta[name] for name in ("labels", "annotations") if name in meta}
     return {"metadata": kept, "spec": manifest["spec"]}
 
 
-def _shown(wanted: Manifest, live: Json) -> dict[str, Any]:
-    found: dict[str, Any] = diff.project(live, _spoken(wanted))
-    return found
+def _project(desired: Manifest, live: Json) -> dict[str, Any]:
+    projected: dict[str, Any] = diff.project(live, _owned(desired))
+    return projected
 
 
-def judge(live: Live, *, silent: Sequence[str], is_late: bool) -> Verdict:
-    """`silent`: deployments behind it that do not answer now, with why."""
+def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
+    """`failing`: why deployments behind it do not answer now."""
     trouble = _router_trouble(live) or _route_trouble(live)
     if trouble:
         if is_late:
@@ -88,48 +88,37 @@ def judge(live: Live, *, silent: Sequence[str], is_late: bool) -> Verdict:
                 state=DeploymentState.DEGRADED, reason=f"{trouble} It is taking too long."
             )
         return Verdict(state=DeploymentState.PROGRESSING, reason=trouble)
-    if silent:
-        return Verdict(state=DeploymentState.DEGRADED, reason=" ".join(silent))
+    if failing:
+        return Verdict(state=DeploymentState.DEGRADED, reason=" ".join(failing))
     return Verdict(state=DeploymentState.READY)
 
 
 def conditions_of(live: Live) -> list[dict[str, str]]:
-    """KServe's of the graph, then what its Deployment says."""
-    found = [
-        {
-            "type": str(one.get("type", "")),
-            "status": str(one.get("status", "")),
-            "reason": str(one.get("reason", "")),
-            "message": str(one.get("message", "")),
-        }
-        for one in _conditions(live.graph)
-    ]
+    """The graph's, then that of its Deployment."""
+    conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
     if available:
-        found.append(
-            {
-                "type": "RouterAvailable",
-                "status": str(available.get("status", "")),
-                "reason": str(available.get("reason", "")),
-                "message": str(available.get("message", "")),
-            }
-        )
-    return found
+        conditions.append({**_plain(available), "type": "RouterAvailable"})
+    return conditions
+
+
+def _plain(condition: Json) -> dict[str, str]:
+    return {name: str(condition.get(name, "")) for name in ("type", "status", "reason", "message")}
 
 
 def _router_trouble(live: Live) -> str:
     ready = _find(live.graph, "Ready")
     if ready and ready.get("status") == "False":
-        return f"KServe: {_words(ready)}."
+        return f"KServe: {_describe(ready)}."
     if not ready or live.router is None:
         return "KServe has not started the router yet."
     available = _find(live.router, "Available")
     generation = (live.router.get("metadata") or {}).get("generation")
-    seen = (live.router.get("status") or {}).get("observedGeneration")
-    if seen != generation:
+    observed = (live.router.get("status") or {}).get("observedGeneration")
+    if observed != generation:
         return "The router is being replaced."
     if available.get("status") != "True":
-        return f"The router is not up: {_words(available)}."
+        return f"The router is not up: {_describe(available)}."
     return "" if ready.get("status") == "True" else "KServe does not report it ready yet."
 
 
@@ -142,9 +131,9 @@ def _route_trouble(live: Live) -> str:
     return f"The gateway: {problem}." if problem else ""
 
 
-def _words(condition: Json) -> str:
-    told = condition.get("message") or condition.get("reason") or "no reason given"
-    return str(told).rstrip(".")
+def _describe(condition: Json) -> str:
+    reason = condition.get("message") or condition.get("reason") or "no reason given"
+    return str(reason).rstrip(".")
 
 
 def _conditions(item: Json | None) -> Sequence[Json]:
@@ -152,4 +141,4 @@ def _conditions(item: Json | None) -> Sequence[Json]:
 
 
 def _find(item: Json | None, kind: str) -> Json:
-    return next((one for one in _conditions(item) if one.get("type") == kind), {})
+    return next((found for found in _conditions(item) if found.get("type") == kind), {})

@@ -1,9 +1,9 @@
-"""Whether a pipeline can be had as it is asked for: the same answers for the page and the API."""
+"""Whether a pipeline can run as requested: the same checks for the page and the API."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from deployments.pipelines.domain import rules
 from deployments.pipelines.domain.pipeline_spec import NodeKind, PipelineSpec
 from deployments.pipelines.domain.rules import Member
 from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import dry_run
 from deployments.spec.domain import kubernetes_names
@@ -40,7 +41,7 @@ _SOUND_SPLITTER: Final = (0, 20)
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """`fields` says where: nodes.0.steps.1.weight. `yaml` is empty while nothing could be written."""
+    """`fields` says where: nodes.0.steps.1.weight. `yaml` is empty after a refusal."""
 
     checks: tuple[Check, ...]
     fields: Mapping[str, str]
@@ -51,31 +52,36 @@ class Examined:
         return not any(check.is_refusal for check in self.checks)
 
 
-def examine(pipeline: Pipeline, spec: PipelineSpec) -> Examined:
-    """`pipeline` may be a row that is not saved. The cluster is asked only for what could work."""
-    members = pipelines.members_asked(pipeline)
+def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
+    """`pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
+    spec = rendered.spec
     checks = [_of_cluster(pipeline), *_of_pod_security(pipeline), _of_name(pipeline)]
     fields: dict[str, str] = {}
-    checks += _of_steps(spec, members, fields)
+    checks += _of_steps(spec, rendered.members, fields)
     if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
         checks.append(_of_splitter(pipeline))
     if any(check.is_refusal for check in checks):
         return Examined(tuple(checks), fields | _fields_of(checks))
-    manifests = pipelines.manifests_of(pipeline, spec, members)
-    tried = dry_run.check(
-        cluster_id=pipeline.cluster_id, namespace=pipeline.namespace, manifests=manifests
+    checks.append(
+        dry_run.check(
+            cluster_id=pipeline.cluster_id,
+            namespace=pipeline.namespace,
+            manifests=rendered.manifests,
+        )
     )
-    checks.append(tried)
-    return Examined(tuple(checks), _fields_of(checks), pipelines.yaml_of(pipeline, spec, members))
+    return Examined(tuple(checks), _fields_of(checks), rendered.to_yaml())
 
 
-def require_ok(found: Examined) -> None:
+def require_ok(examined: Examined) -> None:
     """Raises Invalid with every refusal and its fix."""
-    if found.is_ok:
-        return
-    refused = [check for check in found.checks if check.is_refusal]
-    words = " ".join(f"{one.name}: {one.detail} {one.fix}".strip() for one in refused)
-    raise Invalid(words, fields=found.fields)
+    require_all(examined.checks, examined.fields)
+
+
+def require_all(checks: Sequence[Check], fields: Mapping[str, str] | None = None) -> None:
+    """Raises Invalid with every refusal and its fix."""
+    if refusals := [check for check in checks if check.is_refusal]:
+        problems = (f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
+        raise Invalid(" ".join(problems), fields=fields or _fields_of(checks))
 
 
 def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
@@ -93,13 +99,15 @@ def _of_pod_security(pipeline: Pipeline) -> list[Check]:
     if pipeline.cluster.kind == rendering.LOCAL or not is_refused:
         return []
     where = pipeline.cluster.name
-    words = f"Namespaces on {where} enforce Pod Security restricted, which refuses KServe's router."
+    detail = (
+        f"Namespaces on {where} enforce Pod Security restricted, which refuses KServe's router."
+    )
     fix = "A platform admin sets Pod Security to baseline under Admin, Clusters, Serving."
-    return [Check(CLUSTER, ok=False, detail=words, fix=fix)]
+    return [Check(CLUSTER, ok=False, detail=detail, fix=fix)]
 
 
 def _of_cluster(pipeline: Pipeline) -> Check:
-    offer = pipelines.offer_for(pipeline.team, pipeline.cluster.capabilities)
+    offer = pipelines.offer_for(pipeline.cluster.capabilities)
     where = pipeline.cluster.name
     if offer.ok:
         return Check(CLUSTER, ok=True, detail=f"{where} runs pipelines.")
@@ -130,27 +138,27 @@ def _of_steps(
     except Rejected as error:
         fields |= error.fields
         return [Check(STEPS, ok=False, detail=error.message)]
-    asked = ", ".join(spec.deployments)
+    names = ", ".join(spec.deployments)
     unknown = [name for name in spec.deployments if members[name].inputs is None]
     if unknown and any(node.kind != NodeKind.SWITCH for node in spec.nodes):
-        words = (
+        detail = (
             f"What {', '.join(unknown)} takes is not known. Test that one request works for all."
         )
-        return [Check(STEPS, ok=None, detail=words)]
-    return [Check(STEPS, ok=True, detail=f"{asked} accept the same requests.")]
+        return [Check(STEPS, ok=None, detail=detail)]
+    return [Check(STEPS, ok=True, detail=f"{names} accept the same requests.")]
 
 
 def _of_splitter(pipeline: Pipeline) -> Check:
     version = Capabilities.from_json(pipeline.cluster.capabilities).feature("kserve").version
-    found = _VERSION.match(version)
-    if found is None:
-        words = "The KServe version is not known. Before 0.20 its splitter drops 1% of requests."
-        is_local = pipeline.cluster.kind == "local"
-        return Check(SPLITTER, ok=True if is_local else None, detail=_LOCAL if is_local else words)
-    if (int(found[1]), int(found[2])) < _SOUND_SPLITTER:
-        words = f"The splitter of KServe {version} drops about 1% of requests."
+    release = _VERSION.match(version)
+    if release is None:
+        detail = "The KServe version is not known. Before 0.20 its splitter drops 1% of requests."
+        is_local = pipeline.cluster.kind == rendering.LOCAL
+        return Check(SPLITTER, ok=True if is_local else None, detail=_LOCAL if is_local else detail)
+    if (int(release[1]), int(release[2])) < _SOUND_SPLITTER:
+        detail = f"The splitter of KServe {version} drops about 1% of requests."
         fix = "Upgrade KServe to 0.20, or split traffic by a canary of one deployment."
-        return Check(SPLITTER, ok=False, detail=words, fix=fix)
+        return Check(SPLITTER, ok=False, detail=detail, fix=fix)
     return Check(SPLITTER, ok=True, detail=f"The splitter of KServe {version} drops no requests.")
 
 

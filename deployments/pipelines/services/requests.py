@@ -1,24 +1,21 @@
-"""Asking for a pipeline, for a change of one, or for its end: checked, then it waits for approval."""
+"""Requests a pipeline or a change of one: everything is checked, then it waits for its approvers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
-
-from deployments import audit_actions, rejections
-from deployments.changes.services import approvals
-from deployments.changes.services.transitions import SUBMITTED_SECONDS
+from deployments import rejections
+from deployments.changes.selectors import changes
+from deployments.changes.services import approvals, new_request
 from deployments.errors import Rejected
-from deployments.models import Pipeline, PipelineChange
+from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import pipeline_spec as domain
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
-from deployments.pipelines.services import checks, transitions
+from deployments.pipelines.services import checks
 from deployments.pipelines.services.checks import Examined
-from deployments.states import ChangeState, DeploymentState, Environment, PipelineChangeKind
+from deployments.states import DeploymentState, Environment, PipelineChangeKind
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy, teams
 from portal.accounts.models import User
@@ -29,7 +26,7 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDraft:
-    """What a person fills in for a new pipeline; `spec` as deployments.pipelines.domain.pipeline_spec reads it."""
+    """The fields of a new pipeline; `spec` as deployments.pipelines.domain.pipeline_spec reads it."""
 
     team: str
     cluster_id: int
@@ -38,58 +35,70 @@ class PipelineDraft:
     spec: Any
 
 
+@dataclass(frozen=True, slots=True)
+class _Requested:
+    """Without a spec it removes."""
+
+    kind: PipelineChangeKind
+    comment: str
+    spec: PipelineSpec | None = None
+    examined: Examined | None = None
+
+
 def preview(*, actor: User, draft: PipelineDraft) -> Examined:
-    """What a request would be told, without making one. Raises Invalid for what is no pipeline."""
-    return checks.examine(_row(actor, draft), read_spec(draft.spec))
+    """The checks of a request, without sending one. Raises Invalid for an unreadable spec."""
+    return _examine(_row(actor, draft), read_spec(draft.spec))
 
 
 def preview_change(*, actor: User, pipeline_id: int, spec: Any) -> Examined:
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.REQUEST_CHANGE, pipeline)
-    return checks.examine(pipeline, read_spec(spec))
+    return _examine(pipeline, read_spec(spec))
 
 
-def request_create(*, actor: User, draft: PipelineDraft, comment: str = "") -> PipelineChange:
-    """Make the pipeline's row and the request. Raises Invalid when a check refuses."""
+def request_create(*, actor: User, draft: PipelineDraft, comment: str = "") -> ChangeRequest:
+    """Create the pipeline's row and the request. Raises Invalid when a check refuses."""
     pipeline, spec = _row(actor, draft), read_spec(draft.spec)
-    checks.require_ok(checks.examine(pipeline, spec))
+    examined = _examine(pipeline, spec)
+    checks.require_ok(examined)
     text = approvals.clean(comment)
-    try:
-        with transaction.atomic():
-            pipeline.save()
-            return _submit(actor, pipeline, PipelineChangeKind.CREATE, spec, text)
-    except IntegrityError as error:
-        raise Conflict(
-            f"{pipeline} was just taken. Choose another name.",
-            code="name_taken",
-            fields={"name": "taken"},
-        ) from error
+    with new_request.new_name(str(pipeline)):
+        pipeline.save()
+        return _submit(actor, pipeline, _Requested(PipelineChangeKind.CREATE, text, spec, examined))
 
 
-def request_change(
-    *, actor: User, pipeline_id: int, spec: Any, comment: str = ""
-) -> PipelineChange:
+def request_change(*, actor: User, pipeline_id: int, spec: Any, comment: str = "") -> ChangeRequest:
     """Request different steps behind the same address."""
-    pipeline, wanted = _running(actor, pipeline_id), read_spec(spec)
-    if wanted == pipelines.spec_of(pipeline):
+    pipeline, requested = _running(actor, pipeline_id), read_spec(spec)
+    if requested == pipelines.spec_of(pipeline):
         raise Conflict("No changes to apply.", code="no_change")
-    checks.require_ok(checks.examine(pipeline, wanted))
-    return _submit_alone(actor, pipeline, PipelineChangeKind.CHANGE, wanted, comment)
+    return _check_and_submit(actor, pipeline, PipelineChangeKind.CHANGE, requested, comment)
 
 
-def request_start(*, actor: User, pipeline_id: int, comment: str = "") -> PipelineChange:
-    """Ask to bring back, with the same steps, a pipeline that was stopped."""
+def request_start(*, actor: User, pipeline_id: int, comment: str = "") -> ChangeRequest:
+    """Start a stopped pipeline again, with the same steps."""
     pipeline = _changeable(actor, pipeline_id)
     spec = pipelines.spec_of(pipeline)
     if not pipeline.is_stopped or spec is None:
         raise Conflict(f"{pipeline} is not stopped.", code="not_stopped")
-    checks.require_ok(checks.examine(pipeline, spec))
-    return _submit_alone(actor, pipeline, PipelineChangeKind.START, spec, comment)
+    return _check_and_submit(actor, pipeline, PipelineChangeKind.START, spec, comment)
 
 
-def request_retire(*, actor: User, pipeline_id: int, comment: str = "") -> PipelineChange:
+def request_stop(*, actor: User, pipeline_id: int, comment: str = "") -> ChangeRequest:
+    """Remove address and router once approved, as services/stop.py does at once."""
+    pipeline = _running(actor, pipeline_id)
+    if not pipeline.desired_generation:
+        raise Conflict(f"{pipeline} is not serving yet.", code="not_serving")
+    return _submit_removal(actor, pipeline, PipelineChangeKind.STOP, comment)
+
+
+def request_retire(*, actor: User, pipeline_id: int, comment: str = "") -> ChangeRequest:
     pipeline = _changeable(actor, pipeline_id)
-    return _submit_alone(actor, pipeline, PipelineChangeKind.RETIRE, None, comment)
+    return _submit_removal(actor, pipeline, PipelineChangeKind.RETIRE, comment)
+
+
+def _examine(pipeline: Pipeline, spec: PipelineSpec) -> Examined:
+    return checks.examine(pipeline, pipelines.render(pipeline, spec))
 
 
 def read_spec(data: Any) -> PipelineSpec:
@@ -104,7 +113,6 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
     team = teams.get_visible(actor=actor, slug=draft.team)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     cluster = clusters.get_cluster(draft.cluster_id)
-    at = clock.now()
     return Pipeline(
         team=team,
         cluster_id=cluster.id,
@@ -112,10 +120,9 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
         namespace=team.slug,
         environment=draft.environment,
         created_by=actor,
-        created_at=at,
+        created_at=clock.now(),
         state=DeploymentState.PENDING,
         state_reason="Waiting for approval.",
-        next_check_at=at + timedelta(seconds=SUBMITTED_SECONDS),
     )
 
 
@@ -124,12 +131,9 @@ def _changeable(actor: User, pipeline_id: int) -> Pipeline:
     policy.require(actor, Action.REQUEST_CHANGE, pipeline)
     if pipeline.is_retired or pipeline.is_retiring:
         raise Conflict(f"{pipeline} is retired. Create a new pipeline.", code="retired")
-    waiting = pipelines.open_change_of(pipeline)
-    if waiting is not None:
-        raise Conflict(
-            f"The {waiting} (request {waiting.pk}) is {waiting.state}. Let it finish, or withdraw it.",
-            code="change_open",
-        )
+    open_change = changes.open_request_of(pipeline)
+    if open_change is not None:
+        raise new_request.already_open(open_change)
     return pipeline
 
 
@@ -140,55 +144,37 @@ def _running(actor: User, pipeline_id: int) -> Pipeline:
     return pipeline
 
 
-def _submit_alone(
-    actor: User,
-    pipeline: Pipeline,
-    kind: PipelineChangeKind,
-    spec: PipelineSpec | None,
-    comment: str,
-) -> PipelineChange:
-    text = approvals.clean(comment)
-    try:
-        with transaction.atomic():
-            return _submit(actor, pipeline, kind, spec, text)
-    except IntegrityError as error:
-        raise Conflict(
-            f"Someone else requested a change to {pipeline} at the same time. Reload the page.",
-            code="change_open",
-        ) from error
+def _check_and_submit(
+    actor: User, pipeline: Pipeline, kind: PipelineChangeKind, spec: PipelineSpec, comment: str
+) -> ChangeRequest:
+    examined = _examine(pipeline, spec)
+    checks.require_ok(examined)
+    requested = _Requested(kind, approvals.clean(comment), spec, examined)
+    with new_request.only_one(pipeline):
+        return _submit(actor, pipeline, requested)
 
 
-def _submit(
-    actor: User,
-    pipeline: Pipeline,
-    kind: PipelineChangeKind,
-    spec: PipelineSpec | None,
-    comment: str,
-) -> PipelineChange:
+def _submit_removal(
+    actor: User, pipeline: Pipeline, kind: PipelineChangeKind, comment: str
+) -> ChangeRequest:
+    requested = _Requested(kind, approvals.clean(comment))
+    with new_request.only_one(pipeline):
+        return _submit(actor, pipeline, requested)
+
+
+def _submit(actor: User, pipeline: Pipeline, requested: _Requested) -> ChangeRequest:
     """Inside a transaction."""
-    at = clock.now()
-    deadline_at = at + timedelta(seconds=SUBMITTED_SECONDS)
-    change = PipelineChange(
+    examined = requested.examined
+    change = ChangeRequest(
         pipeline=pipeline,
-        kind=kind,
-        state=ChangeState.SUBMITTED,
-        requester=actor,
-        comment=comment,
-        spec=spec.to_json() if spec else {},
-        created_at=at,
-        deadline_at=deadline_at,
+        kind=requested.kind,
+        comment=requested.comment,
+        pipeline_spec=requested.spec.to_json() if requested.spec else {},
+        checks=[check.to_json() for check in examined.checks] if examined else [],
     )
-    rules = pipelines.required_now(change)
-    change.required = [one.to_json() for one in rules]
-    change.evidence_hash = pipelines.evidence_of(change, rules)
-    change.save()
-    transitions.record(
-        actor,
-        change,
-        audit_actions.PIPELINE_CHANGE_REQUESTED,
+    return new_request.submit(
+        actor=actor,
+        change=change,
         before={"spec": pipeline.spec},
-        after={"state": change.state, "kind": kind, "spec": change.spec},
-        reason=comment,
+        after={"spec": change.pipeline_spec},
     )
-    transitions.tell_wanted(change)
-    return change

@@ -1,7 +1,8 @@
-"""Stopping a pipeline: anyone of the team may, at once, because stopping is always safe.
+"""Stopping a pipeline: at once by anyone of the team, but in a protected environment only as a change
+that is approved, as for a deployment.
 
-Its address answers 404 and its router goes; what was approved stays written down, and the deployments
-behind it serve on. Starting again is a change request.
+Its address answers 404 and its router goes; its approved steps stay, and the deployments behind it
+keep serving. Starting again is a change request.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments import audit_actions
 from deployments.changes.services import approvals
-from deployments.models import Pipeline, PipelineChange
+from deployments.changes.services.open_requests import end_open_requests
+from deployments.models import Pipeline
 from deployments.pipelines.selectors import pipelines
-from deployments.pipelines.services import decisions, transitions
-from deployments.states import ChangeState, PipelineChangeKind
+from deployments.pipelines.services import desired_state
+from deployments.serving.services import stopping
 from portal.accounts import policy
 from portal.accounts.models import User
-from portal.accounts.policy import SYSTEM, Action
-from portal.audit import trail
+from portal.accounts.policy import Action
 from portal.core.errors import Conflict
 
 _ENDED: Final = "The pipeline was stopped. Send the request again once it runs."
 
 
 def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
-    """Stopping what is stopped changes nothing; what waits or is being applied ends with it."""
+    """Stopping a stopped pipeline changes nothing; an open request ends with it. Raises Forbidden
+    where it needs approval.
+    """
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.STOP, pipeline)
     why = approvals.clean(reason, field="reason")
@@ -38,20 +40,11 @@ def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
         )
     if pipeline.is_stopped:
         return pipeline
+    stopping.require_free(pipeline)
     with transaction.atomic():
         _lock(pipeline)
-        _end_change(pipeline)
-        decisions.want(pipeline, is_stopped=True)
-        trail.record(
-            actor=actor,
-            action=audit_actions.PIPELINE_STOPPED,
-            obj=pipeline,
-            label=str(pipeline),
-            team_slug=pipeline.team.slug,
-            before={"is_stopped": False},
-            after={"is_stopped": True},
-            reason=why,
-        )
+        end_open_requests(pipeline, _ENDED)
+        desired_state.stop(pipeline, actor=actor, reason=why)
     return pipeline
 
 
@@ -59,20 +52,3 @@ def _lock(pipeline: Pipeline) -> None:
     rows = Pipeline.objects.select_for_update(no_key=True, of=("self",))
     if not rows.filter(pk=pipeline.pk, is_stopped=False, is_retiring=False).exists():
         raise Conflict(f"{pipeline} was just stopped or retired.", code="stopped")
-
-
-def _end_change(pipeline: Pipeline) -> None:
-    """A retirement that waits goes on: it wants less still."""
-    change: PipelineChange | None = pipelines.open_change_of(pipeline)
-    if change is None or change.kind == PipelineChangeKind.RETIRE:
-        return
-    is_begun = change.state == ChangeState.APPLYING
-    transitions.move(
-        actor=SYSTEM,
-        change=change,
-        to=ChangeState.FAILED if is_begun else ChangeState.WITHDRAWN,
-        action=audit_actions.PIPELINE_CHANGE_FAILED
-        if is_begun
-        else audit_actions.PIPELINE_CHANGE_WITHDRAWN,
-        reason=_ENDED,
-    )

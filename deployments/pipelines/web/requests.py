@@ -1,4 +1,4 @@
-"""Asking for a pipeline, for other steps of one, and for its end."""
+"""Requesting a pipeline, other steps of one, and its stop, start or retirement."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.web import draft_yaml
 from deployments.changes.web.draft_yaml import Snippet
-from deployments.models import Pipeline, PipelineChange
+from deployments.changes.web.requests import show_request
+from deployments.models import ChangeRequest
 from deployments.pipelines.domain import pipeline_spec as domain
 from deployments.pipelines.domain.pipeline_spec import NodeKind
 from deployments.pipelines.selectors import pipelines as selectors
 from deployments.pipelines.services import requests
-from deployments.pipelines.services import stop as pipeline_stop
 from deployments.pipelines.services.checks import Examined
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.pipelines.web import form as pipeline_form
 from deployments.pipelines.web.form import PipelineForm
+from deployments.pipelines.web.short_requests import changeable
 from deployments.states import Environment
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
@@ -32,12 +32,11 @@ from portal.core.errors import Invalid
 from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.htmx import respond
-from portal.ui.service_form import CommentForm
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A cluster and environment; `why_not` says why no pipeline can be there."""
+    """A cluster and environment; `why_not` says why a pipeline is not possible there."""
 
     cluster_id: int
     environment: Environment
@@ -58,8 +57,8 @@ def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
         return redirect("pipelines")
     policy.require(user, Action.REQUEST_CHANGE, team)
     places = _places(team)
-    where = next((one for one in places if one.key == request.GET.get("where")), None)
-    where = where or next((one for one in places if not one.why_not), None)
+    where = next((place for place in places if place.key == request.GET.get("where")), None)
+    where = where or next((place for place in places if not place.why_not), None)
     kind = _kind(request, NodeKind.ENSEMBLE)
     form = PipelineForm(
         request.POST or None,
@@ -95,9 +94,8 @@ def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @people_only
 def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    found = selectors.get_visible(actor=user, team_slug=team, name=name)
-    policy.require(user, Action.REQUEST_CHANGE, found)
-    spec = selectors.spec_of(found)
+    pipeline = changeable(user, team, name)
+    spec = selectors.spec_of(pipeline)
     if spec is None or len(spec.nodes) > 1:
         return redirect("pipeline", team=team, name=name)
     kind = _kind(request, spec.root.kind)
@@ -106,10 +104,10 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
         request.POST or None,
         initial=initial,
         kind=kind,
-        deployments=_names(selectors.members_asked(found)),
+        deployments=_names(selectors.members_for(pipeline)),
         is_new=False,
     )
-    context = _context(found.team, form, kind) | {"pipeline": found}
+    context = _context(pipeline.team, form, kind) | {"pipeline": pipeline}
     if request.method == "GET":
         return render(request, "pipelines/form.html", context)
     if "submit" not in request.POST:
@@ -117,12 +115,12 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
             request,
             form,
             context,
-            lambda: requests.preview_change(actor=user, pipeline_id=found.pk, spec=form.spec()),
+            lambda: requests.preview_change(actor=user, pipeline_id=pipeline.pk, spec=form.spec()),
         )
     made = form.run(
         lambda: requests.request_change(
             actor=user,
-            pipeline_id=found.pk,
+            pipeline_id=pipeline.pk,
             spec={**spec.to_json(), **form.spec()},
             comment=form.cleaned_data["comment"],
         )
@@ -130,95 +128,28 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
     return _after(request, form, made, context)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """One page with a reason and a button."""
-
-    verb: str
-    consequence: str
-    button: str
-    tone: str
-
-
-_RETIRE = _Ask(
-    "Retire",
-    "Removes the address and its router once approved. The deployments behind it stay.",
-    "Request retirement",
-    "danger",
-)
-_START = _Ask("Start", "Brings back the same steps once approved.", "Request start", "primary")
-_STOP = _Ask(
-    "Stop",
-    "Stops at once, without approval. The address returns 404. The deployments behind it keep serving.",
-    "Stop pipeline",
-    "danger",
-)
-
-
-@require_http_methods(["GET", "POST"])
-@people_only
-def retire_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    return _ask(request, user, (team, name), _RETIRE, requests.request_retire)
-
-
-@require_http_methods(["GET", "POST"])
-@people_only
-def start_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    return _ask(request, user, (team, name), _START, requests.request_start)
-
-
-@require_http_methods(["GET", "POST"])
-@people_only
-def stop_pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    def stop(*, actor: User, pipeline_id: int, comment: str) -> Pipeline:
-        return pipeline_stop.stop(actor=actor, pipeline_id=pipeline_id, reason=comment)
-
-    return _ask(request, user, (team, name), _STOP, stop)
-
-
-def _ask(
-    request: HttpRequest, user: User, place: tuple[str, str], ask: _Ask, call: Callable[..., Any]
-) -> HttpResponse:
-    found = selectors.get_visible(actor=user, team_slug=place[0], name=place[1])
-    policy.require(user, Action.REQUEST_CHANGE, found)
-    form = CommentForm(request.POST or None)
-    if request.method == "POST":
-        made = form.run(
-            lambda: call(actor=user, pipeline_id=found.pk, comment=form.cleaned_data["comment"])
-        )
-        if isinstance(made, PipelineChange):
-            return _asked(request, found)
-        if made is not None:
-            messages.success(request, f"{found.name} is stopped.")
-            return redirect("pipeline", team=place[0], name=place[1])
-    context = {"pipeline": found, "form": form, "ask": ask, "url": selectors.url_of(found)}
-    return render(request, "pipelines/ask.html", context, status=form.status)
-
-
 def _after(
-    request: HttpRequest, form: PipelineForm, made: PipelineChange | None, context: dict[str, Any]
+    request: HttpRequest, form: PipelineForm, made: ChangeRequest | None, context: dict[str, Any]
 ) -> HttpResponse:
     if made is not None:
-        return _asked(request, made.pipeline)
+        return show_request(request, made)
     if form.refusal is not None:
         form.show_wrong(form.refusal.fields)
     return render(request, "pipelines/form.html", context, status=form.status)
 
 
-def _asked(request: HttpRequest, found: Pipeline) -> HttpResponse:
-    messages.success(request, "Request sent. Waiting for an approver.")
-    return redirect("pipeline", team=found.team.slug, name=found.name)
-
-
 def _side(
-    request: HttpRequest, form: PipelineForm, context: dict[str, Any], look: Any
+    request: HttpRequest,
+    form: PipelineForm,
+    context: dict[str, Any],
+    preview: Callable[[], Examined],
 ) -> HttpResponse:
-    """The checks as they stand while someone fills in the form; nothing is asked for yet."""
+    """The checks as they are while someone fills in the form; nothing is requested yet."""
     examined: Examined | None = None
     problem = ""
     if form.is_valid():
         try:
-            examined = look()
+            examined = preview()
         except Invalid as error:
             problem = error.message
     context |= {"examined": examined, "problem": problem}
@@ -227,7 +158,7 @@ def _side(
 
 
 def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[Snippet]:
-    """The same request from a script."""
+    """The same request as a script."""
     body = {
         "team": draft.team,
         "cluster_id": draft.cluster_id,
@@ -243,7 +174,7 @@ def _context(team: Team, form: PipelineForm, kind: NodeKind) -> dict[str, Any]:
     return {
         "team": team,
         "form": form,
-        "kind": next(one for one in pipeline_form.KINDS if one.name == kind.value),
+        "kind": next(choice for choice in pipeline_form.KINDS if choice.name == kind.value),
         "kinds": pipeline_form.KINDS,
         "has_labels": kind == NodeKind.ENSEMBLE,
         "has_weights": kind == NodeKind.SPLITTER,
@@ -253,16 +184,16 @@ def _context(team: Team, form: PipelineForm, kind: NodeKind) -> dict[str, Any]:
     }
 
 
-def _kind(request: HttpRequest, usual: NodeKind) -> NodeKind:
-    wanted = request.GET.get("kind", "")
-    return NodeKind(wanted) if wanted in {kind.value for kind in NodeKind} else usual
+def _kind(request: HttpRequest, default: NodeKind) -> NodeKind:
+    kind = request.GET.get("kind", "")
+    return NodeKind(kind) if kind in set(NodeKind) else default
 
 
 def _places(team: Team) -> list[Where]:
     """Every cluster and environment in which the team has deployments."""
-    found = []
+    places = []
     for cluster in clusters.list_clusters():
-        offer = selectors.offer_for(team, cluster.capabilities)
+        offer = selectors.offer_for(cluster.capabilities)
         for environment in Environment:
             members = selectors.members_of(
                 team=team, cluster_id=cluster.id, environment=environment
@@ -274,8 +205,8 @@ def _places(team: Team) -> list[Where]:
             if not why_not and len(names) < 2:
                 why_not = f"Only {names[0]} serves there. A pipeline needs two deployments."
             text = f"{cluster.name} · {environment.value}"
-            found.append(Where(cluster.id, environment, text, names, why_not))
-    return found
+            places.append(Where(cluster.id, environment, text, names, why_not))
+    return places
 
 
 def _names(members: dict[str, Any]) -> tuple[str, ...]:

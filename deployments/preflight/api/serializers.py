@@ -77,5 +77,5 @@ class RecheckSerializer(Serializer):
     at = serializers.DateTimeField()
     checks = PreflightCheckSerializer(many=True)
     turned = TurnedCheckSerializer(
-        many=True, help_text="checks whose result changed since the request"
+        many=True, source="changed", help_text="checks whose result changed since the request"
     )

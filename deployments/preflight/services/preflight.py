@@ -138,9 +138,10 @@ def evaluate_revision(
     is_in_place: bool = False,
     overlap_seconds: int = 0,
     without_change_id: int | None = None,
+    revision: RenderedRevision | None = None,
 ) -> Preflight:
     """`check_revision` without the permission to request a change. `overlap_seconds` is the time
-    during which both revisions run.
+    during which both revisions run; `revision` is the same one where it is rendered already.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
     subject = _subject_of(
@@ -151,6 +152,7 @@ def evaluate_revision(
         deployment_id=deployment.pk,
         number=number,
         stable=deployment.stable_revision,
+        revision=revision,
     )
     replaced = ReplacedDeployment(deployment.pk, 0 if is_in_place else overlap_seconds)
     return _evaluate(
@@ -191,6 +193,7 @@ def _subject_of(
     deployment_id: int,
     number: int,
     stable: Revision | None = None,
+    revision: RenderedRevision | None = None,
 ) -> _Subject:
     team = version.model.team
     context = rendering.context_for(
@@ -201,7 +204,7 @@ def _subject_of(
         policy=cluster.serving,
     )
     try:
-        revision = rendered.render(context, number=number, version=version, spec=spec)
+        revision = revision or rendered.render(context, number=number, version=version, spec=spec)
     except Rejected as error:
         raise as_invalid(error) from error
     subject = _Subject(team, cluster, context, revision)

@@ -24,6 +24,9 @@ def load_onto(*rows: Deployment | Rollout | ChangeRequest) -> None:
     ]
     revisions = complete().in_bulk({pk for _, _, pk in references if pk is not None})
     for row, field, pk in references:
-        if pk is not None:
-            setattr(row, field, revisions[pk])
-            revisions[pk].deployment = row if isinstance(row, Deployment) else row.deployment
+        if pk is None:
+            continue
+        setattr(row, field, revisions[pk])
+        deployment = row if isinstance(row, Deployment) else row.deployment
+        if deployment is not None:
+            revisions[pk].deployment = deployment

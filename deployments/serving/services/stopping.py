@@ -1,19 +1,30 @@
-"""Stop a deployment, and decide whether that needs approval."""
+"""Stop a deployment, and decide whether the stop of one or of a pipeline needs approval."""
 
 from __future__ import annotations
 
 from deployments import audit_actions
-from deployments.models import Deployment
+from deployments.models import Deployment, Pipeline
 from deployments.serving.services import desired_state, timeline
 from deployments.states import Environment
 from portal.accounts.policy import Actor
 from portal.audit import trail
+from portal.core.errors import Forbidden
 
 
-def needs_approval(deployment: Deployment) -> bool:
-    """Nobody relies yet on a deployment that never served."""
-    has_served = deployment.first_ready_at is not None
-    return Environment(deployment.environment).is_protected and has_served
+def needs_approval(served: Deployment | Pipeline) -> bool:
+    """Nobody relies yet on a deployment or pipeline that never served."""
+    has_served = served.first_ready_at is not None
+    return Environment(served.environment).is_protected and has_served
+
+
+def require_free(served: Deployment | Pipeline) -> None:
+    """Raises Forbidden where a stop needs approval."""
+    if needs_approval(served):
+        raise Forbidden(
+            f"{served} is in {served.environment} and has served, so stopping it needs the "
+            "same approval as starting it: request the stop instead.",
+            code="approval_required",
+        )
 
 
 def begin(*, actor: Actor, deployment: Deployment, reason: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors import changes as change_selectors
-from deployments.changes.services import break_glass, decisions
+from deployments.changes.services import decisions, emergency_override
 from deployments.models import Alias, Approval
 from deployments.registry.services import aliases
 from deployments.states import ChangeState
@@ -80,7 +80,7 @@ def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
     change = ask(world, by=world.lead2)
 
     with refused(world, Forbidden, "role_required"):
-        break_glass.approve(
+        emergency_override.approve(
             actor=world.member,
             change_id=change.pk,
             evidence_hash=change.evidence_hash,

@@ -11,10 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.approvals.domain import rules as approval_rules
-from deployments.approvals.domain.rules import ApproverRole, Capacity, Given, Person, Rule, Subject
+from deployments.approvals.domain.rules import (
+    Approver,
+    ApproverRole,
+    ChangeFacts,
+    Person,
+    RequiredRole,
+    Rule,
+)
 
 REQUESTER, ANA, BO, CHI, DEE = 1, 2, 3, 4, 5
-SUBJECT = Subject(
+SUBJECT = ChangeFacts(
     team_id=7,
     environment="production",
     kind="deploy",
@@ -65,20 +72,20 @@ def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
     found = approval_rules.requirements([], SUBJECT)
 
     assert [one.rule for one in found] == ["Four eyes"]
-    for capacity, stands_for, is_enough in [
-        (Capacity.LEAD, None, True),
-        (Capacity.ADMIN, None, True),
-        (Capacity.DELEGATE, BO, True),
-        (Capacity.DELEGATE, REQUESTER, False),
-        (Capacity.NAMED, None, False),
+    for role, stands_for, is_enough in [
+        (ApproverRole.LEAD, None, True),
+        (ApproverRole.ADMIN, None, True),
+        (ApproverRole.DELEGATE, BO, True),
+        (ApproverRole.DELEGATE, REQUESTER, False),
+        (ApproverRole.NAMED, None, False),
     ]:
-        one = Given(person_id=ANA, capacity=capacity, stands_for_id=stands_for)
+        one = Approver(person_id=ANA, role=role, stands_for_id=stands_for)
         assert approval_rules.is_satisfied(found, [one], requester_id=REQUESTER) is is_enough
 
 
 def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
     two = rule(name="two leads", needed=2)
-    admin = rule(id=2, name="an admin", role=ApproverRole.ADMIN)
+    admin = rule(id=2, name="an admin", role=RequiredRole.ADMIN)
 
     assert [one.rule for one in approval_rules.requirements([two], SUBJECT)] == ["two leads"]
     assert [one.rule for one in approval_rules.requirements([two, admin], SUBJECT)] == [
@@ -88,10 +95,10 @@ def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
 
 
 def test_a_named_person_does_not_replace_the_lead() -> None:
-    named = rule(name="security", role=ApproverRole.NAMED, people=(Person(DEE, "dee"),))
+    named = rule(name="security", role=RequiredRole.NAMED, people=(Person(DEE, "dee"),))
     found = approval_rules.requirements([named], SUBJECT)
-    dee = Given(person_id=DEE, capacity=Capacity.NAMED)
-    lead = Given(person_id=ANA, capacity=Capacity.LEAD)
+    dee = Approver(person_id=DEE, role=ApproverRole.NAMED)
+    lead = Approver(person_id=ANA, role=ApproverRole.LEAD)
 
     rows = approval_rules.progress_of(found, [dee], requester_id=REQUESTER)
     assert [(row.requirement.rule, row.given, row.missing) for row in rows] == [
@@ -103,12 +110,12 @@ def test_a_named_person_does_not_replace_the_lead() -> None:
 
 def test_a_lead_and_their_own_delegate_are_one_approval() -> None:
     found = approval_rules.requirements([rule(needed=2)], SUBJECT)
-    lead = Given(person_id=ANA, capacity=Capacity.LEAD)
-    delegate = Given(person_id=BO, capacity=Capacity.DELEGATE, stands_for_id=ANA)
-    other = Given(person_id=CHI, capacity=Capacity.LEAD)
+    lead = Approver(person_id=ANA, role=ApproverRole.LEAD)
+    delegate = Approver(person_id=BO, role=ApproverRole.DELEGATE, stands_for_id=ANA)
+    other = Approver(person_id=CHI, role=ApproverRole.LEAD)
     rows = approval_rules.progress_of(found, [lead, delegate], requester_id=REQUESTER)
 
-    assert [row.words for row in rows] == ["1 of 2 approvals by a lead or platform admin"]
+    assert [row.description for row in rows] == ["1 of 2 approvals by a lead or platform admin"]
     assert not approval_rules.would_help(rows, [lead], delegate, requester_id=REQUESTER)
     assert approval_rules.would_help(rows, [lead], other, requester_id=REQUESTER)
     assert approval_rules.is_satisfied(found, [lead, delegate, other], requester_id=REQUESTER)
@@ -123,7 +130,7 @@ def test_a_rule_says_why_it_asks() -> None:
     )
 
     [one, _] = approval_rules.requirements(
-        [replace(expensive, role=ApproverRole.NAMED, people=(Person(DEE, "dee"),))], SUBJECT
+        [replace(expensive, role=RequiredRole.NAMED, people=(Person(DEE, "dee"),))], SUBJECT
     )
 
     assert one.why == (
@@ -134,7 +141,7 @@ def test_a_rule_says_why_it_asks() -> None:
 
 
 def test_nothing_is_approved_without_a_requirement() -> None:
-    lead = Given(person_id=ANA, capacity=Capacity.LEAD)
+    lead = Approver(person_id=ANA, role=ApproverRole.LEAD)
 
     assert not approval_rules.is_satisfied((), [lead], requester_id=REQUESTER)
 
@@ -149,20 +156,20 @@ rules = st.builds(
     kinds=st.sampled_from([(), ("deploy",), ("scale",)]),
     above_month_amount=st.sampled_from([None, Decimal(10), Decimal(5000)]),
     gpus=st.sampled_from([(), ("h100",), ("g5.*",)]),
-    role=st.sampled_from(list(ApproverRole)),
+    role=st.sampled_from(list(RequiredRole)),
     people=st.lists(people, max_size=2, unique_by=lambda one: one.id).map(tuple),
     needed=st.integers(1, 3),
 )
 # Leads are 11 to 13, so that nobody stands for one who could stand for them.
 plain = st.builds(
-    Given,
+    Approver,
     person_id=st.integers(1, 13),
-    capacity=st.sampled_from([Capacity.LEAD, Capacity.ADMIN, Capacity.NAMED]),
+    role=st.sampled_from([ApproverRole.LEAD, ApproverRole.ADMIN, ApproverRole.NAMED]),
 )
 delegates = st.builds(
-    Given,
+    Approver,
     person_id=st.integers(1, 6),
-    capacity=st.just(Capacity.DELEGATE),
+    role=st.just(ApproverRole.DELEGATE),
     stands_for_id=st.integers(11, 13),
 )
 given_lists = st.lists(plain | delegates, max_size=6)
@@ -170,14 +177,14 @@ given_lists = st.lists(plain | delegates, max_size=6)
 
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists)
-def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Given]) -> None:
+def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Approver]) -> None:
     found = approval_rules.requirements(some, SUBJECT)
     own = [
         replace(one, stands_for_id=REQUESTER)
-        if one.capacity == Capacity.DELEGATE
+        if one.role == ApproverRole.DELEGATE
         else replace(one, person_id=REQUESTER)
         for one in by
-        if not (one.capacity == Capacity.DELEGATE and _is_named_anywhere(some, one.person_id))
+        if not (one.role == ApproverRole.DELEGATE and _is_named_anywhere(some, one.person_id))
     ]
 
     assert not approval_rules.is_satisfied(found, own, requester_id=REQUESTER)
@@ -189,7 +196,7 @@ def _is_named_anywhere(some: list[Rule], person_id: int) -> bool:
 
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), rules, given_lists)
-def test_adding_a_rule_never_loosens(some: list[Rule], more: Rule, by: list[Given]) -> None:
+def test_adding_a_rule_never_loosens(some: list[Rule], more: Rule, by: list[Approver]) -> None:
     before = approval_rules.requirements(some, SUBJECT)
     after = approval_rules.requirements([*some, more], SUBJECT)
 
@@ -199,7 +206,9 @@ def test_adding_a_rule_never_loosens(some: list[Rule], more: Rule, by: list[Give
 
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists)
-def test_leaving_out_what_is_implied_changes_no_answer(some: list[Rule], by: list[Given]) -> None:
+def test_leaving_out_what_is_implied_changes_no_answer(
+    some: list[Rule], by: list[Approver]
+) -> None:
     kept = approval_rules.requirements(some, SUBJECT)
     each = [
         found
@@ -217,7 +226,7 @@ def test_leaving_out_what_is_implied_changes_no_answer(some: list[Rule], by: lis
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists, plain | delegates)
 def test_what_does_not_help_leaves_the_answer(
-    some: list[Rule], by: list[Given], one: Given
+    some: list[Rule], by: list[Approver], one: Approver
 ) -> None:
     found = approval_rules.requirements(some, SUBJECT)
     rows = approval_rules.progress_of(found, by, requester_id=REQUESTER)

@@ -108,7 +108,7 @@ def test_a_rule_asks_only_for_what_it_matches(world: World) -> None:
         values = {"name": "two leads", "needed": 2, **changed}
         rules.change(actor=world.admin, rule_id=one.pk, draft=RuleDraft(**values))
         change = ask(world, name=f"detector{number}", **asked)
-        [row] = approvals.standing_of(change).rows
+        [row] = approvals.status_of(change).rows
         asked_for[number] = (row.requirement.needed, needed)
 
     assert {pair[0] == pair[1] for pair in asked_for.values()} == {True}, asked_for
@@ -124,7 +124,7 @@ def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> No
     change = decisions.request_deploy(actor=world.member, draft=draft)
 
     assert change.deployment.environment == "staging"
-    assert approvals.standing_of(change).rows[0].requirement.needed == 1
+    assert approvals.status_of(change).rows[0].requirement.needed == 1
 
 
 def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) -> None:

@@ -112,7 +112,7 @@ def test_deleted_while_steps_run_it_stays_a_probe(world: World) -> None:
     assert (2, 1.0) in pods.asked
 
 
-def test_deleted_between_the_last_look_and_the_start_it_is_still_asked(
+def test_deleted_between_the_last_recheck_and_the_start_it_is_still_asked(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     golden = save(world)

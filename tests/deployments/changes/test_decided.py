@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from django.test import Client
 
 from deployments.changes.selectors import shown_evidence
-from deployments.changes.services import break_glass, decisions, recheck
+from deployments.changes.selectors.subjects import deployment_of
+from deployments.changes.services import decisions, emergency_override, recheck
+from deployments.changes.services.deployment_subject import DeploymentSubject
 from deployments.models import ChangeRequest
 from deployments.preflight.domain.checks import Check
 from deployments.registry.services import metadata
@@ -118,7 +119,7 @@ def test_approvals_that_have_expired_since_still_stand_on_the_page(
 
 def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
     change = asked(world)
-    break_glass.approve(
+    emergency_override.approve(
         actor=world.lead,
         change_id=change.pk,
         evidence_hash=change.evidence_hash,
@@ -132,20 +133,20 @@ def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
 
 def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: Any) -> None:
     change = asked(world)
-    made = recheck._made
+    checks = DeploymentSubject.checks
 
-    def turned(row: ChangeRequest) -> recheck.Recheck:
-        found = made(row)
-        return replace(found, checks=(*found.checks, Check("Budget", ok=None, detail="unsure")))
+    def with_budget(subject: DeploymentSubject, *args: Any) -> Any:
+        made, cost = checks(subject, *args)
+        return (*made, Check("Budget", ok=None, detail="unsure")), cost
 
-    monkeypatch.setattr(recheck, "_made", turned)
-    recheck.look(actor=world.lead, change_id=change.pk)
+    monkeypatch.setattr(DeploymentSubject, "checks", with_budget)
+    recheck.repeat(actor=world.lead, change_id=change.pk)
     monkeypatch.undo()
     change = approve(world, change)
 
     assert change.decided["checks"][-1]["detail"] == "unsure"
     assert change.checks[-1]["detail"] != "unsure"
-    assert change.decided["checked_at"] == change.last_look["at"]
+    assert change.decided["checked_at"] == change.last_recheck["at"]
 
 
 def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: SignIn) -> None:
@@ -153,7 +154,7 @@ def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: Sign
     decisions.reject(actor=world.lead, change_id=first.pk, comment="not now")
     second = decisions.request_canary(
         actor=world.member,
-        deployment_id=first.deployment_id,
+        deployment_id=deployment_of(first).pk,
         version_id=world.version2.pk,
         steps=STEPS,
     )

@@ -9,7 +9,7 @@ import pytest
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import changes
 from deployments.changes.selectors import emergency_reviews as review_selectors
-from deployments.changes.services import break_glass
+from deployments.changes.services import emergency_override
 from deployments.models import ChangeRequest, EmergencyReview
 from deployments.states import ChangeState
 from portal.accounts.models import Membership, Team, User
@@ -23,7 +23,7 @@ REASON = "Checkout is down and this brings back the version that worked."
 
 
 def emergency(world: World, who: User, change: ChangeRequest, reason: str = REASON) -> Any:
-    return break_glass.approve(
+    return emergency_override.approve(
         actor=who, change_id=change.pk, evidence_hash=change.evidence_hash, reason=reason
     )
 
@@ -38,7 +38,7 @@ def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> No
     change.refresh_from_db()
     review = EmergencyReview.objects.get()
     assert change.state == ChangeState.APPLYING
-    assert approvals.standing_of(change).is_emergency
+    assert approvals.status_of(change).is_emergency
     assert (review.opened_by, review.closed_at) == (world.lead, None)
     event = AuditEvent.objects.get(action="change.approved_in_emergency")
     assert (event.actor_name, event.reason) == ("lead", REASON)
@@ -89,7 +89,7 @@ def test_who_approved_or_asked_does_not_close_the_review(
     review = EmergencyReview.objects.get()
 
     with refused(world, error):
-        break_glass.close_review(
+        emergency_override.close_review(
             actor=getattr(world, who), review_id=review.pk, finding="It was right."
         )
     review.refresh_from_db()
@@ -101,15 +101,15 @@ def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
     emergency(world, world.lead, change)
     pk = EmergencyReview.objects.get().pk
     with refused(world, Invalid):
-        break_glass.close_review(actor=world.lead2, review_id=pk, finding="  ")
+        emergency_override.close_review(actor=world.lead2, review_id=pk, finding="  ")
 
-    break_glass.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
+    emergency_override.close_review(actor=world.lead2, review_id=pk, finding="It was right.")
 
     review = EmergencyReview.objects.get()
     assert (review.closed_by, review.finding) == (world.lead2, "It was right.")
     assert list(review_selectors.waiting_for(world.admin)) == []
     with refused(world, Conflict, "review_closed"):
-        break_glass.close_review(actor=world.admin, review_id=pk, finding="Again.")
+        emergency_override.close_review(actor=world.admin, review_id=pk, finding="Again.")
 
 
 @pytest.mark.parametrize("who", ["lead", "admin"])
@@ -119,8 +119,8 @@ def test_nobody_breaks_the_glass_for_their_own_request(world: World, who: str) -
 
     with refused(world, Forbidden, "four_eyes"):
         emergency(world, asker, change)
-    assert not changes.may_break_glass(asker, change)
-    assert changes.may_break_glass(world.lead2, change)
+    assert not changes.may_override(asker, change)
+    assert changes.may_override(world.lead2, change)
     assert not EmergencyReview.objects.exists()
 
 
@@ -129,14 +129,14 @@ def test_an_overdue_review_blocks_the_next_override_of_the_team(world: World) ->
     review = EmergencyReview.objects.get()
     second = ask(world, name="second")
     world.clock.move((review.due_at - world.clock.at).total_seconds() - 1)
-    assert review_selectors.overdue_words(world.team) == ""
+    assert review_selectors.why_blocked(world.team) == ""
 
     world.clock.move(1)
     with refused(world, Conflict, "review_overdue") as raised:
         emergency(world, world.lead2, second)
 
     assert f"request {review.change_id}" in str(raised[0])
-    break_glass.close_review(actor=world.lead2, review_id=review.pk, finding="It was right.")
+    emergency_override.close_review(actor=world.lead2, review_id=review.pk, finding="It was right.")
     emergency(world, world.lead2, second)
     second.refresh_from_db()
     assert second.state == ChangeState.APPROVED
@@ -146,8 +146,8 @@ def test_an_overdue_review_of_another_team_blocks_nothing(world: World) -> None:
     emergency(world, world.lead, ask(world))
     EmergencyReview.objects.update(due_at=world.clock.at)
 
-    assert review_selectors.overdue_words(world.team)
-    assert review_selectors.overdue_words(Team.objects.get(slug="nlp")) == ""
+    assert review_selectors.why_blocked(world.team)
+    assert review_selectors.why_blocked(Team.objects.get(slug="nlp")) == ""
 
 
 def test_an_emergency_approval_of_who_is_no_lead_any_more_does_not_run(world: World) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent
@@ -30,7 +31,7 @@ AGAIN: dict[str, Any] = {"state": {"running": {}}, "lastState": LAST, "restartCo
 def begun(world: World) -> Deployment:
     change = ask(world)
     world.approved(change)
-    return change.deployment
+    return deployment_of(change)
 
 
 def pod(world: World, container: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Rollout
@@ -100,7 +101,7 @@ def test_what_never_served_stops_at_once_in_production_too(world: World) -> None
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
 
-    stop.stop(actor=world.member, deployment_id=change.deployment_id)
+    stop.stop(actor=world.member, deployment_id=deployment_of(change).pk)
 
     assert Deployment.objects.get().is_stopped
 

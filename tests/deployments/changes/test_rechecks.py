@@ -56,9 +56,9 @@ def test_what_has_turned_since_the_request_is_told_with_what_it_was(
     Team.objects.update(monthly_budget_amount=Decimal(1))
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
-    found = recheck.look(actor=world.lead, change_id=change.pk)
+    found = recheck.repeat(actor=world.lead, change_id=change.pk)
 
-    told = {one.name: (one.was, one.now.ok) for one in found.turned}
+    told = {one.name: (one.was, one.now.ok) for one in found.changed}
     assert told == {"Budget": (True, False), "Server dry-run": (True, False)}
     assert not found.can_approve
     assert [check.name for check in found.checks] == [
@@ -80,7 +80,7 @@ def test_a_cluster_that_is_away_is_not_known_and_does_not_refuse(
 def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
     world: World, change: ChangeRequest
 ) -> None:
-    recheck.look(actor=world.lead, change_id=change.pk)
+    recheck.repeat(actor=world.lead, change_id=change.pk)
     asked = len(world.cluster.calls)
     lose_the_file(world)
 
@@ -90,7 +90,7 @@ def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
 
 
 def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -> None:
-    recheck.look(actor=world.lead, change_id=change.pk)
+    recheck.repeat(actor=world.lead, change_id=change.pk)
     lose_the_file(world)
     world.clock.move(61)
 
@@ -105,7 +105,7 @@ def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> No
     )
     Team.objects.update(quota_gpus=4)
 
-    found = recheck.look(actor=world.lead, change_id=change.pk)
+    found = recheck.repeat(actor=world.lead, change_id=change.pk)
 
     quota = next(check for check in found.checks if check.name == "Quota")
     assert (quota.ok, quota.detail) == (True, "4 of 4 GPUs of vision after this.")
@@ -114,15 +114,15 @@ def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> No
 def test_a_look_of_someone_who_does_not_decide_changes_nothing(
     world: World, change: ChangeRequest
 ) -> None:
-    recheck.look(actor=world.viewer, change_id=change.pk)
+    recheck.repeat(actor=world.viewer, change_id=change.pk)
 
     change.refresh_from_db()
-    assert change.last_look == {}
+    assert change.last_recheck == {}
 
 
 def test_a_stranger_learns_nothing(world: World, change: ChangeRequest) -> None:
     with pytest.raises(NotFound):
-        recheck.look(actor=world.stranger, change_id=change.pk)
+        recheck.repeat(actor=world.stranger, change_id=change.pk)
 
 
 def test_the_page_asks_again_by_itself_and_says_what_fails_now(

@@ -85,7 +85,7 @@ def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
     shown = client.get(f"/api/v1/changes/{change.pk}").json()
     assert shown["scale"] == kept
     assert FIXED_WORDS in " ".join(one["detail"] for one in shown["checks"])
-    looked = recheck.look(actor=world.lead, change_id=change.pk)
+    looked = recheck.repeat(actor=world.lead, change_id=change.pk)
     assert [one.detail for one in looked.checks if one.name == "Scaling"] == [check["detail"]]
 
 

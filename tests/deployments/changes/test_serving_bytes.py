@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from deployments.changes.selectors import evidence
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.delivery.services import serving_watch
 from deployments.lifecycle.services import stop
@@ -56,7 +57,7 @@ def test_an_object_overwritten_after_the_approval_is_never_started(world: World)
 
     world.work()
 
-    deployment = change.deployment
+    deployment = deployment_of(change)
     assert world.cluster.names("InferenceService") == []
     state, reason = state_of(deployment)
     assert state == "degraded"
@@ -75,13 +76,13 @@ def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
     key = overwrite(world, world.version1)
     world.work()
     for _ in range(3):
-        world.look(change.deployment)
+        world.look(deployment_of(change))
 
     world.store.put_right(key)
-    world.look(change.deployment)
+    world.look(deployment_of(change))
     serving_watch.sweep()
     world.cluster.make_ready("detector-r1")
-    deployment = world.look(change.deployment)
+    deployment = world.look(deployment_of(change))
 
     assert (deployment.state, deployment.state_reason) == ("ready", "")
     assert told(deployment) == ["bytes differ", "bytes as approved"]
@@ -103,7 +104,7 @@ def test_what_is_gone_or_was_added_stops_a_start_as_well(world: World, how: str)
     world.work()
 
     words = {"size": "was overwritten", "gone": "was deleted", "added": "2/model.onnx was added"}
-    assert words[how] in state_of(change.deployment)[1]
+    assert words[how] in state_of(deployment_of(change))[1]
     assert world.cluster.names("InferenceService") == []
 
 
@@ -185,7 +186,7 @@ def test_a_version_without_a_record_starts_nowhere(world: World) -> None:
     world.work()
 
     assert world.cluster.names("InferenceService") == []
-    assert "no record of detector:1" in state_of(change.deployment)[1]
+    assert "no record of detector:1" in state_of(deployment_of(change))[1]
 
 
 def fresh(change: ChangeRequest) -> ChangeRequest:

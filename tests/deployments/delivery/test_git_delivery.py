@@ -13,6 +13,7 @@ import pytest
 import yaml
 from django.test import override_settings
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import Committed
@@ -62,7 +63,7 @@ def deployed(world: World, operator: Operator) -> Deployment:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
     world.cluster.calls.clear()
     world.approved(change)
-    deployment: Deployment = change.deployment
+    deployment: Deployment = deployment_of(change)
     for _ in range(3):
         operator.sync()
         world.cluster.make_ready("detector-r1")
@@ -95,9 +96,9 @@ def test_a_deployment_is_committed_and_ready_only_when_the_cluster_shows_it(
     ]
     operator.sync()
     world.cluster.make_ready("detector-r1")
-    look_later(world, change.deployment)
+    look_later(world, deployment_of(change))
     operator.sync()
-    deployment = look_later(world, change.deployment)
+    deployment = look_later(world, deployment_of(change))
     assert deployment.state == DeploymentState.READY
     change.refresh_from_db()
     assert change.state == ChangeState.DONE
@@ -205,7 +206,7 @@ def test_refused_push_is_told_once_and_tried_again(
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
-    look_later(world, change.deployment)
+    look_later(world, deployment_of(change))
 
     told = DeploymentEvent.objects.filter(kind="not committed")
     assert [event.message for event in told] == [
@@ -215,7 +216,7 @@ def test_refused_push_is_told_once_and_tried_again(
     assert server.commits() == ["By hand"]
     assert writes(world) == []
     server.allow_pushes()
-    look_later(world, change.deployment)
+    look_later(world, deployment_of(change))
     assert server.commits()[-1].startswith("vision/detector: push r1")
     assert GitDelivery.objects.get().last_error == ""
 
@@ -260,7 +261,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
     monkeypatch.setattr(git, "commit", real)
     Deployment.objects.update(lease_until=None, lease_token="")
 
-    look_later(world, change.deployment)
+    look_later(world, deployment_of(change))
 
     assert len(server.commits()) == 1
     assert GitExport.objects.get().commit == server.git("rev-parse", "main")
@@ -291,4 +292,4 @@ def test_a_team_that_leaves_git_is_delivered_straight_again(
 
     assert ("apply", "InferenceService", "detector-r1") in world.cluster.calls
     assert not server.has_main
-    assert git_backend.backend_for(change.deployment) is None
+    assert git_backend.backend_for(deployment_of(change)) is None

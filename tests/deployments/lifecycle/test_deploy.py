@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision
 from deployments.serving.selectors import deployments as deployment_selectors
@@ -66,7 +67,7 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
     condition = {"type": "PodScheduled", "status": "False", "message": words}
 
     world.cluster.put_pod("vision", "p", labels, {"phase": "Pending", "conditions": [condition]})
-    deployment = world.look(change.deployment)
+    deployment = world.look(deployment_of(change))
 
     assert deployment.state == DeploymentState.PROGRESSING
     assert deployment.state_reason == f"waiting for free GPU: {words}"
@@ -77,7 +78,7 @@ def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World
     world.approved(change)
 
     world.clock.move(31 * 60)
-    deployment = world.look(change.deployment)
+    deployment = world.look(deployment_of(change))
     change.refresh_from_db()
 
     assert deployment.state == DeploymentState.STOPPED
@@ -204,10 +205,10 @@ def test_two_workers_on_one_deployment_push_once(world: World) -> None:
     from deployments.lifecycle.services import apply_changes
 
     apply_changes.apply_change(change_id=change.pk)
-    held = leases.claim(Deployment, change.deployment_id, seconds=60)
+    held = leases.claim(Deployment, deployment_of(change).pk, seconds=60)
     assert held is not None
 
-    reconcile.reconcile(deployment_id=change.deployment_id)
+    reconcile.reconcile(deployment_id=deployment_of(change).pk)
 
     assert world.cluster.writes == []
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors import evidence
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Rollout
@@ -68,7 +69,7 @@ def test_what_serves_nothing_yet_is_withdrawn_not_stopped(world: World) -> None:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Conflict, "not_serving"):
-        stop.stop(actor=world.member, deployment_id=change.deployment_id)
+        stop.stop(actor=world.member, deployment_id=deployment_of(change).pk)
 
 
 def test_stopping_withdraws_what_waits_for_approval(world: World) -> None:
@@ -183,7 +184,7 @@ def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
     )
     assert change.revision_id == deployment.stable_revision_id
-    assert "minReplicas: 2" in evidence.yaml_of_change(change)
+    assert "minReplicas: 2" in evidence.review(change).rendered.to_yaml()
 
     world.approved(change)
     assert world.look(deployment).state == DeploymentState.PROGRESSING

@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError
 
 from deployments.changes.selectors import evidence
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
@@ -75,12 +76,12 @@ def test_a_deploy_that_no_cluster_ever_answers_fails_at_its_deadline(world: Worl
     approve(world.lead, change)
     apply_changes.apply_change(change_id=change.pk)
     world.cluster.fail_with = Unreachable("connection refused")
-    reconcile.reconcile(deployment_id=change.deployment_id)
+    reconcile.reconcile(deployment_id=deployment_of(change).pk)
     change.refresh_from_db()
     assert change.state == ChangeState.APPLYING
 
     world.clock.move(desired_state.PROGRESS_SECONDS + 1)
-    reconcile.reconcile(deployment_id=change.deployment_id)
+    reconcile.reconcile(deployment_id=deployment_of(change).pk)
 
     change.refresh_from_db()
     assert change.state == ChangeState.FAILED

@@ -11,6 +11,7 @@ from django.db import connection
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
@@ -121,7 +122,7 @@ def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world:
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     begun = at_once(*[lambda: apply_changes.apply_change(change_id=change.pk)] * 2)
-    at_once(*[lambda: reconcile.reconcile(deployment_id=change.deployment_id)] * 2)
+    at_once(*[lambda: reconcile.reconcile(deployment_id=deployment_of(change).pk)] * 2)
 
     assert sorted(map(str, begun)) == sorted(["None", str(change.deployment_id)])
     pushes = [call for call in world.cluster.writes if call[1] == "InferenceService"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.changes.selectors import evidence
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.manifests.domain.metadata import ServedRevision
 from deployments.manifests.selectors import rendered, rendering
@@ -121,7 +122,7 @@ def test_a_canary_serves_the_weights_of_its_own_version(
     second = register(world, NEXT, parameters_millions=9000)
     change = world.approved(decisions.request_deploy(actor=world.member, draft=draft(world, first)))
     world.cluster.make_ready("chat-r1")
-    deployment = world.look(change.deployment)
+    deployment = world.look(deployment_of(change))
 
     canary = decisions.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=second.pk, steps=STEPS
@@ -164,7 +165,7 @@ def test_its_manifests_are_taken_by_a_strict_server(world: World, engine: str, u
     served: ServedRevision = rendered.render_revision(change.revision).served
 
     seen = set()
-    for manifest in all_manifests(rendering.context_of(change.deployment), served):
+    for manifest in all_manifests(rendering.context_of(deployment_of(change)), served):
         key = (manifest["apiVersion"], manifest["kind"])
         if schemas.is_built_in(manifest):
             schemas.check_built_in(manifest)

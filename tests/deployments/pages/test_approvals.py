@@ -15,7 +15,7 @@ from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
-INBOX_QUERIES = 23
+INBOX_QUERIES = 21
 
 
 @pytest.fixture

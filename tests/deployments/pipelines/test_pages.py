@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.models import Pipeline, PipelineChange
+from deployments.changes.selectors.subjects import pipeline_of
+from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.serving.gateways import inference
+from deployments.states import Environment
 from portal.accounts.models import User
-from tests.deployments.pipelines_world import ask, members, node, serving, step
+from tests.deployments.pipelines_world import ask, look, members, node, serving, step
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
@@ -36,28 +38,30 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
     assert "Every deployment gets the request" in page
     assert "Only detector serves there" not in page
 
-    asked = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED | {"submit": "yes"})
+    sent = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED | {"submit": "yes"})
 
-    assert (asked.status_code, asked["Location"]) == (302, ONE)
-    change = PipelineChange.objects.get()
+    change = ChangeRequest.objects.get()
+    assert (sent.status_code, sent["Location"]) == (302, f"/approvals/{change.pk}")
     assert [
         (one["deployment"], one["name"], one["is_required"])
-        for one in change.spec["nodes"][0]["steps"]
+        for one in change.pipeline_spec["nodes"][0]["steps"]
     ] == [("detector", "", False), ("classifier", "second", True)]
-    shown = signed_in(world.lead).get(ONE).content.decode()
+    review = f"/approvals/{change.pk}"
+    assert review in signed_in(world.lead).get(ONE).content.decode()
+    shown = signed_in(world.lead).get(review).content.decode()
     assert 'value="approve"' in shown
     assert "kind: InferenceGraph" in shown
-    assert 'value="approve"' not in signed_in(world.member).get(ONE).content.decode()
-    inbox = signed_in(world.lead).get("/approvals").content.decode()
-    assert "Create the pipeline both" in inbox
+    assert "ensemble: detector, second → classifier (required)" in shown
+    assert 'value="approve"' not in signed_in(world.member).get(review).content.decode()
+    assert "Create pipeline both" in signed_in(world.lead).get("/approvals").content.decode()
     assert "Create pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
     assert signed_in(world.lead).get("/jump?q=vision/bo")["Location"] == ONE
 
     decided = signed_in(world.lead).post(
-        ONE, {"decision": "approve", "evidence_hash": change.evidence_hash}
+        review, {"decision": "approve", "evidence_hash": change.evidence_hash}
     )
     assert decided.status_code == 302
-    assert Pipeline.objects.get().desired_generation == 1
+    assert look(pipeline_of(change)).desired_generation == 1
 
 
 def test_what_is_wrong_shows_at_its_step_and_asks_for_nothing(
@@ -135,23 +139,28 @@ def test_steps_are_changed_and_the_pipeline_retired_by_request(
     assert page.count("selected") >= 2
     other = {"deployment_1": "classifier", "deployment_2": "detector", "submit": "yes"}
     assert member.post(f"{ONE}/change?kind=sequence", other).status_code == 302
-    change = PipelineChange.objects.first()
+    change = ChangeRequest.objects.first()
     assert change is not None
     assert change.kind == "change"
-    withdrawn = {"decision": "withdraw", "evidence_hash": change.evidence_hash}
-    assert member.post(ONE, withdrawn).status_code == 302
+    diff = member.get(f"/approvals/{change.pk}").content.decode()
+    assert "ensemble: detector, classifier (required)" in diff
+    assert "sequence: classifier, detector" in diff
+    assert member.post(f"/approvals/{change.pk}", {"decision": "withdraw"}).status_code == 302
 
+    assert "Request stop" in member.get(f"{ONE}/stop").content.decode()
+    for table in (Deployment, Pipeline):
+        table.objects.update(environment=Environment.STAGING)
     assert "Stop pipeline" in member.get(f"{ONE}/stop").content.decode()
     assert member.post(f"{ONE}/stop", {"comment": "too loud"}).status_code == 302
     assert Pipeline.objects.get().is_stopped
     assert "Start again" in member.get(ONE).content.decode()
     assert member.post(f"{ONE}/start", {"comment": ""}).status_code == 302
-    started = PipelineChange.objects.first()
+    started = ChangeRequest.objects.first()
     assert started is not None
     assert started.kind == "start"
-    assert member.post(ONE, {"decision": "withdraw"}).status_code == 302
+    assert member.post(f"/approvals/{started.pk}", {"decision": "withdraw"}).status_code == 302
     assert member.post(f"{ONE}/retire", {"comment": "done"}).status_code == 302
-    assert PipelineChange.objects.order_by("-id").values_list("kind", "state").first() == (
+    assert ChangeRequest.objects.order_by("-id").values_list("kind", "state").first() == (
         "retire",
         "submitted",
     )

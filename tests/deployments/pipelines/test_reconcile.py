@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.changes.services import decisions as change_decisions
+from deployments.changes.selectors.subjects import pipeline_of
+from deployments.changes.services import decisions
+from deployments.lifecycle.services import apply_changes
 from deployments.lifecycle.services import stop as lifecycle_stop
 from deployments.models import Deployment, Pipeline
-from deployments.pipelines.services import decisions as pipeline_decisions
 from deployments.pipelines.services import reconcile, requests, try_it
 from deployments.pipelines.services import stop as pipeline_stop
-from deployments.states import ChangeState, DeploymentState
+from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from fleet.observation.services import subscribers
 from portal.audit.models import AuditEvent
@@ -79,7 +80,7 @@ def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) ->
     pipeline = serving(world)
     deployment = Deployment.objects.get(name="classifier")
     with refused(world, Conflict, "in_a_pipeline"):
-        change_decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     lifecycle_stop.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
     look(pipeline)
@@ -107,12 +108,12 @@ def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -
     change = ask(world)
     approve(world.lead, change)
     world.cluster.refuse["InferenceGraph"] = ObjectInvalid("the webhook says no")
-    look(change.pipeline, rounds=1)
+    look(pipeline_of(change), rounds=1)
     change.refresh_from_db()
     assert change.state in (ChangeState.APPROVED, ChangeState.APPLYING)
 
     world.clock.move(601)
-    look(change.pipeline, rounds=2)
+    look(pipeline_of(change), rounds=2)
     change.refresh_from_db()
     assert (change.state, change.state_reason) == (
         ChangeState.FAILED,
@@ -128,13 +129,13 @@ def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
     writes = list(world.cluster.writes)
     if how == "reject":
         with refused(world, Invalid):
-            pipeline_decisions.reject(actor=world.lead, change_id=change.pk)
-        pipeline_decisions.reject(actor=world.lead, change_id=change.pk, comment="too dear")
+            decisions.reject(actor=world.lead, change_id=change.pk)
+        decisions.reject(actor=world.lead, change_id=change.pk, comment="too dear")
     elif how == "withdraw":
-        pipeline_decisions.withdraw(actor=world.member, change_id=change.pk)
+        decisions.withdraw(actor=world.member, change_id=change.pk)
     else:
         world.clock.move(15 * 24 * 3600)
-        reconcile.sweep()
+        apply_changes.sweep()
 
     change.refresh_from_db()
     pipeline = Pipeline.objects.get()
@@ -155,10 +156,11 @@ def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
 def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
     change = ask(world)
     approve(world.lead, change)
+    apply_changes.sweep()
     writes = list(world.cluster.writes)
     Pipeline.objects.update(lease_until=world.clock.at.replace(year=2099), lease_token="other")
 
-    assert reconcile.reconcile(pipeline_id=change.pipeline_id) is None
+    assert reconcile.reconcile(pipeline_id=pipeline_of(change).pk) is None
     assert world.cluster.writes == writes
 
 
@@ -188,8 +190,10 @@ def test_who_may_not_stop_a_pipeline(world: World, who: str) -> None:
         pipeline_stop.stop(actor=getattr(world, who), pipeline_id=pipeline.pk)
 
 
-def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: World) -> None:
+def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: World) -> None:
     pipeline = serving(world)
+    for table in (Deployment, Pipeline):
+        table.objects.update(environment=Environment.STAGING)
     waiting = requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
 
     pipeline_stop.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
@@ -222,19 +226,39 @@ def test_anyone_of_the_team_stops_it_at_once_and_a_lead_starts_it_again(world: W
         requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
 
 
+def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: World) -> None:
+    pipeline = serving(world)
+    with refused(world, Forbidden, "approval_required"):
+        pipeline_stop.stop(actor=world.lead, pipeline_id=pipeline.pk)
+    change = requests.request_stop(actor=world.lead, pipeline_id=pipeline.pk, comment="too loud")
+    with refused(world, Forbidden, "four_eyes"):
+        approve(world.lead, change)
+
+    approve(world.lead2, change)
+    look(pipeline)
+
+    change.refresh_from_db()
+    assert (change.state, change.state_reason) == (ChangeState.DONE, "Stopped.")
+    assert (pipeline.state, world.cluster.names("InferenceGraph")) == (DeploymentState.STOPPED, [])
+    stopped = AuditEvent.objects.get(action="pipeline.stopped")
+    assert (stopped.actor_name, stopped.reason) == ("slipway", "too loud")
+    with refused(world, Conflict, "stopped"):
+        requests.request_stop(actor=world.member, pipeline_id=pipeline.pk)
+
+
 def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:
     change = ask(world)
     with refused(world, Conflict, "not_serving"):
-        pipeline_stop.stop(actor=world.member, pipeline_id=change.pipeline_id)
+        pipeline_stop.stop(actor=world.member, pipeline_id=pipeline_of(change).pk)
 
 
 def test_a_stop_ends_what_is_being_applied(world: World) -> None:
     change = ask(world)
     approve(world.lead, change)
-    look(change.pipeline, rounds=1)
+    look(pipeline_of(change), rounds=1)
 
-    pipeline_stop.stop(actor=world.lead2, pipeline_id=change.pipeline_id)
-    pipeline = look(change.pipeline)
+    pipeline_stop.stop(actor=world.lead2, pipeline_id=pipeline_of(change).pk)
+    pipeline = look(pipeline_of(change))
 
     change.refresh_from_db()
     assert change.state == ChangeState.FAILED

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions as change_decisions
-from deployments.models import Deployment, GitDelivery, Pipeline, PipelineApproval, PipelineChange
-from deployments.pipelines.selectors import pipelines as selectors
-from deployments.pipelines.services import decisions as pipeline_decisions
+from deployments.changes.selectors import changes
+from deployments.changes.selectors.subjects import pipeline_of
+from deployments.changes.services import decisions
+from deployments.models import Approval, ChangeRequest, Deployment
 from deployments.pipelines.services import requests
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.models import Cluster
@@ -37,7 +37,7 @@ OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifie
 
 def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> None:
     change = ask(world)
-    pipeline = change.pipeline
+    pipeline = pipeline_of(change)
     assert (pipeline.state, pipeline.spec) == (DeploymentState.PENDING, {})
     writes = list(world.cluster.writes)
     look(pipeline)
@@ -76,20 +76,21 @@ def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> N
 def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
     serving(world)
 
-    actions = AuditEvent.objects.filter(action__startswith="pipeline").order_by("id")
-    assert [(one.action, one.actor_name) for one in actions] == [
-        ("pipeline_change.requested", "member"),
-        ("pipeline_change.approved", "lead"),
+    events = AuditEvent.objects.filter(object_label__contains="vision/both").order_by("id")
+    assert [(event.action, event.actor_name) for event in events] == [
+        ("change.requested", "member"),
+        ("change.approved", "lead"),
+        ("change.applying", "slipway"),
         ("pipeline.state_changed", "slipway"),
-        ("pipeline_change.applying", "slipway"),
         ("pipeline.state_changed", "slipway"),
-        ("pipeline_change.done", "slipway"),
+        ("change.done", "slipway"),
     ]
-    told = Notice.objects.filter(subject__startswith="Pipeline").order_by("id")
-    assert [one.event for one in told] == [
-        "approval.requested",
-        "approval.decided",
-        "change.finished",
+    assert events[0].object_label == "creation of pipeline vision/both"
+    notices = Notice.objects.filter(subject__startswith="Create pipeline both").order_by("id")
+    assert [(notice.event, notice.path) for notice in notices] == [
+        ("approval.requested", f"/approvals/{events[0].object_id}"),
+        ("approval.decided", f"/approvals/{events[0].object_id}"),
+        ("change.finished", f"/approvals/{events[0].object_id}"),
     ]
 
 
@@ -106,7 +107,7 @@ def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
         with refused(world, error):
             approve(who, change)
     with refused(world, Conflict, "evidence_changed"):
-        pipeline_decisions.approve(actor=world.lead2, change_id=change.pk, evidence_hash="0" * 64)
+        decisions.approve(actor=world.lead2, change_id=change.pk, evidence_hash="0" * 64)
 
     approve(world.lead2, change)
     change.refresh_from_db()
@@ -120,13 +121,13 @@ def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
     with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
     approve(world.lead, change)
-    assert not Pipeline.objects.get().desired_generation
+    assert not look(pipeline_of(change)).desired_generation
     with refused(world, Conflict, "approved_already"):
         approve(world.lead, change)
     approve(world.lead2, change)
 
-    assert Pipeline.objects.get().desired_generation == 1
-    given = PipelineApproval.objects.order_by("id").values_list("user__username", "void_reason")
+    assert look(pipeline_of(change)).desired_generation == 1
+    given = Approval.objects.order_by("id").values_list("user__username", "void_reason")
     assert list(given) == [("lead", ""), ("lead2", "")]
 
 
@@ -139,8 +140,8 @@ def test_an_approval_is_void_when_whoever_gave_it_is_no_lead_any_more(world: Wor
 
     approve(world.lead2, change)
 
-    assert Pipeline.objects.get().desired_generation == 0
-    assert PipelineApproval.objects.exclude(void_reason="").get().user == world.lead
+    assert look(pipeline_of(change)).desired_generation == 0
+    assert Approval.objects.exclude(void_reason="").get().user == world.lead
 
 
 def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
@@ -169,7 +170,7 @@ def test_names_are_shared_with_deployments(world: World) -> None:
         requests.request_create(actor=world.member, draft=draft(world, name="detector"))
     assert raised[0].fields["name"].startswith("vision/detector already exists on eks-test.")
     with refused(world, Invalid) as raised:
-        change_decisions.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
+        decisions.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
     assert raised[0].fields["name"].startswith("A pipeline already uses the address vision/both.")
 
 
@@ -177,7 +178,7 @@ def test_a_name_that_a_deployment_took_meanwhile_is_refused_at_approval(world: W
     change = ask(world)
     Deployment.objects.filter(name="detector").update(name="both")
     renamed = {"nodes": [node("ensemble", step("both"), step("classifier"))]}
-    PipelineChange.objects.update(spec=requests.read_spec(renamed).to_json())
+    ChangeRequest.objects.update(pipeline_spec=requests.read_spec(renamed).to_json())
     with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
 
@@ -205,7 +206,7 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
     assert ("drops about 1% of requests" in told.detail) is is_refused
 
 
-def test_the_cluster_and_the_teams_way_of_delivery_decide_where(world: World) -> None:
+def test_a_cluster_without_inference_graphs_is_refused(world: World) -> None:
     members(world)
     features = {
         "kubernetes": {"is_there": True},
@@ -219,12 +220,6 @@ def test_the_cluster_and_the_teams_way_of_delivery_decide_where(world: World) ->
         "pipelines of several deployments. "
         "Choose another cluster, or ask a platform admin."
     )
-
-    Cluster.objects.update(capabilities={})
-    GitDelivery.objects.create(team=world.team, repository_url="https://git.example/x")
-    with refused(world, Invalid) as raised:
-        requests.request_create(actor=world.member, draft=draft(world))
-    assert "vision delivers through Git" in raised[0].message
 
 
 def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
@@ -240,7 +235,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
 def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
     change = ask(world)
     waiting = {
-        name: [one.pk for one in selectors.waiting_for(getattr(world, name))]
+        name: [one.pk for one in changes.inbox(getattr(world, name))]
         for name in ("member", "lead", "viewer", "stranger", "admin")
     }
     assert waiting == {

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Pipeline
@@ -122,7 +123,7 @@ def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
     assert change.revision is not None
     found = preflight.check_revision(
         actor=world.member,
-        deployment=change.deployment,
+        deployment=deployment_of(change),
         version=world.version1,
         spec=rendering.spec_of(change.revision),
         number=1,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions
 from deployments.changes.services import transitions as change_transitions
 from deployments.delivery.services import bucket_files, effects, record
@@ -108,7 +109,7 @@ class Walk:
 
     def __init__(self, world: World, deaths: Deaths) -> None:
         self.world, self.deaths = world, deaths
-        self.deployment = ChangeRequest.objects.get(kind="canary").deployment
+        self.deployment = deployment_of(ChangeRequest.objects.get(kind="canary"))
 
     @property
     def row(self) -> Rollout:

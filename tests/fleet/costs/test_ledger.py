@@ -247,7 +247,7 @@ def test_sealed_rows_cannot_be_changed_or_deleted(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_running_hour_is_estimated_up_to_the_last_look_and_marked(cluster: Cluster) -> None:
+def test_running_hour_is_estimated_up_to_the_last_recheck_and_marked(cluster: Cluster) -> None:
     see(cluster, START + HOUR / 2)
 
     with time_machine.travel(START + HOUR * 3 / 4, tick=False):

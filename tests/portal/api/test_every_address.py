@@ -113,6 +113,10 @@ BODIES: dict[str, dict[str, Any]] = {
         "evidence_hash": "0" * 64,
         "reason": "everything is down",
     },
+    "post pipeline-changes/{pipeline_change_id}/approve-in-emergency": {
+        "evidence_hash": "0" * 64,
+        "reason": "everything is down",
+    },
     "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
     "post approval-rules": {"name": "two", "needed": 2},
     "put approval-rules/{rule_id}": {"name": "two", "needed": 2},

@@ -12,7 +12,8 @@ from django.test import Client
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
-from deployments.changes.services import break_glass, decisions
+from deployments.changes.selectors.subjects import deployment_of
+from deployments.changes.services import decisions, emergency_override
 from deployments.lifecycle.services import stop
 from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview, Revision
 from portal.accounts.models import Delegation, User
@@ -252,7 +253,7 @@ def test_who_may_not_change_the_life_of_a_deployment(
 
 def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> None:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
-    break_glass.approve(
+    emergency_override.approve(
         actor=world.lead,
         change_id=change.pk,
         evidence_hash=change.evidence_hash,
@@ -260,7 +261,7 @@ def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> No
     )
     world.work()
 
-    stop.stop(actor=world.member, deployment_id=change.deployment_id)
+    stop.stop(actor=world.member, deployment_id=deployment_of(change).pk)
 
     assert EmergencyReview.objects.get().closed_at is None
 

@@ -176,7 +176,6 @@ PIPELINES: Final = (
     # It was never applied, so there are no steps to change.
     Row(f"GET {_PIPELINE}/change", MEMBERS, ok=302),
     Row(f"POST {_PIPELINE}/change", MEMBERS, ok=302, body={"submit": "1"}),
-    Row(f"POST {_PIPELINE}", DECIDERS, ok=302, body={"decision": "reject", "comment": "no"}),
     Row(f"POST {_PIPELINE}/retire", MEMBERS, ok=409, body=_WHY),
     Row(f"POST {_PIPELINE}/start", MEMBERS, ok=409, body=_WHY),
     Row(f"POST {_PIPELINE}/stop", MEMBERS, ok=409, body=_WHY),

@@ -1,12 +1,14 @@
-"""What a change request is, in the words of lists and pages."""
+"""Describes a deployment's change request for lists, pages and notifications."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
 
+from deployments.changes.selectors.subjects import Description, deployment_of
 from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions, rollout_plan
+from deployments.preflight.domain.checks import Cost
 from deployments.states import ChangeKind
 
 
@@ -16,27 +18,24 @@ def of_kind(kind: str, version: str = "") -> str:
     return f"{noun} of {version}" if version else noun
 
 
-def title_of(change: ChangeRequest) -> str:
-    return descriptions.change_title(change.kind, **_words_of(change))
-
-
-def consequence_of(change: ChangeRequest) -> str:
-    return descriptions.consequence(change.kind, **_words_of(change))
-
-
-def _words_of(change: ChangeRequest) -> dict[str, Any]:
+def describe(change: ChangeRequest) -> Description:
     revision = change.revision
-    return {
-        "deployment": change.deployment.name,
+    names: dict[str, Any] = {
+        "deployment": deployment_of(change).name,
         "version": revision.version.label if revision else "",
         "revision": revision.number if revision else 0,
         "restored": change.restored_number or 0,
         "is_shadow": rollout_plan.is_shadow(change.plan),
     }
+    return Description(
+        title=descriptions.change_title(change.kind, **names),
+        detail=_detail_of(change),
+        consequence=descriptions.consequence(change.kind, **names),
+    )
 
 
-def detail_of(change: ChangeRequest) -> str:
-    deployment = change.deployment
+def _detail_of(change: ChangeRequest) -> str:
+    deployment = deployment_of(change)
     parts = [deployment.team.slug, deployment.environment, deployment.cluster.name]
     if change.revision is not None:
         spec = {**change.revision.spec, **change.scale}
@@ -59,15 +58,11 @@ def _replicas(least: int, most: int) -> str:
     return f"{least}\N{EN DASH}{most} replicas"
 
 
-def _over_budget(cost: dict[str, Any]) -> Decimal | None:
-    """The larger of this month's forecast and a whole month at the most replicas."""
-    budget = amount(cost.get("budget"))
-    amounts = [amount(cost.get(name)) for name in ("forecast", "team_month_max")]
+def _over_budget(stored: dict[str, Any]) -> Decimal | None:
+    """The larger of this month's forecast and a whole month at max replicas."""
+    cost = Cost.from_json(stored)
+    amounts = [cost.forecast, cost.team_month_max]
     most = max((amount for amount in amounts if amount is not None), default=None)
-    if most is None or budget is None or most <= budget:
+    if most is None or cost.budget is None or most <= cost.budget:
         return None
-    return most - budget
-
-
-def amount(text: Any) -> Decimal | None:
-    return None if text is None else Decimal(str(text))
+    return most - cost.budget

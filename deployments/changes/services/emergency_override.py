@@ -1,4 +1,4 @@
-"""Break-glass: approve past the rules with a stated reason, and have it looked at afterwards."""
+"""Emergency override: approve without the rules for a stated reason, which is reviewed afterwards."""
 
 from __future__ import annotations
 
@@ -8,62 +8,57 @@ from typing import Final
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import Capacity, Given
-from deployments.changes.selectors import changes as change_selectors
-from deployments.changes.selectors import emergency_reviews as review_selectors
-from deployments.changes.services import approvals, decisions
+from deployments.approvals.domain.rules import Approver, ApproverRole
+from deployments.changes.selectors import changes, emergency_reviews
+from deployments.changes.selectors.subjects import subject_of
+from deployments.changes.services import approvals, decisions, transitions
 from deployments.models import Approval, ChangeRequest, EmergencyReview
-from deployments.serving.services import timeline
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.audit import trail
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden, Invalid
 
 REVIEW_SECONDS: Final = 3 * 24 * 3600
-_SHORTEST_REASON = 10
-_REPLACED = "Replaced by the same person's emergency override."
+_SHORTEST_REASON: Final = 10
+_REPLACED: Final = "Replaced by the same person's emergency override."
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> ChangeRequest:
-    """Never of one's own request. It runs at once, and leaves a review that another must close; while
-    one of the team is overdue there is no next one.
+    """Never one's own request. It is applied at once, and opens a review that somebody else must
+    close; while one of the team is overdue there is no further override.
     """
-    change = change_selectors.get_visible(actor=actor, change_id=change_id)
+    change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
     decisions.require_submitted(change)
-    overdue = review_selectors.overdue_words(change.team)
-    if overdue:
-        raise Conflict(overdue, code="review_overdue")
+    blocked = emergency_reviews.why_blocked(change.team)
+    if blocked:
+        raise Conflict(blocked, code="review_overdue")
     why = _reason(reason)
-    decisions.require_same_evidence(change, evidence_hash)
-    capacity = Capacity.ADMIN if actor.is_platform_admin else Capacity.LEAD
-    by = Given(person_id=actor.pk, capacity=capacity)
+    reviewed = decisions.review(change, evidence_hash)
+    role = ApproverRole.ADMIN if actor.is_platform_admin else ApproverRole.LEAD
+    approver = Approver(person_id=actor.pk, role=role)
     with transaction.atomic():
-        decisions.lock_and_check(change)
+        decisions.lock(change, reviewed)
         Approval.objects.filter(change=change, user=actor, is_approved=True, void_reason="").update(
             void_reason=_REPLACED
         )
-        approvals.give(actor=actor, change=change, by=by, comment=why, is_emergency=True)
+        approvals.give(
+            change=change, actor=actor, approver=approver, comment=why, is_emergency=True
+        )
         _open_review(actor, change, why)
         decisions.let_run(
-            actor=actor, change=change, action=audit_actions.APPROVED_IN_EMERGENCY, comment=why
+            actor, change, reviewed, action=audit_actions.APPROVED_IN_EMERGENCY, comment=why
         )
-        timeline.note(
-            deployment=change.deployment,
-            kind="emergency",
-            message=f"approved with an emergency override: {why}",
-            actor=actor,
-            revision_number=change.revision.number if change.revision else None,
-        )
+        message = f"approved with an emergency override: {why}"
+        subject_of(change).note(change, kind="emergency", message=message, actor=actor)
     return change
 
 
 def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyReview:
-    """By a lead or admin who neither approved it nor asked for it."""
-    review = review_selectors.get_visible(actor=actor, review_id=review_id)
-    may, why_not = review_selectors.may_close(actor, review)
+    """By a lead or admin who neither requested nor approved the change."""
+    review = emergency_reviews.get_visible(actor=actor, review_id=review_id)
+    may, why_not = emergency_reviews.may_close(actor, review)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, review)
     if not may and review.closed_at is None:
         raise Forbidden(why_not, code="four_eyes")
@@ -78,28 +73,24 @@ def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyRevie
         rows = EmergencyReview.objects.filter(pk=review.pk, closed_at=None)
         if rows.update(closed_by=actor, closed_at=at, finding=text) == 0:
             raise Conflict("This review is already closed.", code="review_closed")
-        trail.record(
-            actor=actor,
-            action=audit_actions.EMERGENCY_REVIEWED,
-            obj=review.change,
-            label=str(review.change),
-            team_slug=review.team.slug,
+        transitions.record(
+            actor,
+            review.change,
+            audit_actions.EMERGENCY_REVIEWED,
             before={"review": "open"},
             after={"review": "closed"},
             reason=text,
         )
-        timeline.note(
-            deployment=review.change.deployment,
-            kind="emergency reviewed",
-            message=f"reviewed the emergency override: {text}",
-            actor=actor,
+        message = f"reviewed the emergency override: {text}"
+        subject_of(review.change).note(
+            review.change, kind="emergency reviewed", message=message, actor=actor
         )
     review.closed_by, review.closed_at, review.finding = actor, at, text
     return review
 
 
 def _open_review(actor: User, change: ChangeRequest, why: str) -> None:
-    """Open again when the first emergency approval became void before it ran."""
+    """Opened again when the first override became void before it ran."""
     at = clock.now()
     EmergencyReview.objects.update_or_create(
         change=change,

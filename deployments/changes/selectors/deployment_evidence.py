@@ -1,0 +1,117 @@
+"""What an approval of a deployment's change binds to, and how it differs from what serves now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from deployments.approvals.domain.rules import ChangeFacts
+from deployments.changes.selectors.subjects import DiffLine, deployment_of
+from deployments.manifests.selectors import rendered
+from deployments.manifests.selectors.rendered import RenderedRevision, identity_of
+from deployments.models import ChangeRequest, Revision
+from deployments.preflight.domain.checks import Cost
+from deployments.quality.selectors import quality
+from deployments.spec.domain import field_values
+from deployments.states import ChangeKind
+
+# Metadata of the version that serves that is shown next to the requested version's.
+_COMPARED: Final = ("accuracy", "dataset_version")
+_FIRST: Final = (
+    "version",
+    "accuracy",
+    "dataset_version",
+    "weights",
+    "sha256",
+    "engine",
+    "instance_type",
+)
+
+
+def render(change: ChangeRequest) -> RenderedRevision | None:
+    """With the requested replicas; None for a stop or a retirement."""
+    if change.revision is None:
+        return None
+    return rendered.render_revision(change.revision, scale=change.scale or None)
+
+
+def facts(change: ChangeRequest) -> ChangeFacts:
+    """A change that only removes has no cost, and matches by the GPUs of the stable revision."""
+    deployment = deployment_of(change)
+    revision = change.revision or deployment.stable_revision
+    return ChangeFacts(
+        team_id=deployment.team_id,
+        environment=deployment.environment,
+        kind=change.kind,
+        instance_type=revision.spec["instance_type"] if revision else "",
+        gpu_name=change.gpu_name,
+        has_cost=change.revision is not None,
+        month_amount=Cost.from_json(change.cost).month_max,
+    )
+
+
+def golden(change: ChangeRequest) -> tuple[int, ...]:
+    """Of a canary's model; other changes send none. A saved golden request never changes."""
+    if change.kind != ChangeKind.CANARY or change.revision is None:
+        return ()
+    rows = quality.golden_requests_of(change.revision.version.model)
+    return tuple(sorted(rows.order_by().values_list("pk", flat=True)))
+
+
+def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[str, Any]:
+    deployment = deployment_of(change)
+    stable = deployment.stable_revision
+    stated = {} if stable is None else stable.version.metadata
+    return {
+        "stable": deployment.stable_revision_id,
+        "scale": [deployment.scale, change.scale],
+        "versions": [] if revision is None else _versions_of(revision),
+        "compared": {name: stated[name] for name in _COMPARED if name in stated},
+        "steps": change.steps,
+        "plan": change.plan,
+    }
+
+
+def diff(change: ChangeRequest) -> list[DiffLine]:
+    """The requested revision and the stable one."""
+    if change.revision is None:
+        return []
+    stable = deployment_of(change).stable_revision
+    if stable is not None and stable.pk == change.revision_id and not change.scale:
+        stable = None
+    before, after = _fields_of(stable, {}), _fields_of(change.revision, change.scale)
+    return [
+        DiffLine(field=name, before=before.get(name, ""), after=after.get(name, ""))
+        for name in sorted({*before, *after}, key=_position)
+    ]
+
+
+def _versions_of(revision: RenderedRevision) -> list[dict[str, Any]]:
+    """Identity, metadata and recorded files of every version that the revision loads."""
+    return [
+        {
+            "identity": identity_of(version),
+            "metadata": version.metadata,
+            "laid_out": version.laid_out,
+        }
+        for version in (revision.version, *revision.additional)
+    ]
+
+
+def _position(name: str) -> tuple[int, str]:
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
+
+
+def _fields_of(revision: Revision | None, scale: Mapping[str, Any]) -> dict[str, str]:
+    if revision is None:
+        return {}
+    version = revision.version
+    fields: dict[str, Any] = {"version": version.label, "sha256": version.sha256[:12]}
+    if version.source_uri:
+        fields = {"version": version.label, "weights": version.source_uri}
+    fields |= {name: version.metadata[name] for name in _COMPARED if name in version.metadata}
+    approved = scale or revision.deployment.scale
+    is_scaled = approved.get("revision") == revision.number
+    replicas = {k: v for k, v in approved.items() if k != "revision"} if is_scaled else {}
+    spec = {k: v for k, v in {**revision.spec, **replicas}.items() if k != "schema"}
+    return field_values.flatten({**fields, **spec})

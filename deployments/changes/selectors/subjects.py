@@ -1,0 +1,137 @@
+"""What a change request may be about, and what the request machine needs to know of it.
+
+The states, approvals, evidence and emergencies of a request are the same for every subject; what
+differs is behind `ChangeSubject`. Features register theirs in `apps.ready()`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from deployments.approvals.domain.rules import ChangeFacts
+from deployments.manifests.domain.metadata import Manifest
+from deployments.models import ChangeRequest, Deployment, Pipeline
+from deployments.preflight.domain.checks import Check, Cost
+from portal.accounts.policy import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """`title` is a sentence in the imperative; `consequence` is what approving does."""
+
+    title: str
+    detail: str
+    consequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One field of the desired state: as it is now, and as requested."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLine:
+    label: str
+    source: str
+    limit: str
+    query: str = ""
+
+
+def deployment_of(change: ChangeRequest) -> Deployment:
+    """Of a request about a deployment."""
+    if change.deployment is None:
+        raise ValueError(f"change request {change.pk} is not about a deployment")
+    return change.deployment
+
+
+def pipeline_of(change: ChangeRequest) -> Pipeline:
+    """Of a request about a pipeline."""
+    if change.pipeline is None:
+        raise ValueError(f"change request {change.pk} is not about a pipeline")
+    return change.pipeline
+
+
+class Rendered(Protocol):
+    @property
+    def manifests(self) -> Sequence[Manifest]: ...
+
+    def to_yaml(self) -> str: ...
+
+
+R = TypeVar("R", bound=Rendered)
+
+
+class ChangeSubject(ABC, Generic[R]):
+    """Reads one kind of subject for requests about it. Methods take a request about that kind."""
+
+    @abstractmethod
+    def facts(self, change: ChangeRequest) -> ChangeFacts:
+        """What approval rules match on."""
+
+    @abstractmethod
+    def describe(self, change: ChangeRequest) -> Description: ...
+
+    @abstractmethod
+    def diff(self, change: ChangeRequest) -> list[DiffLine]:
+        """Field by field; empty for a request that leaves the fields as they are."""
+
+    @abstractmethod
+    def render(self, change: ChangeRequest) -> R | None:
+        """What approving writes; None for a request that only removes. The other methods take it."""
+
+    @abstractmethod
+    def evidence(self, change: ChangeRequest, rendered: R | None) -> Mapping[str, Any]:
+        """What an approval binds to besides the rules, the manifests and the subject's place."""
+
+    @abstractmethod
+    def checks(
+        self, change: ChangeRequest, rendered: R | None
+    ) -> tuple[tuple[Check, ...], Cost | None]:
+        """Every check of the request as it comes out now. Network calls: outside any transaction."""
+
+    @abstractmethod
+    def require_all(self, checks: Sequence[Check]) -> None:
+        """Raise Invalid or QuotaExceeded with every refusal and its fix."""
+
+    @abstractmethod
+    def retire_unbegun(self, change: ChangeRequest, *, actor: Actor, reason: str) -> None:
+        """Close a subject of which no request was ever applied. Inside the request's transaction."""
+
+    def require_still_possible(self, change: ChangeRequest, rendered: R | None) -> None:
+        """The checks that other approvals can break. Inside the transaction of the approval, which
+        holds the team's row.
+        """
+
+    def guards(self, change: ChangeRequest) -> list[GuardLine]:
+        """The guards of a rollout."""
+        return []
+
+    def golden(self, change: ChangeRequest) -> tuple[int, ...]:
+        """Keys of the golden requests that are approved with it."""
+        return ()
+
+    def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:
+        """Stated metadata of what will run."""
+        return {}
+
+    def note(self, change: ChangeRequest, *, kind: str, message: str, actor: Actor) -> None:
+        """Add a line to the subject's timeline, where it has one."""
+
+
+_subjects: dict[type[Deployment | Pipeline], ChangeSubject[Any]] = {}
+
+
+def register(model: type[Deployment | Pipeline], subject: ChangeSubject[Any]) -> None:
+    """Called in `apps.ready()`; registering twice is harmless."""
+    _subjects[model] = subject
+
+
+def subject_of(change: ChangeRequest) -> ChangeSubject[Any]:
+    return _subjects[Deployment if change.deployment_id else Pipeline]
