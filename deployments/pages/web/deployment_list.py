@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from django import forms
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from deployments.pages.selectors import deployment_list, deployment_rows
-from deployments.pages.selectors.deployment_list import ListQuery
 from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -17,39 +17,46 @@ from portal.accounts.policy import Action
 from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.htmx import respond
+from portal.ui.lists import FilterForm, plain_input, plain_select, sortable_columns
+
+_PER_PAGE = 25
+_STATES = [state.value for state in DeploymentState if state != DeploymentState.RETIRED]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    title: str
-    address: str
-    # For aria-sort: "ascending", "descending" or "".
-    direction: str
+class DeploymentFilterForm(FilterForm):
+    sorts = tuple(deployment_list.SORTS)
+    default_sort = "name"
+
+    q = forms.CharField(
+        required=False,
+        max_length=80,
+        widget=plain_input("Name or model", "Search by name or model", kind="search"),
+    )
+    state = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any status"), *((state, state.capitalize()) for state in _STATES)],
+        widget=plain_select("Status"),
+    )
+    cluster = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
 
 
 @require_GET
 @people_only
 def deployments(request: HttpRequest, user: User) -> HttpResponse:
-    query = ListQuery.read(request.GET)
+    form = DeploymentFilterForm(request)
     team = teams.current(request)
-    page = deployment_list.page_of(actor=user, team_slug=team.slug if team else None, query=query)
+    rows = deployment_list.list_deployments(
+        actor=user, team_slug=team.slug if team else None, order=form.order, **form.filters
+    )
+    page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+    titles = {"name": "Name", "state": "Status", "changed": "Changed"}
     context: dict[str, Any] = {
         "team": team,
-        "query": query,
+        "form": form,
         "page": page,
         "rows": deployment_rows.build_rows(list(page)),
-        "states": [state for state in DeploymentState if state != DeploymentState.RETIRED],
         "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
-        "sortable": True,
-        "columns": [_column(query, "Name", "name"), _column(query, "Status", "state")],
-        "changed_column": _column(query, "Changed", "changed"),
-        "previous_address": query.at_page(page.number - 1) if page.has_previous() else "",
-        "next_address": query.at_page(page.number + 1) if page.has_next() else "",
+        "columns": sortable_columns(request, form.order, titles),
     }
     parts = {"deployment-rows": "pages/_list_rows.html"}
     return respond(request, "pages/list.html", context, parts=parts)
-
-
-def _column(query: ListQuery, title: str, name: str) -> Column:
-    directions = {name: "ascending", f"-{name}": "descending"}
-    return Column(title, query.sorted_by(name), directions.get(query.sort, ""))

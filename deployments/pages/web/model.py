@@ -70,8 +70,6 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "description": _MARKDOWN.render(model.description),
         "golden_lines": lines.golden_lines(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
-        "previous_address": _page_address(request, page.number - 1) if page.has_previous() else "",
-        "next_address": _page_address(request, page.number + 1) if page.has_next() else "",
     }
     return respond(request, "pages/model.html", context)
 
@@ -119,10 +117,6 @@ def _describe(user: User, model: Model, form: ModelForm) -> Model:
     return model_service.describe(
         actor=user, team_slug=model.team.slug, name=model.name, **form.cleaned_data
     )
-
-
-def _page_address(request: HttpRequest, number: int) -> str:
-    return with_query(request, page=number)
 
 
 def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:

@@ -80,7 +80,6 @@ def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
     events = Paginator(deployments.events_of(deployment), _PAGE_SIZE).get_page(page)
     return {
         "page": events,
-        "page_number": events.number,
         "events": event_rows(events),
         "pods": live_objects.pods_of(deployment),
     }

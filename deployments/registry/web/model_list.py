@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -18,67 +17,52 @@ from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.ui import teams
 from portal.ui.access import people_only
-from portal.ui.addresses import with_query
 from portal.ui.htmx import respond
+from portal.ui.lists import FilterForm, plain_input, plain_select, sortable_columns
 
 _PER_PAGE = 25
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    title: str
-    address: str
-    direction: str
+class ModelFilterForm(FilterForm):
+    sorts = tuple(SORTS)
+    default_sort = "-changed"
 
-
-class FilterForm(forms.Form):
-    q = forms.CharField(required=False, max_length=200)
-    tag = forms.CharField(required=False, max_length=40)
-    framework = forms.CharField(required=False, max_length=80)
-    state = forms.ChoiceField(
-        required=False, choices=[("", "Any"), *((s.value, s.value) for s in VersionState)]
+    q = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=plain_input("Name, task or description", "Search models", kind="search"),
     )
-    sort = forms.ChoiceField(required=False, choices=[(name, name) for name in SORTS])
+    tag = forms.CharField(required=False, max_length=40, widget=plain_input("Tag", "Tag"))
+    framework = forms.CharField(
+        required=False, max_length=80, widget=plain_input("Framework", "Framework")
+    )
+    state = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any state"), *((s.value, s.value.capitalize()) for s in VersionState)],
+        widget=plain_select("State of a version"),
+    )
 
 
 @require_GET
 @people_only
 def models(request: HttpRequest, user: User) -> HttpResponse:
-    form = FilterForm(request.GET)
-    filters = form.cleaned_data if form.is_valid() else {}
+    form = ModelFilterForm(request)
     team = teams.current(request)
-    sort = filters.get("sort") or "-changed"
+    filters = form.filters
     model_filter = ModelFilter(
-        team_slug=team.slug if team else "",
-        search=filters.get("q", ""),
-        tag=filters.get("tag", ""),
-        framework=filters.get("framework", ""),
-        state=filters.get("state", ""),
+        team_slug=team.slug if team else "", search=filters.pop("q", ""), **filters
     )
-    rows = model_list.list_models(actor=user, filters=model_filter).order_by(*SORTS[sort])
+    rows = model_list.list_models(actor=user, filters=model_filter).order_by(*SORTS[form.order])
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+    titles = {"name": "Name", "task": "Task", "changed": "Changed"}
     context: dict[str, Any] = {
         "team": team,
-        "asked": filters,
-        "is_filtered": any(filters.get(name) for name in ("q", "tag", "framework", "state")),
-        "states": list(VersionState),
+        "form": form,
         "page": page,
         "rows": model_list.with_joins(list(page)),
-        "columns": {n: _column(request, sort, n) for n in ("name", "task", "changed")},
-        "next_address": _page(request, page.number + 1) if page.has_next() else "",
-        "previous_address": _page(request, page.number - 1) if page.has_previous() else "",
+        "columns": sortable_columns(request, form.order, titles),
         "can_upload": team is not None and policy.is_allowed(user, Action.UPLOAD, team),
     }
     return respond(
         request, "registry/models.html", context, parts={"model-rows": "registry/_model_rows.html"}
     )
-
-
-def _page(request: HttpRequest, number: int) -> str:
-    return with_query(request, page=number)
-
-
-def _column(request: HttpRequest, sort: str, name: str) -> Column:
-    other = f"-{name}" if sort == name else name
-    direction = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
-    return Column(name.capitalize(), with_query(request, sort=other, page=None), direction)

@@ -17,7 +17,6 @@ from deployments.registry.domain.snippets import Snippet
 from deployments.registry.selectors import versions
 from portal.accounts.models import User
 from portal.ui.access import people_only
-from portal.ui.addresses import with_query
 
 TENSORS_PER_PAGE: Final = 100
 MOST_LINES: Final = 200
@@ -53,8 +52,6 @@ def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
             for kind, tensor in page
         ],
         "tensor_page": page,
-        "previous_tensors": _address(request, page.number - 1) if page.has_previous() else "",
-        "next_tensors": _address(request, page.number + 1) if page.has_next() else "",
     }
 
 
@@ -79,7 +76,3 @@ def config_file(
     response = HttpResponse(version.config_pbtxt, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}-{number}-config.pbtxt"'
     return response
-
-
-def _address(request: HttpRequest, number: int) -> str:
-    return f"{with_query(request, tensors=number)}#signature"

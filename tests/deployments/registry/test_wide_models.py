@@ -44,7 +44,7 @@ def test_the_page_of_a_version_is_bounded_and_pages_the_rest(
     assert len(first) < 150_000
     assert first.count('<td data-label="Kind">') == 100
     assert "1\u2013100 of 20,001" in first
-    assert f"{PAGE}?tensors=2#signature" in first
+    assert 'href="?tensors=2#signature"' in first
     assert "feature_00099" in first
     assert "feature_00100" not in first.split("config.pbtxt")[0]
     assert last.count('<td data-label="Kind">') == 1
