@@ -1,4 +1,4 @@
-"""A lead who is away names someone who approves in their place for a while."""
+"""Delegations: a lead names a member who may approve for them during an absence."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 
 DELEGATED = register("delegation.made", "added a delegate in")
 ENDED = register("delegation.ended", "ended a delegation in")
-MOST_DAYS = 60
+MAX_DAYS = 60
 _LONGEST_REASON = 300
 
 
 def name_delegate(
     *, actor: User, team: Team, username: str, starts_at: datetime, ends_at: datetime, reason: str
 ) -> Delegation:
-    """For the actor's own place. Raises Forbidden for who is no lead of the team, Invalid for a
-    period or a person that cannot be.
+    """Add a delegate of the actor. Raises Forbidden unless the actor leads the team, Invalid for an invalid
+    period or person.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     if not Membership.objects.filter(user=actor, team=team, role=Role.LEAD).exists():
@@ -50,7 +50,7 @@ def name_delegate(
                 f"{username} is already your delegate in that period. End that delegation first.",
                 code="delegated_already",
             )
-        made = Delegation.objects.create(
+        delegation = Delegation.objects.create(
             team=team,
             lead=actor,
             delegate=delegate,
@@ -65,14 +65,14 @@ def name_delegate(
             obj=team,
             label=team.slug,
             team_slug=team.slug,
-            after=_told(made),
+            after=_audited(delegation),
             reason=why,
         )
-    return made
+    return delegation
 
 
 def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
-    """By whoever manages the team's members: taking approval rights away is always safe."""
+    """End a delegation. Everyone who manages the team's members may: it only removes approval rights."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     row = _rows(team).filter(pk=delegation_id, ended_at=None).first()
     if row is None:
@@ -87,14 +87,14 @@ def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
             obj=team,
             label=team.slug,
             team_slug=team.slug,
-            before=_told(row),
+            before=_audited(row),
         )
     row.ended_at = at
     return row
 
 
 def list_open(*, actor: User, team: Team) -> QuerySet[Delegation]:
-    """Running or to come; everyone of the team may know who decides."""
+    """Current and future delegations, visible to the whole team."""
     policy.require(actor, Action.VIEW, team)
     return _rows(team).filter(ended_at=None, ends_at__gt=clock.now()).order_by("starts_at", "id")
 
@@ -104,8 +104,10 @@ def _rows(team: Team) -> QuerySet[Delegation]:
 
 
 def _delegate(team: Team, actor: User, username: str) -> User:
-    found = Membership.objects.filter(team=team, user__username=username).select_related("user")
-    membership = found.first()
+    memberships = Membership.objects.filter(team=team, user__username=username).select_related(
+        "user"
+    )
+    membership = memberships.first()
     if membership is None:
         raise Invalid(
             f"{username} is not in {team.slug}. Add them to the team first.",
@@ -133,10 +135,10 @@ def _check_period(starts_at: datetime, ends_at: datetime, reason: str) -> str:
             "The period must end in the future and after its start.",
             fields={"ends_at": "later than now and than the start"},
         )
-    if ends_at - starts_at > timedelta(days=MOST_DAYS):
+    if ends_at - starts_at > timedelta(days=MAX_DAYS):
         raise Invalid(
-            f"A delegation can last {MOST_DAYS} days at most. For longer, make them a lead.",
-            fields={"ends_at": f"at most {MOST_DAYS} days"},
+            f"A delegation can last {MAX_DAYS} days at most. For longer, make them a lead.",
+            fields={"ends_at": f"at most {MAX_DAYS} days"},
         )
     text = reason.strip()
     if not text or len(text) > _LONGEST_REASON:
@@ -147,7 +149,7 @@ def _check_period(starts_at: datetime, ends_at: datetime, reason: str) -> str:
     return text
 
 
-def _told(row: Delegation) -> dict[str, str]:
+def _audited(row: Delegation) -> dict[str, str]:
     return {
         "lead": row.lead.username,
         "delegate": row.delegate.username,

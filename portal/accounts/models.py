@@ -1,4 +1,4 @@
-"""People, teams and who is what in which team."""
+"""Users, teams and the users' roles in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 
 class UserManager(DjangoUserManager["User"]):
-    # A migration that named it would nail it to its place.
+    # A migration that names the manager would fix its import path.
     use_in_migrations = False
 
     def create_superuser(
@@ -24,7 +24,7 @@ class UserManager(DjangoUserManager["User"]):
         password: str | None = None,
         **extra_fields: Any,
     ) -> User:
-        """`manage.py createsuperuser` makes the first platform admin."""
+        """`manage.py createsuperuser` creates the first platform admin."""
         extra_fields.setdefault("is_platform_admin", True)
         return super().create_superuser(username, email, password, **extra_fields)
 
@@ -33,7 +33,7 @@ class User(AbstractUser):
     objects: ClassVar[UserManager] = UserManager()
 
     is_platform_admin = models.BooleanField(default=False)
-    # What the person chose with the switch; empty follows the system.
+    # Chosen with the theme switch; empty follows the system.
     theme = models.CharField(max_length=5, blank=True, default="")
 
     @property
@@ -81,7 +81,7 @@ class Membership(models.Model):
 
 
 class Delegation(models.Model):
-    """For a while someone may approve for a lead of the team; it ends with the lead's own role."""
+    """Lets a member approve for a lead during a period, while the lead keeps that role."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="delegations")
     lead = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -108,7 +108,7 @@ class Delegation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A personal token for notebooks and scripts. Only its SHA-256 is kept; it is shown once."""
+    """A personal token for notebooks and scripts, shown once. Only its SHA-256 is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80)

@@ -1,7 +1,7 @@
-"""Who may do what: the one permission table. Services call `require`; pages may ask `is_allowed`.
+"""The permission table. Services call `require`; pages may call `is_allowed`.
 
-What a person may not see does not exist for them (NotFound). What they may see but not do is
-refused (Forbidden) with the rule named.
+An object that a user may not see raises NotFound. An action that a user may not perform on a visible
+object raises Forbidden and names the rule.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_TEAM: frozenset({_ADMIN}),
     Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
 }
-# Four eyes: whoever asked for it does not decide on it.
+# Four eyes: the requester may not decide.
 _NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE})
-# What a lead's delegate may do in the lead's place: decide on requests, and nothing else.
+# Actions that a delegate may perform for the lead.
 _DELEGABLE = frozenset({Action.APPROVE})
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The actor of workers and sweepers. It moves what people decided; it decides nothing itself."""
+    """The actor of workers and sweeps. It carries out users' decisions and makes none."""
 
     name: str = "slipway"
 
@@ -99,7 +99,7 @@ def require(
     role = role_in(actor, team)
     if role is None:
         raise NotFound("Not found, or you are not in the team that owns it.")
-    if role not in _RULES[action] and not _stands_in(actor, action, team, requester_id):
+    if role not in _RULES[action] and not _is_delegated(actor, action, team, requester_id):
         allowed = " or ".join(sorted(_RULES[action]))
         raise Forbidden(
             f"Your role in {team.slug} is {role}. To {action}, you need the role {allowed}.",
@@ -114,10 +114,7 @@ def require(
 
 
 def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
-    """Ids of the team's leads for whom the actor may approve now; the longest-standing first.
-
-    A lead who is no lead any more has nothing to hand over.
-    """
+    """Ids of the team's current leads for whom the actor may approve now, by age of the delegation."""
     if isinstance(actor, System):
         return []
     return list(
@@ -126,7 +123,7 @@ def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
 
 
 def running_delegations() -> QuerySet[Delegation]:
-    """Whoever only looks decides nothing: a delegate who became a viewer stands in for nobody."""
+    """Delegations in force: the lead is still a lead, and the delegate is not just a viewer."""
     at = clock.now()
     rows = Delegation.objects.filter(starts_at__lte=at, ends_at__gt=at, ended_at=None)
     still_leads = Membership.objects.filter(
@@ -138,8 +135,10 @@ def running_delegations() -> QuerySet[Delegation]:
     return rows.filter(Exists(still_leads), Exists(may_act), lead__is_active=True).order_by("id")
 
 
-def _stands_in(actor: Actor, action: Action, team: Team, requester_id: int | None) -> bool:
-    """Not for a request of the very lead whose place it is: that would be the lead's own approval."""
+def _is_delegated(actor: Actor, action: Action, team: Team, requester_id: int | None) -> bool:
+    """Whether a delegation permits the action. A delegate may not approve the delegating lead's own
+    request.
+    """
     if action not in _DELEGABLE:
         return False
     return any(lead_id != requester_id for lead_id in leads_delegating_to(actor, team))
@@ -161,16 +160,16 @@ def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM
 
 
 def visible_teams(actor: Actor) -> QuerySet[Team]:
-    """The teams whose things the actor may see: all for admins and the system."""
+    """The teams that the actor may see: all for admins and the system."""
     if isinstance(actor, System) or actor.is_platform_admin:
         return Team.objects.all()
     return Team.objects.filter(memberships__user=actor)
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:
-    """By team, as `role_in` says it, in two queries for any number of teams."""
-    found = visible_teams(actor)
+    """Visible teams with the role of `role_in`, in two queries for any number of teams."""
+    teams = visible_teams(actor)
     if actor.is_platform_admin:
-        return [(team, _ADMIN) for team in found]
+        return [(team, _ADMIN) for team in teams]
     roles = dict(Membership.objects.filter(user=actor).values_list("team_id", "role"))
-    return [(team, roles[team.pk]) for team in found if team.pk in roles]
+    return [(team, roles[team.pk]) for team in teams if team.pk in roles]

@@ -1,4 +1,4 @@
-"""What a person prefers to see. Not audited: it changes nothing for anyone else."""
+"""Personal preferences. Not audited, because they affect nobody else."""
 
 from __future__ import annotations
 

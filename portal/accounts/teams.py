@@ -19,19 +19,19 @@ CREATED = register("team.created", "created team")
 LIMITS_SET = register("team.limits_set", "changed the quota and budget of")
 MEMBER_SET = register("team.member_set", "changed a member of")
 MEMBER_REMOVED = register("team.member_removed", "removed a member of")
-# What runs in these namespaces serves all teams; a team there could replace it.
+# Namespaces of Kubernetes and platform services, which a team must not control.
 _RESERVED = re.compile(
     r"default|(kube|slipway|istio|knative)-.*|kserve|keda|cert-manager|gpu-operator|monitoring"
 )
 
 
-MOST_GPUS = 100_000
+MAX_GPUS = 100_000
 
 
 def create(
     *, actor: Actor, slug: str, name: str, quota_gpus: int, monthly_budget_amount: Decimal
 ) -> Team:
-    """Raises Invalid for a slug Kubernetes would refuse as a namespace, Conflict for a taken one."""
+    """Raises Invalid for a slug that is no valid namespace or is reserved, Conflict for a taken one."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     if not re.fullmatch(SLUG, slug):
         raise Invalid(
@@ -85,15 +85,15 @@ def set_limits(
 
 
 def _check_quota(quota_gpus: int) -> None:
-    if not 0 <= quota_gpus <= MOST_GPUS:
+    if not 0 <= quota_gpus <= MAX_GPUS:
         raise Invalid(
-            f"The GPU quota must be between 0 and {MOST_GPUS}.",
-            fields={"quota_gpus": f"0 to {MOST_GPUS}"},
+            f"The GPU quota must be between 0 and {MAX_GPUS:,}.",
+            fields={"quota_gpus": f"0 to {MAX_GPUS:,}"},
         )
 
 
 def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Membership:
-    """Add the person or change their role. Raises Invalid for an unknown person or role."""
+    """Add the user or change their role. Raises Invalid for an unknown user or role."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     user = User.objects.filter(username=username).first()
     if user is None:

@@ -1,4 +1,4 @@
-"""Personal API tokens: made once, shown once, kept as a digest, found by it."""
+"""Personal API tokens, shown once and stored as a digest."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid, NotFound
 
-MADE = register("token.made", "created an API token")
+CREATED = register("token.made", "created an API token")
 REVOKED = register("token.revoked", "revoked an API token")
 _PREFIX = "slp_"
-_LONGEST_DAYS = 365
+_MAX_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """The only moment at which the token itself exists outside its owner's hands."""
+    """A created token with its plain text, which is not stored."""
 
     row: ApiToken
     plain: str
 
 
-def make(*, actor: User, name: str, days: int = 90) -> NewToken:
+def create(*, actor: User, name: str, days: int = 90) -> NewToken:
     """Raises Invalid for an empty name or a lifetime outside 1..365 days."""
     if not name.strip():
         raise Invalid(
             "Give the token a name that says where it is used.", fields={"name": "required"}
         )
-    if not 1 <= days <= _LONGEST_DAYS:
+    if not 1 <= days <= _MAX_DAYS:
         raise Invalid(
-            f"The lifetime must be 1 to {_LONGEST_DAYS} days.",
-            fields={"days": f"1 to {_LONGEST_DAYS}"},
+            f"The lifetime must be 1 to {_MAX_DAYS} days.",
+            fields={"days": f"1 to {_MAX_DAYS}"},
         )
     plain = _PREFIX + secrets.token_urlsafe(32)
     at = clock.now()
@@ -51,7 +51,7 @@ def make(*, actor: User, name: str, days: int = 90) -> NewToken:
             created_at=at,
             expires_at=at + timedelta(days=days),
         )
-        trail.record(actor=actor, action=MADE, obj=row, label=row.name)
+        trail.record(actor=actor, action=CREATED, obj=row, label=row.name)
     return NewToken(row=row, plain=plain)
 
 
@@ -65,7 +65,7 @@ def revoke(*, actor: User, token_id: int) -> None:
 
 
 def user_of(plain: str) -> User | None:
-    """The active owner of a live token, or None. Marks the use at most once a minute."""
+    """The active owner of a valid token, or None. Updates the last use at most once a minute."""
     at = clock.now()
     row = (
         ApiToken.objects.select_related("user")

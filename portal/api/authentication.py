@@ -18,7 +18,7 @@ class TokenAuthentication(BaseAuthentication):
             return None
         user = tokens.user_of(parts[1])
         if user is None:
-            throttling.count_nobody(request)
+            throttling.count_anonymous(request)
             raise AuthenticationFailed(
                 "The token is unknown, expired or revoked. Create one in the user menu under API tokens."
             )

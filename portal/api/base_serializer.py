@@ -11,7 +11,7 @@ from rest_framework import serializers
 from portal.api.pagination import CursorPage
 from portal.core.definitions import unknown_names
 
-# Query parameters of every list, beside those of its filter.
+# Query parameters of every list, in addition to its filter.
 _OF_LISTS = frozenset({CursorPage.cursor_query_param, str(CursorPage.page_size_query_param)})
 
 

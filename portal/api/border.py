@@ -1,4 +1,4 @@
-"""Errors that happen outside the API's views: a problem under /api/, a page elsewhere."""
+"""Errors outside the API's views: a problem under /api/, a page elsewhere."""
 
 from __future__ import annotations
 
@@ -15,50 +15,48 @@ from portal.core.errors import DomainError, NotFound
 _API = "/api/"
 
 
-class _Ours(DomainError):
+class _InternalError(DomainError):
     code = "internal_error"
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     title = "Internal error"
 
 
-class _Unreadable(DomainError):
+class _MalformedRequest(DomainError):
     code = "bad_request"
     title = "Bad request"
 
 
 class NulMiddleware:
-    """Nothing is named with NUL, and PostgreSQL fails when asked for such a name. Forms and the
-    parser of JSON bodies refuse it themselves, at the field.
-    """
+    """Reject NUL in addresses, on which PostgreSQL fails. Forms and the JSON parser reject it in fields."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if "\0" in request.path:
-            return _nothing_there(request)
+            return _not_found(request)
         if "%00" in request.META.get("QUERY_STRING", ""):
-            return _with_nul(request)
+            return _reject_nul(request)
         return self.get_response(request)
 
 
-def _nothing_there(request: HttpRequest) -> HttpResponse:
+def _not_found(request: HttpRequest) -> HttpResponse:
     if not request.path.startswith(_API):
         raise Http404
     return _problem(NotFound("Nothing exists at this address."))
 
 
-def _with_nul(request: HttpRequest) -> HttpResponseBase:
+def _reject_nul(request: HttpRequest) -> HttpResponseBase:
     if not request.path.startswith(_API):
         return defaults.bad_request(request, SuspiciousOperation("NUL in the query"))
-    return _problem(_Unreadable("The query contains a NUL character (%00). Remove it."))
+    return _problem(_MalformedRequest("The query contains a NUL character (%00). Remove it."))
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if not request.path.startswith(_API):
         return defaults.server_error(request)
     return _problem(
-        _Ours(
+        _InternalError(
             "The error was logged. Try again, and contact a platform admin if it keeps happening."
         )
     )
@@ -67,7 +65,9 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not request.path.startswith(_API):
         return defaults.bad_request(request, exception)
-    return _problem(_Unreadable("The request is malformed. Check its host, size and headers."))
+    return _problem(
+        _MalformedRequest("The request is malformed. Check its host, size and headers.")
+    )
 
 
 def _problem(error: DomainError) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Who approves in the place of a lead who is away."""
+"""Delegations of a team's leads in the API."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class DelegationsView(IdempotentMixin, APIView):
     def post(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        wanted = read_body(NewDelegationSerializer, request)
-        made = delegations.name_delegate(actor=actor, team=team, **wanted)
-        return Response(DelegationSerializer(made).data, status=status.HTTP_201_CREATED)
+        body = read_body(NewDelegationSerializer, request)
+        delegation = delegations.name_delegate(actor=actor, team=team, **body)
+        return Response(DelegationSerializer(delegation).data, status=status.HTTP_201_CREATED)
 
 
 class DelegationView(APIView):

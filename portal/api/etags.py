@@ -1,4 +1,4 @@
-"""ETag and If-Match: whoever edits what another has changed meanwhile is told, and undoes nothing."""
+"""ETag and If-Match: an edit based on an outdated version is refused with 412."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from portal.core import locks
 from portal.core.errors import Stale
 
 
+# For API views whose PATCH or PUT changes and returns the resource of their GET. Edits with If-Match are
+# serialized, so of two edits of the same version only one succeeds. A docstring would become the
+# description of every operation.
 class ConditionalMixin:
-    """For API views whose PATCH or PUT changes, and answers with, what their GET shows.
-
-    Edits with If-Match wait for each other, so of two that read the same only one succeeds.
-    """
-
     guarded: ClassVar = frozenset({"PATCH", "PUT"})
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -36,7 +34,9 @@ class ConditionalMixin:
         current: Response = self.get(request, *args, **kwargs)  # type: ignore[attr-defined]  # the view's own
         known = parse_etags(request.headers["If-Match"])
         if "*" not in known and etag_of(current.data) not in known:
-            raise Stale("It has changed since you read it. Read it again and repeat your edit.")
+            raise Stale(
+                "The resource has changed since you read it. Read it again and repeat your edit."
+            )
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         if response.status_code == 200 and request.method in {"GET", *self.guarded}:

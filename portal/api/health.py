@@ -1,4 +1,4 @@
-"""For probes of the web process: whether it runs, and whether what every request needs answers."""
+"""Liveness and readiness probes of the web process."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ def is_running(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def is_ready(request: HttpRequest) -> HttpResponse:
-    """503 and which part does not answer, without why: anyone may ask this."""
-    found = {name: _ask(name, ask) for name, ask in _PARTS.items()}
-    is_fine = all(words == "ok" for words in found.values())
-    return _plain(found, HTTPStatus.OK if is_fine else HTTPStatus.SERVICE_UNAVAILABLE)
+    """503 naming the part that does not respond, without details, because the endpoint is public."""
+    results = {name: _check(name, check) for name, check in _PARTS.items()}
+    is_fine = all(result == "ok" for result in results.values())
+    return _plain(results, HTTPStatus.OK if is_fine else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def _ask(name: str, ask: Callable[[], Any]) -> str:
+def _check(name: str, check: Callable[[], Any]) -> str:
     try:
-        ask()
+        check()
     except (DatabaseError, redis.RedisError, OSError) as error:
         logger.warning("not ready: %s: %s", name, error)
         return "does not answer"
     return "ok"
 
 
-def _ask_database() -> None:
+def _check_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _ask_broker() -> None:
+def _check_broker() -> None:
     with redis.Redis.from_url(
         settings.SLIPWAY_REDIS_URL, socket_connect_timeout=_SECONDS, socket_timeout=_SECONDS
     ) as client:
         client.ping()
 
 
-_PARTS: Mapping[str, Callable[[], None]] = {"database": _ask_database, "broker": _ask_broker}
+_PARTS: Mapping[str, Callable[[], None]] = {"database": _check_database, "broker": _check_broker}
 
 
-def _plain(found: Mapping[str, str], status: HTTPStatus) -> HttpResponse:
-    text = "".join(f"{name}: {words}\n" for name, words in found.items())
+def _plain(results: Mapping[str, str], status: HTTPStatus) -> HttpResponse:
+    text = "".join(f"{name}: {result}\n" for name, result in results.items())
     return HttpResponse(
         text, status=status, content_type="text/plain", headers={"Cache-Control": "no-store"}
     )

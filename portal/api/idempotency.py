@@ -1,4 +1,4 @@
-"""Idempotency-Key for POST: a repeat gets the first answer, not a second effect."""
+"""Idempotency-Key for POST: a repeated request gets the first response and has no second effect."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from portal.api.models import IdempotencyRecord
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
-_KEPT = timedelta(hours=24)
+_RETENTION = timedelta(hours=24)
 _ABANDONED = timedelta(minutes=2)
-LONGEST_KEY = 100
+MAX_KEY_LENGTH = 100
 
 
+# For API views: a POST repeated under the same key gets the recorded response. The same key with another
+# body is Invalid; a key whose first request still runs is a Conflict. A response of 500 or above is not
+# recorded, so that a retry can succeed. A docstring would become the description of every operation.
 class IdempotentMixin:
-    """For API views: POST bodies sent again under the same key are answered from the record.
-
-    The same key with another body is refused; a key whose first request still runs is a Conflict.
-    An answer of 500 or above is not kept, so that a retry can heal.
-    """
-
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         self._idempotency_record: IdempotencyRecord | None = None
         return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # mixed into APIView
@@ -66,20 +63,20 @@ class _Replay(Exception):
 
 
 def _begin(request: Request, key: str) -> IdempotencyRecord:
-    if len(key) > LONGEST_KEY:
-        raise Invalid(f"Idempotency-Key is longer than {LONGEST_KEY} characters.")
+    if len(key) > MAX_KEY_LENGTH:
+        raise Invalid(f"Idempotency-Key is longer than {MAX_KEY_LENGTH} characters.")
     at = clock.now()
     digest = hashlib.sha256(request.path.encode() + b"\0" + request._request.body).hexdigest()
-    mine = IdempotencyRecord.objects.filter(user=request.user.pk, key=key)
-    mine.filter(created_at__lt=at - _KEPT).delete()
-    mine.filter(status=None, created_at__lt=at - _ABANDONED).delete()
+    records = IdempotencyRecord.objects.filter(user=request.user.pk, key=key)
+    records.filter(created_at__lt=at - _RETENTION).delete()
+    records.filter(status=None, created_at__lt=at - _ABANDONED).delete()
     try:
         with transaction.atomic():
             return IdempotencyRecord.objects.create(
                 user_id=request.user.pk or 0, key=key, request_digest=digest, created_at=at
             )
     except IntegrityError:
-        record = mine.get()
+        record = records.get()
     if record.request_digest != digest:
         raise Invalid("This Idempotency-Key was used for another request. Use a new one.")
     if record.status is None:

@@ -4,12 +4,13 @@ from django.db import models
 
 
 class IdempotencyRecord(models.Model):
-    """The first answer to a request that carried an Idempotency-Key, given again to its repeats."""
+    """The response to a request with an Idempotency-Key, returned again to repeated requests."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     key = models.CharField(max_length=100)
     request_digest = models.CharField(max_length=64)
     status = models.PositiveIntegerField(null=True)
+    # The response body as rendered: free-form.
     body = models.JSONField(null=True, encoder=DjangoJSONEncoder)
     created_at = models.DateTimeField(db_index=True)
 

@@ -1,4 +1,4 @@
-"""Cursor pages: stable under inserts and cheap at any depth."""
+"""Cursor pagination: stable under inserts and cheap at any depth."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rest_framework.request import Request
 
 from portal.api.parsing import Malformed
 
-# The greatest id that a row can have.
-_LARGEST = 2**63 - 1
-_LONGEST = 1_000
+# The largest possible primary key.
+_MAX_ID = 2**63 - 1
+_MAX_LENGTH = 1_000
 
 
 class CursorPage(CursorPagination):
@@ -23,8 +23,8 @@ class CursorPage(CursorPagination):
     ordering = "-id"
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Refuse what this API never gave out: the database would fail on it later, or answer with
-        a page that looks complete.
+        """Reject cursors that this API did not issue: the database would fail on them, or return a page that
+        looks complete.
         """
         encoded = request.query_params.get(self.cursor_query_param)
         if encoded is None:
@@ -47,30 +47,32 @@ class CursorPage(CursorPagination):
 
 def _cursor_of(encoded: str, *, most_offset: int, is_by_id: bool) -> Cursor:
     """Raises ValueError."""
-    if len(encoded) > _LONGEST:
+    if len(encoded) > _MAX_LENGTH:
         raise ValueError("too long")
     try:
         text = b64decode(encoded.encode("ascii"), validate=True).decode("ascii")
     except (binascii.Error, UnicodeError) as error:
         raise ValueError("not base64 of text") from error
-    found = parse.parse_qs(text, keep_blank_values=True, strict_parsing=True)
-    if not set(found) <= {"o", "r", "p"} or any(len(values) > 1 for values in found.values()):
+    parameters = parse.parse_qs(text, keep_blank_values=True, strict_parsing=True)
+    if not set(parameters) <= {"o", "r", "p"} or any(
+        len(values) > 1 for values in parameters.values()
+    ):
         raise ValueError("unknown parts")
-    offset = _whole(found.get("o", ["0"])[0])
-    position = found.get("p", [None])[0]
-    if offset > most_offset or found.get("r", ["1"]) != ["1"]:
+    offset = _parse_id(parameters.get("o", ["0"])[0])
+    position = parameters.get("p", [None])[0]
+    if offset > most_offset or parameters.get("r", ["1"]) != ["1"]:
         raise ValueError("out of range")
     if "\0" in (position or ""):
         raise ValueError("no position holds NUL")
     if is_by_id and position is not None:
-        _whole(position)
+        _parse_id(position)
     # The framework's stubs say a number; it passes the text on to the database.
-    return Cursor(offset=offset, reverse="r" in found, position=position)  # type: ignore[arg-type]  # as above
+    return Cursor(offset=offset, reverse="r" in parameters, position=position)  # type: ignore[arg-type]  # as above
 
 
-def _whole(text: str) -> int:
+def _parse_id(text: str) -> int:
     """Raises ValueError."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-    if not 0 <= number <= _LARGEST:
+    if not 0 <= number <= _MAX_ID:
         raise ValueError("not an id")
     return number

@@ -1,4 +1,4 @@
-"""JSON bodies, read within bounds: what cannot be used is refused with its place."""
+"""Parse JSON bodies within bounds; errors name the location of the value."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class BoundedJSONParser(JSONParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or documents.DEFAULT.most_bytes
-        content = stream.read(most + 1)
-        if len(content) > most:
+        max_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or documents.DEFAULT.most_bytes
+        content = stream.read(max_bytes + 1)
+        if len(content) > max_bytes:
             raise RequestDataTooBig
         try:
             return documents.read_json(content)

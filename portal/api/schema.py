@@ -1,5 +1,5 @@
-"""What every operation of the OpenAPI document says without being told: how to sign in, which
-problems it answers with, and that a POST may be repeated under an Idempotency-Key.
+"""Parts that are added to every operation of the OpenAPI document: authentication, problems,
+Idempotency-Key and If-Match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 
 from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
-from portal.api.idempotency import LONGEST_KEY, IdempotentMixin
+from portal.api.idempotency import MAX_KEY_LENGTH, IdempotentMixin
 from portal.api.problems import CONTENT_TYPE
 
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -38,7 +38,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class ProblemSchema(AutoSchema):
-    """Views list the problems that are their own; those of every such operation are added here."""
+    """Adds the problems that all operations of a kind share; views list only their own."""
 
     def get_operation(self, *args: Any, **kwargs: Any) -> Any:
         operation = super().get_operation(*args, **kwargs)
@@ -109,7 +109,7 @@ _IDEMPOTENCY_KEY = {
     "in": "header",
     "name": "Idempotency-Key",
     "description": "Repeating a request with the same key returns the first response.",
-    "schema": {"type": "string", "maxLength": LONGEST_KEY},
+    "schema": {"type": "string", "maxLength": MAX_KEY_LENGTH},
 }
 _IF_MATCH = {
     "in": "header",
@@ -126,16 +126,16 @@ def _add_header(operation: dict[str, Any], header: dict[str, Any]) -> None:
 
 
 def _problems_of(operation: dict[str, Any], method: str) -> list[HTTPStatus]:
-    found = list(_ANY)
+    statuses = list(_ANY)
     places = {parameter["in"] for parameter in operation.get("parameters", [])}
     if "path" in places:
-        found += _OF_NAMED_THINGS
+        statuses += _OF_NAMED_THINGS
     if "query" in places or "requestBody" in operation:
-        found += _OF_INPUT
+        statuses += _OF_INPUT
     if "query" in places:
-        found.append(HTTPStatus.BAD_REQUEST)
+        statuses.append(HTTPStatus.BAD_REQUEST)
     if "requestBody" in operation:
-        found += _OF_BODIES
+        statuses += _OF_BODIES
     if method in _CHANGES:
-        found += _OF_CHANGES
-    return found
+        statuses += _OF_CHANGES
+    return statuses

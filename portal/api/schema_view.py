@@ -1,4 +1,4 @@
-"""The OpenAPI document: the same for everyone, so each format is made once per process."""
+"""The OpenAPI document. It is the same for everyone, so each format is rendered once per process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-_making = threading.Lock()
+_rendering = threading.Lock()
 
 
 class SchemaView(SpectacularAPIView):
@@ -23,7 +23,7 @@ class SchemaView(SpectacularAPIView):
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
         renderer = request.accepted_renderer
         is_json = "json" in renderer.media_type
-        with _making:
+        with _rendering:
             content = _rendered(OpenApiJsonRenderer if is_json else OpenApiYamlRenderer)
         response = HttpResponse(content, content_type=f"{renderer.media_type}; charset=utf-8")
         response["Content-Disposition"] = f'inline; filename="Slipway.{renderer.format}"'

@@ -1,4 +1,4 @@
-"""Shapes of the kernel's API."""
+"""Serializers of account, tokens and teams."""
 
 from __future__ import annotations
 

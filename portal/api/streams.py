@@ -1,8 +1,8 @@
-"""Server-Sent Events from a web process whose threads are few.
+"""Server-Sent Events from a web process with few threads.
 
-Each stream holds a thread while it is open, so only a few may be open at once, and none for long:
-a client comes back by itself with Last-Event-ID. One that finds no place gets what is there now,
-and is told to come back later, so streams never keep other requests waiting.
+Each open stream occupies a thread, so their number and duration are limited: clients reconnect with
+Last-Event-ID. A client that gets no slot receives the current events and a time to reconnect, so that
+streams never block other requests.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Final
 from rest_framework.renderers import BaseRenderer
 
 MEDIA_TYPE: Final = "text/event-stream"
-# Of the eight threads of a process. docs/settings.md says how many processes there are.
-MOST_AT_ONCE: Final = 3
-_places = threading.BoundedSemaphore(MOST_AT_ONCE)
+# Of the eight threads of a process; docs/settings.md gives the number of processes.
+MAX_STREAMS: Final = 3
+_slots = threading.BoundedSemaphore(MAX_STREAMS)
 
 
 class EventStreamRenderer(BaseRenderer):
-    """Only for content negotiation; the view answers with the stream itself, problems as JSON."""
+    """For content negotiation only: the view returns the stream itself; problems are JSON."""
 
     media_type = MEDIA_TYPE
     format = "event-stream"
@@ -38,18 +38,18 @@ class EventStreamRenderer(BaseRenderer):
 
 
 @contextmanager
-def place() -> Iterator[bool]:
-    """Whether the caller may keep its thread; given back at the end."""
-    has_place = _places.acquire(blocking=False)
+def slot() -> Iterator[bool]:
+    """Yield whether the caller got one of the slots; release it at the end."""
+    has_slot = _slots.acquire(blocking=False)
     try:
-        yield has_place
+        yield has_slot
     finally:
-        if has_place:
-            _places.release()
+        if has_slot:
+            _slots.release()
 
 
-def message(event: str, data: Any, *, event_id: int | None = None) -> str:
-    """One event. JSON keeps it on one line, so nothing in the data can end it early."""
+def format_event(event: str, data: Any, *, event_id: int | None = None) -> str:
+    """Format one event. JSON keeps the data on one line, so it cannot end the event early."""
     head = f"id: {event_id}\n" if event_id is not None else ""
     return f"{head}event: {event}\ndata: {json.dumps(data, default=str)}\n\n"
 
@@ -58,5 +58,5 @@ def heartbeat() -> str:
     return ": still here\n\n"
 
 
-def come_back(seconds: float) -> str:
+def reconnect_after(seconds: float) -> str:
     return f"retry: {int(seconds * 1000)}\n\n"

@@ -1,6 +1,4 @@
-"""How many requests the API takes in a minute: of one token or person, and of one address that has
-shown neither.
-"""
+"""Requests per minute that the API accepts: of one token or user, and of one unauthenticated address."""
 
 from __future__ import annotations
 
@@ -20,35 +18,35 @@ from portal.core.rate_limits import Limit
 _MINUTE: Final = 60
 
 
-def of_caller() -> Limit:
+def caller_limit() -> Limit:
     return Limit("api of a caller", settings.SLIPWAY_API_REQUESTS_PER_MINUTE, _MINUTE)
 
 
-def of_nobody() -> Limit:
+def anonymous_limit() -> Limit:
     return Limit("api without a token", settings.SLIPWAY_API_ANONYMOUS_PER_MINUTE, _MINUTE)
 
 
 class CallerThrottle(BaseThrottle):
-    """By token, else by person: a runaway notebook does not hold up its owner's other scripts."""
+    """Per token, else per user, so that a runaway notebook does not block its owner's other scripts."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         header = get_authorization_header(request)
         who = hashlib.sha256(header).hexdigest() if header else f"user {request.user.pk}"
-        return not request.user.is_authenticated or rate_limits.count(of_caller(), who)
+        return not request.user.is_authenticated or rate_limits.count(caller_limit(), who)
 
     def wait(self) -> float:
-        return of_caller().seconds_left()
+        return caller_limit().seconds_left()
 
 
 class AnonymousLimit(BaseAuthentication):
-    """Last in the list, so that it is asked only about requests without a token or a session."""
+    """Last authenticator in the list, so that it sees only requests without a token or session."""
 
     def authenticate(self, request: Request) -> None:
-        count_nobody(request)
+        count_anonymous(request)
 
 
-def count_nobody(request: Request) -> None:
-    """Also of tokens that are none: else making them up would be free. Raises Throttled."""
-    limit = of_nobody()
+def count_anonymous(request: Request) -> None:
+    """Count an unauthenticated request, including one with an invalid token. Raises Throttled."""
+    limit = anonymous_limit()
     if not rate_limits.count(limit, client_network(request._request)):
         raise Throttled(wait=limit.seconds_left())

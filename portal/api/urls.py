@@ -1,4 +1,4 @@
-"""The API of the kernel: who I am, my tokens, teams."""
+"""The API of account, tokens and teams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who I am, my tokens, teams and their members."""
+"""The signed-in user, their tokens, teams and members in the API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MeView(APIView):
     @extend_schema(operation_id="me", tags=["account"], responses=MeSerializer)
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
-        mine = [
+        own_teams = [
             {"slug": team.slug, "name": team.name, "role": role}
             for team, role in policy.roles_in_visible_teams(actor)
         ]
@@ -41,12 +41,12 @@ class MeView(APIView):
             "username": actor.username,
             "display_name": actor.display_name,
             "is_platform_admin": actor.is_platform_admin,
-            "teams": mine,
+            "teams": own_teams,
         }
         return Response(MeSerializer(body).data)
 
 
-# Not repeatable under an Idempotency-Key: the kept answer would hold the token itself.
+# Without Idempotency-Key: the recorded response would contain the token.
 class TokensView(APIView):
     @extend_schema(
         operation_id="list_tokens",
@@ -65,8 +65,8 @@ class TokensView(APIView):
     )
     def post(self, request: Request) -> Response:
         body = read_body(NewTokenRequestSerializer, request)
-        made = tokens.make(actor=actor_of(request), name=body["name"], days=body["days"])
-        created = {**TokenSerializer(made.row).data, "token": made.plain}
+        token = tokens.create(actor=actor_of(request), name=body["name"], days=body["days"])
+        created = {**TokenSerializer(token.row).data, "token": token.plain}
         return Response(created, status=status.HTTP_201_CREATED)
 
 
@@ -159,7 +159,7 @@ class MemberView(APIView):
 
 
 class UnknownView(APIView):
-    """Every address and method under /api/v1/ that nothing else answers."""
+    """Every unknown address under /api/v1/."""
 
     authentication_classes = ()
     permission_classes = ()

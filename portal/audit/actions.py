@@ -1,4 +1,4 @@
-"""The audit vocabulary. Each app registers its actions at import; nothing else can be recorded."""
+"""The audit actions. Each app registers its own at import; only registered ones can be recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AuditAction:
-    """`code` is stable ("version.registered"); `phrase` completes "Ana …" in words."""
+    """`code` is stable ("version.registered"); `phrase` completes the sentence "Ana …"."""
 
     code: str
     phrase: str

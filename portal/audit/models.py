@@ -1,4 +1,4 @@
-"""Append-only record of who did what. Names are frozen copies, so a row outlives user and object."""
+"""Append-only audit trail. Names are copies, so that rows outlive users and objects."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class AuditEvent(models.Model):
     object_type = models.CharField(max_length=40)
     object_id = models.CharField(max_length=40)
     object_label = models.CharField(max_length=200)
+    # The values that an action changed, by name: free-form, because each action has its own.
     before = models.JSONField(default=dict)
     after = models.JSONField(default=dict)
     reason = models.TextField(blank=True, default="")

@@ -1,4 +1,4 @@
-"""Reading the audit trail."""
+"""Read the audit trail."""
 
 from __future__ import annotations
 

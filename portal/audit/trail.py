@@ -1,4 +1,4 @@
-"""Write the audit trail, in the same transaction as the change it tells of."""
+"""Write the audit trail in the transaction of the audited change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record(
     evidence: str = "",
 ) -> AuditEvent:
     """Append one event. Must run inside the transaction of the change; raises RuntimeError outside one."""
-    made = event(
+    audit_event = event(
         actor=actor,
         action=action,
         obj=obj,
@@ -37,12 +37,12 @@ def record(
         evidence=evidence,
     )
     _require_transaction(action.code)
-    made.save()
-    return made
+    audit_event.save()
+    return audit_event
 
 
 def append(events: Sequence[AuditEvent]) -> None:
-    """As `record`, in one statement for many made by `event`."""
+    """As `record`, for many events of `event` in one statement."""
     if events:
         _require_transaction(events[0].action)
         AuditEvent.objects.bulk_create(events)
@@ -60,7 +60,7 @@ def event(
     reason: str = "",
     evidence: str = "",
 ) -> AuditEvent:
-    """Not yet written: for who writes many."""
+    """An unsaved event, to be written with `append`."""
     return AuditEvent(
         at=clock.now(),
         action=action.code,

@@ -1,5 +1,5 @@
-"""Who a request comes from. X-Forwarded-For is believed only from the proxies that are configured:
-anybody else can write into it what they like.
+"""The client address of a request. X-Forwarded-For counts only when a configured proxy sends it,
+because anybody else can forge it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from ipaddress import IPv4Address, IPv6Address
 from django.conf import settings
 from django.http import HttpRequest
 
-# What one household or office gets; all its addresses are one client's.
+# The usual allocation of one site; all its addresses count as one client.
 _IPV6_PREFIX = 64
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address itself, or what the server has in its place (empty for a Unix socket)."""
+    """The client's address; empty for a Unix socket."""
     peer = str(request.META.get("REMOTE_ADDR", ""))
     address = _read(peer)
     if not _is_proxy(address):
         return peer
-    # The last entry was added by our proxy, the one before it by whoever spoke to that proxy.
+    # From right to left: each trusted proxy appended the address of its own client.
     for text in reversed(request.headers.get("X-Forwarded-For", "").split(",")):
         hop = _read(text.strip())
         if hop is None:
@@ -32,7 +32,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def client_network(request: HttpRequest) -> str:
-    """The address, or the /64 that it is in: one client has all of those."""
+    """The IPv4 address, or the /64 network of an IPv6 address."""
     text = client_address(request)
     address = _read(text)
     if isinstance(address, IPv6Address):

@@ -1,8 +1,8 @@
-"""JSON and YAML that people send, read within bounds.
+"""Parse JSON and YAML from users within bounds.
 
-A few hundred bytes can ask for gigabytes (YAML aliases), for the whole stack (nesting), or for
-values that nothing behind can store or compute with (lone surrogates, infinity, a number of 5,000
-digits). All of these are refused here with the place they stand at.
+A few hundred bytes can expand to gigabytes (YAML aliases), exhaust the stack (nesting), or contain
+values that cannot be stored or computed with (lone surrogates, infinity, a number of 5,000 digits).
+All of these are rejected here with their location.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import yaml
 
-# A path longer than this says nothing more.
+# Longer paths are cut.
 _LONGEST_PLACE: Final = 200
 _MOST_DIGITS: Final = 20
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Unreadable(ValueError):
-    """`place` is dotted (`spec.env.0`) and empty for the document itself. `is_syntax`: it is no
-    document at all, rather than one with a value that cannot be used.
+    """`place` is a dotted path (`spec.env.0`), empty for the document itself. `is_syntax`: the text cannot
+    be parsed, as opposed to a value that cannot be used.
     """
 
     def __init__(self, message: str, *, place: str = "", is_syntax: bool = False) -> None:
@@ -53,7 +53,7 @@ YAML: Final = Bounds(
 
 
 class _TooManyDigits:
-    """Stands for a number in the place where it was written."""
+    """Placeholder for a number with too many digits."""
 
 
 _TOO_MANY_DIGITS: Final = _TooManyDigits()
@@ -93,7 +93,7 @@ def read_yaml(text: str | bytes, bounds: Bounds = YAML) -> Any:
 
 
 def check(value: Any, bounds: Bounds = DEFAULT) -> None:
-    """Of a value that was read already. Raises Unreadable."""
+    """Check a parsed value. Raises Unreadable."""
     count = 0
     open_levels: list[Iterator[tuple[str, Any]]] = [iter([("", value)])]
     names: list[str] = []
@@ -108,8 +108,8 @@ def check(value: Any, bounds: Bounds = DEFAULT) -> None:
         count += 1
         if count > bounds.most_values:
             raise Unreadable(f"It contains more than {bounds.most_values:,} values.")
-        if wrong := _wrong(item, bounds):
-            raise Unreadable(wrong, place=_place([*names, name]))
+        if problem := _problem_of(item, bounds):
+            raise Unreadable(problem, place=_place([*names, name]))
         if isinstance(item, dict | list):
             if len(open_levels) > bounds.most_depth:
                 raise _too_deep(bounds, _place([*names, name]))
@@ -119,16 +119,16 @@ def check(value: Any, bounds: Bounds = DEFAULT) -> None:
 
 def _items(item: Any, names: list[str], bounds: Bounds) -> Iterator[tuple[str, Any]]:
     if isinstance(item, list):
-        return ((str(index), one) for index, one in enumerate(item))
+        return ((str(index), value) for index, value in enumerate(item))
     for key in item:
-        if wrong := _wrong(key, bounds):
-            raise Unreadable(f"A name in it cannot be used. {wrong}", place=_place(names))
+        if problem := _problem_of(key, bounds):
+            raise Unreadable(f"A key cannot be used. {problem}", place=_place(names))
     return iter(item.items())
 
 
-def _wrong(item: Any, bounds: Bounds) -> str:
+def _problem_of(item: Any, bounds: Bounds) -> str:
     if isinstance(item, str):
-        return _wrong_text(item, bounds)
+        return _text_problem(item, bounds)
     if item is _TOO_MANY_DIGITS:
         return f"A number has more than {_MOST_DIGITS} digits."
     if isinstance(item, float):
@@ -140,7 +140,7 @@ def _wrong(item: Any, bounds: Bounds) -> str:
     return ""
 
 
-def _wrong_text(text: str, bounds: Bounds) -> str:
+def _text_problem(text: str, bounds: Bounds) -> str:
     if not text.isascii() and _SURROGATE.search(text):
         return "The text contains half a character (a lone surrogate)."
     if "\0" in text and not bounds.may_hold_nul:
@@ -168,7 +168,7 @@ def _too_deep(bounds: Bounds, place: str = "") -> Unreadable:
 
 
 def _place(names: list[str]) -> str:
-    """Of text that may itself be hostile, so what cannot be printed is left out."""
+    """The dotted path, without unprintable characters, because keys may be hostile."""
     text = ".".join(name for name in names if name)
     return "".join(letter for letter in text if letter.isprintable())[:_LONGEST_PLACE]
 
@@ -188,14 +188,14 @@ def _add_type(tag: str, pattern: str, first: str) -> None:
 
 
 _add_type("null", r"^(?:~|null|Null|NULL|)$", "~nN\0")
-# YAML 1.1's words too: "no" read as text would switch things on.
+# Includes the booleans of YAML 1.1: "no" read as text would count as true.
 _add_type("bool", r"^(?:yes|no|true|false|on|off)$", "yntfo")
 _add_type("bool", r"^(?:Yes|No|True|False|On|Off|YES|NO|TRUE|FALSE|ON|OFF)$", "YNTFO")
 _add_type("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789")
 _add_type("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789")
 _add_type("float", r"^[-+]?[0-9]+[eE][-+]?[0-9]+$", "-+0123456789")
 _add_type("float", r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$", "-+.")
-# The empty scalar has no first letter.
+# The empty scalar has no first character.
 _Loader.yaml_implicit_resolvers.setdefault("", []).append(
     ("tag:yaml.org,2002:null", re.compile(r"^$"))
 )
@@ -206,16 +206,16 @@ def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
 
 
 def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             raise Unreadable(f"Line {line}: write the name as text, in quotes.", is_syntax=True)
-        if key in made:
+        if key in mapping:
             raise Unreadable(f"Line {line}: {key[:60]} is defined twice.", is_syntax=True)
-        made[key] = loader.construct_object(value_node, deep=True)
-    return made
+        mapping[key] = loader.construct_object(value_node, deep=True)
+    return mapping
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
@@ -223,7 +223,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 def _check_events(content: bytes, bounds: Bounds) -> None:
-    """Before anything is built: an alias makes one value many, a tag chooses its type."""
+    """Reject aliases, which multiply values, and tags, which choose types, before building values."""
     depth = count = 0
     for event in yaml.parse(content, Loader=yaml.SafeLoader):
         line = (event.start_mark.line if event.start_mark else 0) + 1
@@ -251,6 +251,6 @@ def _line_of(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     if mark is not None:
         return f" in line {mark.line + 1}"
-    # Characters that YAML does not have at all, such as NUL, are found before lines are counted.
+    # Characters that YAML does not allow, such as NUL, are detected before lines are counted.
     position = getattr(error, "position", None)
     return "" if position is None else f": character {position + 1} is not allowed"

@@ -1,7 +1,7 @@
-"""What can go wrong in words a person can act on.
+"""Errors with messages that users can act on.
 
-Every DomainError has a stable `code` (for programs), an HTTP `status`, and a message that names
-the thing and the fix. The API renders it as an RFC 9457 problem, pages as a message.
+Every DomainError has a stable `code` for programs, an HTTP `status`, and a message that names the
+object and the fix. The API renders it as an RFC 9457 problem, pages as a message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class DomainError(Exception):
     def __init__(
         self, message: str, *, code: str | None = None, fields: Mapping[str, str] | None = None
     ) -> None:
-        """`fields` maps a form or JSON field to what is wrong with it and how to mend it."""
+        """`fields` maps a form or JSON field to its problem and the fix."""
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
@@ -26,7 +26,7 @@ class DomainError(Exception):
 
 
 class Invalid(DomainError):
-    """The input is wrong; `fields` says where."""
+    """The input is invalid; `fields` says where."""
 
     code = "invalid"
     status = HTTPStatus.UNPROCESSABLE_ENTITY
@@ -34,7 +34,7 @@ class Invalid(DomainError):
 
 
 class NotFound(DomainError):
-    """Also raised for what the actor may not see: it does not exist for them."""
+    """Also raised for objects that the actor may not see."""
 
     code = "not_found"
     status = HTTPStatus.NOT_FOUND
@@ -42,7 +42,7 @@ class NotFound(DomainError):
 
 
 class Forbidden(DomainError):
-    """The actor may see the thing but not do this; the message names the rule."""
+    """The actor may see the object but not do this; the message names the rule."""
 
     code = "forbidden"
     status = HTTPStatus.FORBIDDEN
@@ -50,7 +50,7 @@ class Forbidden(DomainError):
 
 
 class Conflict(DomainError):
-    """The thing changed meanwhile, or its state does not permit this now."""
+    """The object changed in the meantime, or its state does not permit this now."""
 
     code = "conflict"
     status = HTTPStatus.CONFLICT
@@ -58,7 +58,7 @@ class Conflict(DomainError):
 
 
 class Stale(DomainError):
-    """The change was made conditional on a state that is no longer there."""
+    """The precondition of a conditional change no longer holds."""
 
     code = "stale"
     status = HTTPStatus.PRECONDITION_FAILED
@@ -78,7 +78,7 @@ class QuotaExceeded(DomainError):
 
 
 class Unavailable(DomainError):
-    """A system that this needs does not answer; trying again later can help."""
+    """A system that this needs does not respond; a retry can help."""
 
     code = "unavailable"
     status = HTTPStatus.SERVICE_UNAVAILABLE

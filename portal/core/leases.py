@@ -1,7 +1,7 @@
-"""Claim a row for a while by compare-and-swap; no lock is held over I/O.
+"""Leases on rows by compare-and-swap, so that no lock is held during I/O.
 
-A model that works this way has `next_check_at`, `lease_until` and `lease_token` (see Leased).
-A worker that outlives its lease fails `is_held` and must not write: its token is stale.
+Leased models have `next_check_at`, `lease_until` and `lease_token`. A worker whose lease expired fails
+`is_held` and must not write: its token is stale.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Lease:
 
 
 def due(model: type[Leased], *, limit: int = 100) -> list[int]:
-    """Primary keys of rows whose check time has passed and that nobody holds, oldest first."""
+    """Primary keys of rows that are due and not leased, oldest first."""
     at = clock.now()
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
     rows = model._default_manager.filter(free, next_check_at__lte=at)
@@ -44,9 +44,9 @@ def due(model: type[Leased], *, limit: int = 100) -> list[int]:
 
 
 def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
-    """Take the row for `seconds`, or return None when someone else holds it.
+    """Lease the row for `seconds`, or return None when another worker holds it.
 
-    The row is due again when the lease ends, so a worker that dies costs one lease.
+    The row is due again when the lease ends, so a worker that dies delays it by one lease.
     """
     at = clock.now()
     lease = Lease(pk=pk, token=secrets.token_hex(8), until=at + timedelta(seconds=seconds))
@@ -60,7 +60,7 @@ def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
 def claim_many(
     model: type[Leased], pks: Collection[int], *, seconds: float = 60
 ) -> dict[int, Lease]:
-    """As `claim`, in one statement; rows that someone else holds are left out."""
+    """As `claim`, in one statement; rows that another worker holds are left out."""
     at = clock.now()
     token, until = secrets.token_hex(8), at + timedelta(seconds=seconds)
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
@@ -72,7 +72,7 @@ def claim_many(
 
 
 def nudge(model: type[Leased], pk: int) -> None:
-    """Make the row due now; a worker that holds it looks again after its release."""
+    """Make the row due now; if it is leased, it is due right after its release."""
     model._default_manager.filter(pk=pk).update(next_check_at=clock.now())
 
 
@@ -83,7 +83,7 @@ def is_held(model: type[Leased], lease: Lease) -> bool:
 
 
 def renew(model: type[Leased], lease: Lease, *, seconds: float = 60) -> Lease | None:
-    """Hold the row for `seconds` from now; None when the lease was lost. A nudge meanwhile is kept."""
+    """Extend the lease to `seconds` from now; None when it was lost. A nudge in the meantime is kept."""
     at = clock.now()
     until = at + timedelta(seconds=seconds)
     nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
@@ -97,17 +97,17 @@ def renew(model: type[Leased], lease: Lease, *, seconds: float = 60) -> Lease | 
 
 
 def release(model: type[Leased], lease: Lease, *, next_check_at: datetime | None) -> bool:
-    """Give the row back and say when to look again (None: never). False when the lease was lost."""
-    return _give_back(model, lease, next_check_at=next_check_at, check_failures=Value(0))
+    """End the lease and set the next check (None: never). False when the lease was lost."""
+    return _end_lease(model, lease, next_check_at=next_check_at, check_failures=Value(0))
 
 
 def release_many(
     model: type[Leased], given: Collection[Lease], *, next_check_at: datetime | None
 ) -> None:
-    """Rows of one `claim_many`; those whose lease was lost stay as they are."""
+    """End the leases of one `claim_many`; rows whose lease was lost are left unchanged."""
     if given:
         first = next(iter(given))
-        rows = model._default_manager.filter(pk__in=[one.pk for one in given])
+        rows = model._default_manager.filter(pk__in=[lease.pk for lease in given])
         _write_back(rows, first, next_check_at=next_check_at, check_failures=Value(0))
 
 
@@ -119,14 +119,14 @@ def back_off(
     cap_seconds: float = 60,
     least_seconds: float = 0,
 ) -> bool:
-    """Give the row back after a failure that may heal; each failure doubles the wait up to the cap.
+    """End the lease after a temporary failure; each failure doubles the wait up to the cap.
 
-    `least_seconds` is what the other side asked for; it is kept even beyond the cap.
+    `least_seconds` is a Retry-After of the server and may exceed the cap.
     """
     failures = model._default_manager.filter(pk=lease.pk).values_list("check_failures", flat=True)
     wait = min(cap_seconds, base_seconds * 2 ** min(failures.first() or 0, 10))
     wait = max(wait, least_seconds)
-    return _give_back(
+    return _end_lease(
         model,
         lease,
         next_check_at=clock.now() + timedelta(seconds=wait),
@@ -134,10 +134,10 @@ def back_off(
     )
 
 
-def _give_back(
+def _end_lease(
     model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Combinable
 ) -> bool:
-    """A nudge that came while the row was held moved next_check_at nearer; it is kept."""
+    """Keep an earlier next_check_at that a nudge set during the lease."""
     rows = model._default_manager.filter(pk=lease.pk)
     changed = _write_back(rows, lease, next_check_at=next_check_at, check_failures=check_failures)
     return changed == 1

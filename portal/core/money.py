@@ -1,4 +1,4 @@
-"""Money is Decimal US dollars. Shares of a total always sum to the total exactly."""
+"""Amounts are Decimal US dollars. The parts of a total sum to the total exactly."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How often something may happen in a window of time, counted in the cache for all processes.
+"""Rate limits in fixed windows, counted in the cache for all processes.
 
-Without the cache nothing is limited: a limit is a second wall, and a portal that nobody can enter
-would be the worse failure.
+Without the cache nothing is limited: limits are a second line of defence, and a portal that nobody can
+enter would be worse.
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Limit:
     name: str
-    most: int
+    max_count: int
     window_seconds: int
 
     def seconds_left(self) -> int:
-        """Of the running window, at least 1. Windows begin at whole multiples of their length."""
+        """Seconds left in the current window, at least 1. Windows start at multiples of their length."""
         return self.window_seconds - int(clock.now().timestamp()) % self.window_seconds
 
 
 def count(limit: Limit, *subject: str) -> bool:
-    """Count one more of `subject`; False when that is more than the limit allows.
+    """Count an event of `subject`; False when it exceeds the limit.
 
-    Counting before looking bounds what comes at the same moment too.
+    Counting before comparing limits concurrent events too.
     """
     key = _key(limit, subject)
     try:
         cache.add(key, 0, timeout=limit.window_seconds)
-        return int(cache.incr(key)) <= limit.most
+        return int(cache.incr(key)) <= limit.max_count
     except ValueError:
         # The key expired between the two calls.
         return True
     except (RedisError, OSError) as error:
-        logger.warning("%s is not counted: %s", limit.name, error)
+        logger.warning("%s was not counted: %s", limit.name, error)
         return True
 
 
-def take_back(limit: Limit, *subject: str) -> None:
-    """What was counted last turned out not to count."""
+def undo(limit: Limit, *subject: str) -> None:
+    """Undo the last count."""
     try:
         cache.decr(_key(limit, subject))
     except ValueError:
-        # A new window has begun.
+        # A new window has started.
         return
     except (RedisError, OSError) as error:
-        logger.warning("%s is not taken back: %s", limit.name, error)
+        logger.warning("%s was not undone: %s", limit.name, error)
 
 
-def forget(limit: Limit, *subject: str) -> None:
+def reset(limit: Limit, *subject: str) -> None:
     try:
         cache.delete(_key(limit, subject))
     except (RedisError, OSError) as error:
-        logger.warning("%s is not forgotten: %s", limit.name, error)
+        logger.warning("%s was not reset: %s", limit.name, error)
 
 
 def _key(limit: Limit, subject: tuple[str, ...]) -> str:
-    """A digest: what people type as a name may be long, or be their password."""
+    """A digest, because the typed name may be long, or a password."""
     window = int(clock.now().timestamp()) // limit.window_seconds
     text = "\n".join((limit.name, *subject)).encode(errors="replace")
     return f"limit:{window}:{hashlib.sha256(text).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Keeps the tokens of decision links out of logs: what a log holds, many people can read."""
+"""Redact the tokens of decision links in logs, which many people can read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def redact(text: str) -> str:
 
 
 def install() -> None:
-    """For every logger of this process, those of the web server and of error trackers included: a
-    filter or a formatter would hold for its own handler only.
+    """Redact in every logger of this process, including those of the web server and of error trackers: a
+    filter or formatter would apply to its own handler only.
     """
     make = logging.getLogRecordFactory()
     if getattr(make, "is_redacting", False):
@@ -26,7 +26,7 @@ def install() -> None:
         try:
             text = record.getMessage()
         except (TypeError, ValueError, KeyError):
-            # The handler reports what is wrong with the record.
+            # The handler reports the malformed record.
             return record
         if "/decide/" in text:
             record.msg, record.args = redact(text), None

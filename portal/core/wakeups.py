@@ -1,4 +1,4 @@
-"""Wake-ups: hints that work is waiting. Losing one costs a sweep interval, never the work."""
+"""Wake-ups: hints that work is due. A lost one delays the work by a sweep interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def wake(task_name: str, *ids: int) -> None:
-    """Run the task soon, after the current transaction commits. A broker that is down is logged."""
+    """Run the task soon, after the current transaction commits. Broker failures are only logged."""
     transaction.on_commit(lambda: _send(task_name, ids))
 
 
@@ -22,5 +22,5 @@ def _send(task_name: str, ids: tuple[Any, ...]) -> None:
         current_app.tasks[task_name].apply_async(args=ids, expires=60, retry=False)
     except OperationalError as error:
         logger.warning(
-            "wake-up %s%s was not sent: %s; the sweep will find it", task_name, ids, error
+            "wake-up %s%s was not sent: %s; the sweep will run it", task_name, ids, error
         )

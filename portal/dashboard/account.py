@@ -50,7 +50,7 @@ def revoke_token(request: HttpRequest, user: User, token_id: int) -> HttpRespons
 
 def _made(form: TokenForm, user: User) -> tokens.NewToken | None:
     try:
-        return tokens.make(
+        return tokens.create(
             actor=user, name=form.cleaned_data["name"], days=form.cleaned_data["days"]
         )
     except Invalid as error:

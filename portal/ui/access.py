@@ -1,4 +1,4 @@
-"""Pages are for people who signed in; the view gets them as a User."""
+"""Require a signed-in user for pages and pass it to the view."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _KEEPS_INPUT = "keeps_input"
 
 
 def keeps_input(view: View) -> View:
-    """Below `people_only`, for a view of one address that shows its form and takes it, and does so
-    through `ServiceForm.run` only: what was typed while the session had ended is shown again.
+    """Mark a view, below `people_only`, that shows and submits its form at one address and through
+    `ServiceForm.run` only: input that was posted after the session ended is shown again.
     """
     setattr(view, _KEEPS_INPUT, True)
     return view
@@ -34,7 +34,7 @@ def keeps_input(view: View) -> View:
 def people_only(
     view: Callable[Concatenate[HttpRequest, User, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Send others to the sign-in page, and back here afterwards."""
+    """Redirect anonymous users to the sign-in page, and back afterwards."""
     is_keeping = getattr(view, _KEEPS_INPUT, False)
 
     @wraps(view)
@@ -51,7 +51,7 @@ def people_only(
 
 
 def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBase:
-    """A fragment is never replaced by a sign-in form: the page says that its session has ended."""
+    """Anonymous htmx requests get 401, on which the page shows that the session has ended."""
     if htmx.is_htmx_request(request):
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
     if request.method in ("GET", "HEAD"):
@@ -66,7 +66,7 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
 
 
 def _page_of_form(request: HttpRequest) -> str:
-    """Where the form was: its own address may answer to nothing but a form."""
+    """The page with the form: the posted address may not accept GET."""
     page = request.headers.get("Referer", "")
     if not url_has_allowed_host_and_scheme(page, allowed_hosts={request.get_host()}):
         return "/"

@@ -1,4 +1,4 @@
-"""Filters, sorting and paging live in the address."""
+"""URLs of filtered, sorted and paged lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 
 def with_query(request: HttpRequest, **changed: object) -> str:
-    """This page's address with some parameters set; None or an empty text drops one."""
+    """The current URL with changed query parameters; None or an empty text removes one."""
     query = request.GET.copy()
     for name, value in changed.items():
         if value is None or value == "":

@@ -1,4 +1,4 @@
-"""Vega-Embed for the browser, from the same wheel that can draw charts on the server."""
+"""Vega-Embed for the browser, from the wheel that also renders charts on the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 
 import vl_convert
 
-# Part of the address, so that browsers may keep the file for ever.
+# Part of the URL, so that browsers may cache the file without limit.
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 VERSION = version_of("vl-convert-python")
 

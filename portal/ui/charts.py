@@ -1,4 +1,4 @@
-"""Vega-Lite specs in our tokens, each with its numbers as a table.
+"""Vega-Lite specs in the design tokens, each with its data as a table.
 
 Colours are CSS variables: the SVG is drawn in the page, so both themes follow without a redraw.
 """
@@ -14,9 +14,9 @@ from typing import Any
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
 IDLE = "idle"
-# Rows for the words of marks, one above the other.
+# Labels of marks alternate between this many rows.
 _MARK_ROWS = 3
-# A line through so few points may be too short to see without dots.
+# Lines with at most this many points also show dots.
 _FEW_POINTS = 6
 
 
@@ -57,7 +57,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened, as a dotted vertical line with a word."""
+    """An event, as a dotted vertical line with a label."""
 
     at: datetime
     text: str
@@ -167,20 +167,20 @@ def _line_layer(
 
 
 def _ticks(points: Sequence[Point]) -> int:
-    """Never two ticks in one minute, which would read the same."""
+    """At most one tick per minute, because labels show minutes."""
     times = [point.at for point in points]
     minutes = int((max(times) - min(times)).total_seconds()) // 60 if times else 0
     return max(1, min(6, minutes))
 
 
 def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
-    """From zero; a line of zeros lies on the ground, not in the middle. The limit is in sight."""
+    """From zero, with a fixed maximum for lines of zeros. The limit is always visible."""
     is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 
 
 def _value_axis(unit: str) -> dict[str, Any]:
-    """Dollars stand at each number; other units once, above the axis."""
+    """Dollars are shown at each tick, other units once above the axis."""
     if unit == "$":
         return {"title": None, "tickCount": 4, "format": "$,.2~f"}
     above = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -24}
@@ -219,23 +219,23 @@ def _base(label: str) -> dict[str, Any]:
 def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
     data = {"values": [{"limit": value, "text": f"limit {value:.3g} {unit}".strip()}]}
     y = {"field": "limit", "type": "quantitative"}
-    words = {"type": "text", "color": "var(--bad)", "align": "right", "dy": -6, "x": "width"}
+    label_mark = {"type": "text", "color": "var(--bad)", "align": "right", "dy": -6, "x": "width"}
     return [
         {
             "data": data,
             "mark": {"type": "rule", "color": "var(--bad)", "strokeDash": [4, 4]},
             "encoding": {"y": y},
         },
-        {"data": data, "mark": words, "encoding": {"y": y, "text": {"field": "text"}}},
+        {"data": data, "mark": label_mark, "encoding": {"y": y, "text": {"field": "text"}}},
     ]
 
 
 def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
-    """Neighbours write their words in rows of their own, so that they do not cover each other."""
+    """Labels of neighbouring marks are in different rows, so that they do not overlap."""
     data = {"values": [{"at": _iso(mark.at), "text": mark.text} for mark in marks]}
     x = {"field": "at", "type": "temporal"}
     rule = {"type": "rule", "color": "var(--text-3)", "strokeDash": [2, 3]}
-    words = {
+    label_mark = {
         "type": "text",
         "color": "var(--text-3)",
         "align": "left",
@@ -245,7 +245,7 @@ def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
     return [{"data": data, "mark": rule, "encoding": {"x": x}}] + [
         {
             "data": {"values": data["values"][row::_MARK_ROWS]},
-            "mark": words | {"dy": -6 - 13 * row},
+            "mark": label_mark | {"dy": -6 - 13 * row},
             "encoding": {"x": x, "text": {"field": "text"}},
         }
         for row in range(min(_MARK_ROWS, len(marks)))
@@ -253,8 +253,8 @@ def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
 
 
 def _ordered(names: Sequence[str]) -> list[str]:
-    seen = list(dict.fromkeys(names))
-    return [name for name in seen if name != IDLE] + [name for name in seen if name == IDLE]
+    unique = list(dict.fromkeys(names))
+    return [name for name in unique if name != IDLE] + [name for name in unique if name == IDLE]
 
 
 def _colours(names: Sequence[str]) -> list[str]:

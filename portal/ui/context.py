@@ -1,4 +1,4 @@
-"""What every page's frame needs. Built only when a template asks for it, so fragments pay nothing."""
+"""Template context of every page's frame. Built lazily, so fragments do not pay for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Frame:
     status_lines: Sequence[slots.StatusLine]
     teams: Sequence[Team]
     team: Team | None
-    # Where choosing another team leads: the section's own first page.
+    # Target of the team switcher: the first page of the current section.
     section_path: str
     theme: str
     is_demo: bool
@@ -58,7 +58,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """What the person chose; empty follows the system. Rendered by the server, so nothing flashes."""
+    """The chosen theme; empty follows the system. Rendered by the server, so that nothing flashes."""
     user = getattr(request, "user", None)
     theme = user.theme if isinstance(user, User) else request.COOKIES.get(THEME_COOKIE, "")
     return theme if theme in THEMES else ""

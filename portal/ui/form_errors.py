@@ -1,4 +1,4 @@
-"""Domain errors beside the fields they speak of."""
+"""Show domain errors at their form fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.core.errors import DomainError
 def add_to(
     form: forms.Form, error: DomainError, *, renamed: Mapping[str, str] | None = None
 ) -> None:
-    """The message goes above the form; each of its `fields` to the field of that name, or of the
-    name that the form has for it.
+    """Show the message above the form and each of its `fields` at the field of that name; `renamed` maps
+    names that differ in the form.
     """
     form.add_error(None, error.message)
     for name, detail in error.fields.items():

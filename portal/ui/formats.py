@@ -1,4 +1,4 @@
-"""Values in words: times, money, sizes, shares. None is "not known", never 0."""
+"""Format times, amounts, sizes and ratios for pages."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def span(seconds: float) -> str:
 
 
 def since(at: datetime, now: datetime) -> str:
-    """Relative time; beyond 60 days the date itself."""
+    """Relative time; the date itself beyond 60 days."""
     gap = now - at
     if abs(gap) < _SOON:
         return "just now"
     if abs(gap) > timedelta(days=60):
         return f"{at.day} {at:%b %Y}"
-    words = span(gap.total_seconds())
-    return f"{words} ago" if gap > timedelta(0) else f"in {words}"
+    span_text = span(gap.total_seconds())
+    return f"{span_text} ago" if gap > timedelta(0) else f"in {span_text}"
 
 
 def money(amount: Decimal) -> str:
-    """Dollars: cents below 1,000, whole dollars above, up to six digits for fractions of a cent."""
+    """Dollars: with cents below 1,000, whole above, with up to six decimals below a cent."""
     size = abs(amount)
     sign = "\N{MINUS SIGN}" if amount < 0 else ""
     if size >= 1000:
@@ -68,7 +68,7 @@ def _short(size: float) -> str:
 
 
 def percent(ratio: float | Decimal) -> str:
-    """A ratio 0..1 in per cent: two digits below 1%, one below 10%, whole above."""
+    """A ratio 0..1 as a percentage: two decimals below 1%, one below 10%, none above."""
     value = float(ratio) * 100
     size = abs(value)
     if size == 0 or size >= 10:

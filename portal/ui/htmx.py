@@ -1,7 +1,7 @@
-"""How views tell a fragment request from a page request.
+"""Distinguish fragment requests from page requests.
 
-A polled fragment carries `hx-get`, `hx-trigger="every 3s"` and `hx-swap="outerHTML"`; answer
-it with the status `STOP_POLLING` when the state is final, and htmx asks no more.
+A polled fragment carries `hx-get`, `hx-trigger="every 3s"` and `hx-swap="outerHTML"`; the status
+`STOP_POLLING` ends the polling when the state is final.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class HtmxHttpRequest(HttpRequest):
 
 
 def is_htmx_request(request: HttpRequest) -> bool:
-    """Whether a script asked, for a fragment or for a page out of the history."""
+    """Whether htmx sent the request, for a fragment or to restore a page of the history."""
     return request.headers.get("HX-Request") == "true"
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """True when htmx wants a fragment; going back in the history wants the whole page."""
+    """Whether htmx requests a fragment; restoring the history requests the whole page."""
     htmx = cast("HtmxHttpRequest", request).htmx if hasattr(request, "htmx") else None
     if htmx is None or not htmx:
         return False
@@ -39,14 +39,14 @@ def template_for(request: HttpRequest, *, page: str, fragment: str) -> str:
 
 
 def redirect(request: HttpRequest, url: str) -> HttpResponse:
-    """After a POST: 303 for a form, HX-Redirect for htmx, so that both end on a fresh page."""
+    """Redirect after a POST: 303 for a form, HX-Redirect for htmx."""
     response = HttpResponse(status=204 if is_partial(request) else 303)
     response["HX-Redirect" if is_partial(request) else "Location"] = url
     return response
 
 
 def target_of(request: HttpRequest) -> str:
-    """The id of the element that htmx will swap; empty when a whole page is asked for."""
+    """The id of the element that htmx will swap; empty for a whole page."""
     target = getattr(getattr(request, "htmx", None), "target", None) or ""
     return target if is_partial(request) else ""
 
@@ -60,7 +60,7 @@ def respond(
     is_final: bool = False,
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
-    """`parts` maps the id of an element to the template of it; htmx names the id it will swap."""
+    """Render the page, or the part that htmx will swap; `parts` maps an element's id to its template."""
     target = target_of(request)
     if parts and target in parts:
         done = STOP_POLLING if is_final and request.method == "GET" else status

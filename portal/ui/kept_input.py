@@ -1,7 +1,7 @@
-"""What was typed into a form whose session had ended: kept over the sign-in, shown in the form again.
+"""Keep the input of a form that was posted after the session ended, and show it again after sign-in.
 
-Nothing is sent by itself. The view runs once more as if the form had been posted, and
-`ServiceForm.run` refuses, so the page comes back with the input and a word why.
+Nothing is submitted automatically: the view runs as if the form had been posted, and `ServiceForm.run`
+refuses, so the page shows the input with an explanation.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from portal.ui import htmx
 
 _SESSION_KEY = "kept_input"
 _SALT = "slipway.kept-input"
-# Longer than any form of text; what is larger is not kept.
-LONGEST = 64_000
+# Larger input is not kept.
+MAX_LENGTH = 64_000
 _LIVES_SECONDS = 3600
 _is_shown_again: ContextVar[bool] = ContextVar("is_shown_again", default=False)
 
 
 def sealed(request: HttpRequest) -> str:
-    """What was posted, for the sign-in page to carry; empty when there is too much of it."""
+    """The signed form data, carried by the sign-in page; empty when it is too large."""
     posted = request.POST.copy()
     posted.pop("csrfmiddlewaretoken", None)
     text = posted.urlencode()
-    if not text or len(text) > LONGEST or request.FILES:
+    if not text or len(text) > MAX_LENGTH or request.FILES:
         return ""
     return signing.dumps({"path": request.get_full_path(), "data": text}, salt=_SALT)
 
 
 def opened(text: str) -> dict[str, str] | None:
-    """None for what is too old, or was not sealed here."""
+    """The form data; None when it has expired or the signature is invalid."""
     try:
         kept: dict[str, str] = signing.loads(text, salt=_SALT, max_age=_LIVES_SECONDS)
     except signing.BadSignature:
@@ -44,12 +44,12 @@ def opened(text: str) -> dict[str, str] | None:
 
 
 def store(request: HttpRequest, kept: dict[str, str]) -> None:
-    """Until the form is asked for: the next thing that the browser does."""
+    """Keep the form data in the session until the next request, which opens the form."""
     request.session[_SESSION_KEY] = kept
 
 
 def take(request: HttpRequest) -> QueryDict | None:
-    """Once, and only for the address that the form posts to; any other page forgets it."""
+    """Take the form data once, only for the form's own address; any other page discards it."""
     if request.method != "GET" or htmx.is_htmx_request(request):
         return None
     kept: dict[str, str] | None = request.session.pop(_SESSION_KEY, None)
@@ -60,10 +60,10 @@ def take(request: HttpRequest) -> QueryDict | None:
 
 @contextmanager
 def showing_again(request: HttpRequest, posted: QueryDict) -> Iterator[None]:
-    """Inside, the request looks like the post that was lost, and no form does anything."""
+    """Make the request look like the lost POST; forms refuse to submit inside."""
     request.method = "POST"
     request.POST = posted  # type: ignore[assignment]  # immutable, as a real one
-    # Else reading the files would read the body, and forget what was posted.
+    # Otherwise reading the files would read the body and discard the data.
     request._files = MultiValueDict()  # type: ignore[attr-defined]  # Django's own
     token = _is_shown_again.set(True)
     try:

@@ -1,4 +1,4 @@
-"""The current team of a page, and domain errors in pages: a clear page, or for htmx a message."""
+"""Middleware of pages: current team, caching of fragments, domain errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.core.errors import DomainError
 from portal.ui import htmx, teams
 
 _WITHOUT_TEAM = ("/api/", "/static/")
-# Public files that are the same for everyone and kept for a year.
+# Public files that are cached for a year.
 _WITHOUT_FRAGMENTS = ("/api/", "/static/", "/charts/")
 
 
@@ -28,9 +28,7 @@ class CurrentTeamMiddleware:
 
 
 class FragmentCacheMiddleware:
-    """One address answers with a page or with a part of it, so no cache may mix them up: going back
-    would show the bare part. Parts are not stored at all.
-    """
+    """Keep caches from mixing up pages and fragments of the same URL. Fragments are not stored."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -59,7 +57,7 @@ class DomainErrorMiddleware:
         if not htmx.is_partial(request):
             return render(request, "ui/problem.html", {"error": error}, status=status)
         response = render(request, "ui/_problem.html", {"error": error}, status=status)
-        # What was clicked stays as it is; the message appears beside the page's content.
+        # The clicked element stays unchanged; the message is added to the page's toasts.
         response["HX-Retarget"] = "#toasts"
         response["HX-Reswap"] = "beforeend"
         return response

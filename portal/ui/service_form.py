@@ -1,4 +1,4 @@
-"""Forms whose submit is one service call; what the service refuses shows at the form."""
+"""Forms that submit to one service call and show its refusal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ServiceForm(forms.Form):
     refusal: DomainError | None = None
 
     def run(self, call: Callable[[], Result]) -> Result | None:
-        """None when the form is invalid or the service refuses. Hidden things stay NotFound."""
+        """Call the service; None when the form is invalid or the service refuses. NotFound propagates."""
         is_valid = self.is_valid()
         if kept_input.is_shown_again():
             self.refuse(Conflict(_NOT_SENT, code="signed_out"))

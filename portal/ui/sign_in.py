@@ -1,4 +1,4 @@
-"""The sign-in page: Django's own, with limits on failures."""
+"""Django's sign-in page with limits on failures."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class SignInForm(AuthenticationForm):
                 "signed in before.",
                 seconds,
             )
-        with sign_ins.room_to_check() as has_room:
-            if not has_room:
+        with sign_ins.password_check_slot() as has_slot:
+            if not has_slot:
                 self._refuse(
                     "Too many people are signing in. Try again in a moment.", _BUSY_SECONDS
                 )
@@ -64,9 +64,7 @@ class SignIn(LoginView):
         return super().get_context_data(**kwargs) | {"kept": self.request.POST.get("kept", "")}
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """What was typed before is of this person, or of nobody: the page of the form checks that
-        they may see it.
-        """
+        """Restore kept form input. The form's own page checks that this user may see it."""
         kept = kept_input.opened(self.request.POST.get("kept", ""))
         response = super().form_valid(form)
         if kept is not None:

@@ -1,4 +1,4 @@
-"""What other apps put into the frame. The frame knows none of them; they register at import."""
+"""Badges and status lines of the frame. Other apps register them at import."""
 
 from __future__ import annotations
 

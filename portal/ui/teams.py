@@ -1,4 +1,4 @@
-"""The team a person is looking at: chosen with `?team=`, remembered in the session."""
+"""The current team: chosen with `?team=` and stored in the session."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _SESSION_KEY = "team"
 
 
 class PageRequest(HttpRequest):
-    """What CurrentTeamMiddleware makes of a request."""
+    """A request with the attributes of CurrentTeamMiddleware."""
 
     team: Team | None
     visible_teams: list[Team]
 
 
 def current(request: HttpRequest) -> Team | None:
-    """The remembered team, else the first visible one; None for people in no team."""
+    """The current team; None for users without a team."""
     team: Team | None = getattr(request, "team", None)
     return team
 
 
 def visible(request: HttpRequest) -> list[Team]:
-    """Every team of the switcher, read once per request."""
+    """The visible teams, read once per request."""
     teams: list[Team] = getattr(request, "visible_teams", [])
     return teams
 
@@ -35,11 +35,11 @@ def choose(request: HttpRequest) -> None:
     """Set `request.visible_teams` and `request.team`. A team that is not visible is ignored."""
     user = request.user
     teams = list(policy.visible_teams(user)) if isinstance(user, User) else []
-    wanted = request.GET.get("team", "")
+    requested = request.GET.get("team", "")
     by_slug = {team.slug: team for team in teams}
-    if wanted in by_slug and request.session.get(_SESSION_KEY) != wanted:
-        request.session[_SESSION_KEY] = wanted
-    slug = wanted if wanted in by_slug else str(request.session.get(_SESSION_KEY, ""))
+    if requested in by_slug and request.session.get(_SESSION_KEY) != requested:
+        request.session[_SESSION_KEY] = requested
+    slug = requested if requested in by_slug else str(request.session.get(_SESSION_KEY, ""))
     page = cast("PageRequest", request)
     page.visible_teams = teams
     page.team = by_slug.get(slug) or _home(user, teams)

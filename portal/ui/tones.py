@@ -1,4 +1,4 @@
-"""Which colour a state has. The word is always written too; colour alone says nothing."""
+"""The colour tone of a state. Its text is always shown too."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _TONE_OF = {state: tone for tone, states in _TONES.items() for state in states}
 
 
 def of(state: str) -> str:
-    """Tone of any state of the product; unknown and resting states wait in grey."""
+    """Tone of a state; unknown and resting states are grey."""
     return _TONE_OF.get(state.lower(), WAIT)
 
 
 def describe_state(state: str) -> str:
-    """A stored state as a person reads it: "roll_back" becomes "Roll back"."""
+    """A stored state as text: "roll_back" becomes "Roll back"."""
     text = state.replace("_", " ").replace("-", " ").strip()
     return text[:1].upper() + text[1:]

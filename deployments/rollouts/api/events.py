@@ -126,8 +126,8 @@ def _last_event(request: Request, after: int) -> int:
 def _answer(watcher: Watcher, seconds: int) -> Response:
     asked_after = watcher.after
     found = News()
-    with streams.place() as has_place:
-        for count, news in enumerate(watcher.watch(seconds=seconds if has_place else 0)):
+    with streams.slot() as has_slot:
+        for count, news in enumerate(watcher.watch(seconds=seconds if has_slot else 0)):
             found = News(news.events or found.events, news.view or found.view)
             # The first look always shows the state, which a caller that comes back has already.
             is_known = count == 0 and asked_after > 0 and not news.events
@@ -156,21 +156,21 @@ def _stream(watcher: Watcher, seconds: int) -> HttpResponseBase:
 
 
 def _lines(watcher: Watcher, first: News, seconds: int) -> Iterator[str]:
-    with streams.place() as has_place:
-        yield streams.come_back(_BACK_SECONDS if has_place else _BACK_WHEN_FULL_SECONDS)
+    with streams.slot() as has_slot:
+        yield streams.reconnect_after(_BACK_SECONDS if has_slot else _BACK_WHEN_FULL_SECONDS)
         yield from _told(first)
-        if has_place and not watcher.is_final:
+        if has_slot and not watcher.is_final:
             for second, news in enumerate(watcher.watch(seconds=seconds), start=1):
                 yield from _told(news)
                 if news.is_empty and second % _HEARTBEAT_EVERY == 0:
                     yield streams.heartbeat()
         if watcher.is_final:
-            yield streams.message("end", {"rollout_id": watcher.rollout_id})
+            yield streams.format_event("end", {"rollout_id": watcher.rollout_id})
 
 
 def _told(news: News) -> Iterator[str]:
     for event in news.events:
         data = cast("dict[str, Any]", RolloutEventSerializer(event).data)
-        yield streams.message("event", data, event_id=event.pk)
+        yield streams.format_event("event", data, event_id=event.pk)
     if news.view is not None:
-        yield streams.message("state", RolloutSerializer(news.view).data)
+        yield streams.format_event("state", RolloutSerializer(news.view).data)

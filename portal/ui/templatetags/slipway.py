@@ -1,4 +1,4 @@
-"""Template tags and filters of the look, available in every template. docs/ui.md shows each."""
+"""Template tags and filters, available in every template. docs/ui.md shows each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 @register.simple_tag
 def icon(name: str, size: int = 16) -> SafeString:
-    """A Lucide icon that decorates a word beside it; screen readers skip it."""
+    """A decorative Lucide icon; screen readers skip it."""
     return SafeString(lucide_svg(name, size=size, aria_hidden="true", focusable="false"))
 
 
@@ -43,10 +43,10 @@ def traffic_bar(
     high: float | None = None,
     mirror: int = 0,
 ) -> dict[str, Any]:
-    """Requested weight and observed share of the candidate, all in per cent.
+    """Requested and observed traffic weight of the candidate, in percent.
 
-    `low` and `high` are where the observed share may lie by chance at this weight. With `mirror`,
-    stable answers everything and they are about the copies.
+    `low` and `high` bound the expected observation at this weight. With `mirror`, stable answers all
+    requests and the values are about the copies.
     """
     return {
         "stable_label": stable_label,
@@ -66,7 +66,7 @@ def traffic_bar(
 
 @register.inclusion_tag("ui/tags/mini_traffic.html")
 def mini_traffic(weight: int | None, mirror: int = 0) -> dict[str, Any]:
-    """Share of the candidate in per cent, or of copies to it; None when nothing is routed."""
+    """Traffic weight of the candidate, or of copies to it, in percent; None without a route."""
     part = mirror or weight or 0
     return {"weight": weight, "mirror": mirror, "part": part, "start": 100 - part}
 
@@ -82,7 +82,7 @@ def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> dic
         None if value is None else f"{i * step:.1f},{26 - (float(value) - low) / spread * 24:.1f}"
         for i, value in enumerate(values)
     ]
-    # A flat zero alarms nobody, whatever it counts.
+    # A constant zero is never shown as a warning.
     tone = tone if high > 0 else "flat"
     return {"lines": _runs(points), "label": label, "tone": tone, "is_known": len(known) > 1}
 
@@ -104,7 +104,7 @@ def meter(
     tone: str = "",
     label: str = "",
 ) -> dict[str, Any]:
-    """A bar of `percent` (0..100); `mark` is where it should be by now. None shows no fill."""
+    """A bar of `percent` (0..100); `mark` is the expected value now. None shows no fill."""
     value = None if percent is None else min(max(float(percent), 0.0), 100.0)
     text = formats.NOT_KNOWN if percent is None else f"{float(percent):.0f}%"
     return {
@@ -119,7 +119,7 @@ def meter(
 def chart(name: str, spec: Chart) -> dict[str, Any]:
     """`spec` comes from portal.ui.charts; the same numbers follow as a table.
 
-    It travels in an attribute: htmx takes every script out of a fragment, whatever its type.
+    The spec is in an attribute, because htmx removes every script element from fragments.
     """
     return {
         "name": name,

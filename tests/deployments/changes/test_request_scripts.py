@@ -52,7 +52,7 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
     # One that takes batches, so that it may be asked to wait for them.
     ModelVersion.objects.update(signature={"max_batch_size": 8})
     client = signed_in(world.member)
-    token = tokens.make(actor=world.member, name="notebook", days=1).plain
+    token = tokens.create(actor=world.member, name="notebook", days=1).plain
     env = {**os.environ, "SLIPWAY_TOKEN": token}
 
     def page(name: str, go: str) -> str:

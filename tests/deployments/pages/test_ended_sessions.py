@@ -144,7 +144,7 @@ def test_invented_input_is_not_shown(member: User) -> None:
 
 
 def test_too_much_input_is_not_carried(member: User) -> None:
-    long = {**SCALE, "comment": "x" * kept_input.LONGEST}
+    long = {**SCALE, "comment": "x" * kept_input.MAX_LENGTH}
 
     answer = Client().post(f"{ONE}/scale", long, headers={"Referer": f"http://testserver{ONE}"})
 

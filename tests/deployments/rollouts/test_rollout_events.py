@@ -122,8 +122,8 @@ def test_one_answer_tells_the_same_and_how_to_go_on(world: World, rollout: Rollo
 def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
     world: World, rollout: Rollout
 ) -> None:
-    held = [streams.place() for _ in range(streams.MOST_AT_ONCE)]
-    assert [one.__enter__() for one in held] == [True] * streams.MOST_AT_ONCE
+    held = [streams.slot() for _ in range(streams.MAX_STREAMS)]
+    assert [one.__enter__() for one in held] == [True] * streams.MAX_STREAMS
 
     answer: Any = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
     text = b"".join(answer.streaming_content).decode()
@@ -132,8 +132,8 @@ def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
         one.__exit__(None, None, None)
     assert text.startswith("retry: 5000\n\n")
     assert "event: state" in text
-    with streams.place() as has_place:
-        assert has_place
+    with streams.slot() as has_slot:
+        assert has_slot
 
 
 def test_a_stranger_gets_a_problem_and_bad_questions_too(world: World, rollout: Rollout) -> None:
@@ -232,7 +232,7 @@ def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
     world: World, rollout: Rollout, live_server: Any
 ) -> None:
     """A socket, a token, an open stream: what happens while it is open comes through it."""
-    token = tokens.make(actor=world.viewer, name="notebook", days=1).plain
+    token = tokens.create(actor=world.viewer, name="notebook", days=1).plain
     client = httpx.Client(
         base_url=f"{live_server.url}/api/v1/",
         headers={"Authorization": f"Bearer {token}", "Accept": "text/event-stream"},

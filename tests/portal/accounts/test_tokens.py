@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_a_token_finds_its_owner_and_is_stored_as_a_digest_only() -> None:
     user = make_user()
 
-    made = tokens.make(actor=user, name="notebook")
+    made = tokens.create(actor=user, name="notebook")
 
     assert tokens.user_of(made.plain) == user
     stored = json.dumps(list(ApiToken.objects.values()), default=str)
@@ -29,7 +29,7 @@ def test_a_token_finds_its_owner_and_is_stored_as_a_digest_only() -> None:
 
 
 def test_a_token_ends_with_its_lifetime() -> None:
-    made = tokens.make(actor=make_user(), name="notebook", days=1)
+    made = tokens.create(actor=make_user(), name="notebook", days=1)
 
     with time_machine.travel(clock.now() + timedelta(days=1, seconds=1), tick=False):
         assert tokens.user_of(made.plain) is None
@@ -37,7 +37,7 @@ def test_a_token_ends_with_its_lifetime() -> None:
 
 def test_a_revoked_token_is_dead_at_once() -> None:
     user = make_user()
-    made = tokens.make(actor=user, name="notebook")
+    made = tokens.create(actor=user, name="notebook")
 
     tokens.revoke(actor=user, token_id=made.row.pk)
 
@@ -47,7 +47,7 @@ def test_a_revoked_token_is_dead_at_once() -> None:
 
 
 def test_nobody_revokes_anothers_token() -> None:
-    made = tokens.make(actor=make_user(), name="notebook")
+    made = tokens.create(actor=make_user(), name="notebook")
 
     with pytest.raises(NotFound):
         tokens.revoke(actor=make_user(), token_id=made.row.pk)
@@ -57,7 +57,7 @@ def test_nobody_revokes_anothers_token() -> None:
 
 
 def test_an_inactive_owner_has_no_token() -> None:
-    made = tokens.make(actor=make_user(is_active=False), name="notebook")
+    made = tokens.create(actor=make_user(is_active=False), name="notebook")
 
     assert tokens.user_of(made.plain) is None
 
@@ -65,14 +65,14 @@ def test_an_inactive_owner_has_no_token() -> None:
 @pytest.mark.parametrize(("name", "days"), [("", 1), ("  ", 1), ("n", 0), ("n", 366)])
 def test_a_token_without_name_or_with_an_odd_life_is_refused(name: str, days: int) -> None:
     with pytest.raises(Invalid):
-        tokens.make(actor=make_user(), name=name, days=days)
+        tokens.create(actor=make_user(), name=name, days=days)
 
     assert ApiToken.objects.count() == 0
     assert AuditEvent.objects.count() == 0
 
 
 def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries: object) -> None:
-    made = tokens.make(actor=make_user(), name="notebook")
+    made = tokens.create(actor=make_user(), name="notebook")
     tokens.user_of(made.plain)
 
     with django_assert_num_queries(1):  # type: ignore[operator]  # pytest-django's fixture is untyped

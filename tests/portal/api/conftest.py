@@ -84,7 +84,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         Alias.objects.create(
             model=world.version1.model, name=alias, version=world.version1, moved_at=clock.now()
         )
-    token = tokens.make(actor=world.admin, name="notebook", days=7)
+    token = tokens.create(actor=world.admin, name="notebook", days=7)
     output = {"name": "y", "datatype": "FP32", "shape": [1], "data": [2.0]}
     golden = golden_requests.save(
         actor=world.member,

@@ -50,7 +50,7 @@ def add_one_of_each(full: FullWorld, number: int) -> None:
     world, deployment = full.world, full.deployment
     make_membership(user=world.member, team=make_team())
     make_membership(user=make_user(), team=world.team)
-    tokens.make(actor=world.member, name="another", days=1)
+    tokens.create(actor=world.member, name="another", days=1)
     copy_of(Alias.objects.get(name="champion"), name=f"alias-{number}")
     copy_of(DeploymentEvent.objects.filter(deployment=deployment)[0])
     copy_of(Revision.objects.get(deployment=deployment, number=1), number=100 + number)

@@ -103,7 +103,7 @@ def _open_connection() -> Iterator[None]:
 def test_every_answer_is_one_that_the_document_promises(
     full_world: FullWorld, mode: GenerationMode
 ) -> None:
-    token = tokens.make(actor=full_world.world.admin, name="fuzz", days=1).plain
+    token = tokens.create(actor=full_world.world.admin, name="fuzz", days=1).plain
     found = [
         failure
         for operation in operations()

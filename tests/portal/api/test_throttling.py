@@ -44,7 +44,7 @@ def ask(token: str = "", path: str = "me", **extra: Any) -> Any:
 
 
 def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
-    token = tokens.make(actor=make_user(), name="loop", days=1).plain
+    token = tokens.create(actor=make_user(), name="loop", days=1).plain
 
     answers = [ask(token) for _ in range(4)]
 
@@ -58,7 +58,7 @@ def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
 
 def test_another_token_of_the_same_person_is_not_held_up() -> None:
     user = make_user()
-    loop, other = (tokens.make(actor=user, name=name, days=1).plain for name in "ab")
+    loop, other = (tokens.create(actor=user, name=name, days=1).plain for name in "ab")
     for _ in range(4):
         ask(loop)
 
@@ -74,7 +74,7 @@ def test_a_session_is_counted_by_its_person() -> None:
 
 def test_a_refused_request_does_nothing() -> None:
     user = make_user()
-    token = tokens.make(actor=user, name="loop", days=1).plain
+    token = tokens.create(actor=user, name="loop", days=1).plain
     client = APIClient(headers={"Authorization": f"Bearer {token}"})
     for _ in range(3):
         client.get("/api/v1/me")
@@ -101,7 +101,7 @@ def test_made_up_tokens_are_nobody() -> None:
 
 
 def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
-    token = tokens.make(actor=make_user(), name="a", days=1).plain
+    token = tokens.create(actor=make_user(), name="a", days=1).plain
     for _ in range(5):
         ask()
 
@@ -110,7 +110,7 @@ def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
 
 @override_settings(CACHES=DOWN)
 def test_without_the_cache_the_api_answers() -> None:
-    token = tokens.make(actor=make_user(), name="a", days=1).plain
+    token = tokens.create(actor=make_user(), name="a", days=1).plain
 
     assert [ask(token).status_code for _ in range(5)] == [200] * 5
     assert [ask().status_code for _ in range(3)] == [401] * 3

@@ -33,7 +33,7 @@ def test_a_broker_that_is_down_is_logged_and_nothing_is_raised(
     with caplog.at_level(logging.WARNING):
         wake("deployments.apply_change", 7)
 
-    assert "the sweep will find it" in caplog.text
+    assert "the sweep will run it" in caplog.text
 
 
 @pytest.mark.django_db(transaction=True)

@@ -62,7 +62,7 @@ def test_token_without_a_name_keeps_what_was_typed(people: dict[str, User]) -> N
 
 
 def test_token_of_someone_else_cannot_be_revoked(people: dict[str, User]) -> None:
-    row = tokens.make(actor=people["lead"], name="ci").row
+    row = tokens.create(actor=people["lead"], name="ci").row
 
     answer = signed_in(people["member"]).post(f"/account/tokens/{row.pk}/revoke")
     row.refresh_from_db()
@@ -123,7 +123,7 @@ def test_audit_filters_come_from_the_address(people: dict[str, User]) -> None:
 
 def test_audit_pages_do_not_overlap(people: dict[str, User], vision: Team) -> None:
     for number in range(60):
-        tokens.make(actor=people["admin"], name=f"t{number}")
+        tokens.create(actor=people["admin"], name=f"t{number}")
     browser = signed_in(people["admin"])
 
     first = browser.get("/audit?action=token.made").content.decode()

@@ -32,7 +32,7 @@ def sign_in(client: Client, password: str, *, username: str = "ana", **extra: st
     return client.post("/sign-in", data, **extra)  # type: ignore[arg-type]  # headers as keywords
 
 
-def fail(client: Client, times: int = sign_ins.OF_PAIR.most, **extra: str) -> None:
+def fail(client: Client, times: int = sign_ins.OF_PAIR.max_count, **extra: str) -> None:
     for _ in range(times):
         assert sign_in(client, "wrong", **extra).status_code == 200
 
@@ -103,7 +103,7 @@ def test_all_addresses_of_one_ipv6_network_are_one_client(at: list[datetime]) ->
 
 
 def test_guessing_one_name_from_many_addresses_is_cut_off(at: list[datetime]) -> None:
-    for n in range(sign_ins.OF_NAME.most):
+    for n in range(sign_ins.OF_NAME.max_count):
         assert sign_in(Client(), "wrong", REMOTE_ADDR=f"10.1.0.{n}").status_code == 200
 
     assert sign_in(Client(), "wrong", REMOTE_ADDR="10.2.0.1").status_code == 429
@@ -114,7 +114,7 @@ def test_strangers_cannot_lock_out_a_browser_that_has_signed_in_before(
 ) -> None:
     assert sign_in(client, PASSWORD).status_code == 302
     client.post("/sign-out")
-    for n in range(sign_ins.OF_NAME.most + 5):
+    for n in range(sign_ins.OF_NAME.max_count + 5):
         sign_in(Client(), "wrong", REMOTE_ADDR=f"10.1.0.{n}")
     spray(40, address="127.0.0.1")
 
@@ -125,7 +125,7 @@ def test_strangers_cannot_lock_out_a_browser_that_has_signed_in_before(
 def test_a_known_browser_guesses_no_more_than_others(at: list[datetime], client: Client) -> None:
     sign_in(client, PASSWORD)
     client.post("/sign-out")
-    fail(client, sign_ins.OF_DEVICE.most)
+    fail(client, sign_ins.OF_DEVICE.max_count)
 
     assert sign_in(client, PASSWORD).status_code == 429
 
@@ -164,7 +164,7 @@ def test_a_password_is_checked_only_while_few_others_are(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sign_ins, "_WAIT_SECONDS", 0.0)
-    with sign_ins.room_to_check() as first, sign_ins.room_to_check() as second:
+    with sign_ins.password_check_slot() as first, sign_ins.password_check_slot() as second:
         assert first
         assert second
         refused = sign_in(client, PASSWORD)
@@ -198,10 +198,10 @@ def test_another_name_and_another_address_are_not_held_up(client: Client) -> Non
 
 
 def test_a_successful_sign_in_begins_at_zero_again(at: list[datetime], client: Client) -> None:
-    fail(client, sign_ins.OF_PAIR.most - 1)
+    fail(client, sign_ins.OF_PAIR.max_count - 1)
     assert sign_in(client, PASSWORD).status_code == 302
 
-    fail(Client(), sign_ins.OF_PAIR.most)
+    fail(Client(), sign_ins.OF_PAIR.max_count)
 
 
 @override_settings(
