@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from fleet.kube.gateways import credential_files, eks
 
 _POOL_SIZE = 32
 _BEARER = "Bearer "
+_REFRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,27 @@ def _from_file(connection: Connection) -> Any:
         raise Refused(
             f"Cluster {connection.name}: could not use {where} as credentials: {error}"
         ) from error
+    if loaded.refresh_api_key_hook is not None:
+        loaded.refresh_api_key_hook = _at_most_once_a_second(loaded.refresh_api_key_hook)
     return loaded
+
+
+def _at_most_once_a_second(hook: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The client library's hook rebuilds the whole configuration before each request, with the proxies
+    of the environment: a fifth of the CPU time of an apply. Tokens are renewed minutes before they
+    expire, so a second's delay is safe.
+    """
+    refreshed_at = -_REFRESH_SECONDS
+
+    def refresh(configuration: Any) -> None:
+        nonlocal refreshed_at
+        if time.monotonic() - refreshed_at >= _REFRESH_SECONDS:
+            hook(configuration)
+            # The library's hook installs itself again.
+            configuration.refresh_api_key_hook = refresh
+            refreshed_at = time.monotonic()
+
+    return refresh
 
 
 def _eks(connection: Connection) -> Access:
