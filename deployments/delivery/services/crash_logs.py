@@ -27,11 +27,15 @@ Json = dict[str, Any]
 
 def explain(deployment: Deployment, observation: Observation) -> Observation:
     """Fill in the missing termination message of at most one pod of each revision."""
-    pods = {
-        number: _with_message(deployment, of_revision)
-        for number, of_revision in observation.pods.items()
+    crashed = {
+        number: pods
+        for number, pods in observation.pods.items()
+        if any(_unexplained_end(pod) is not None for pod in pods)
     }
-    return observation.with_pods(pods)
+    if not crashed:
+        return observation
+    explained = {number: _with_message(deployment, pods) for number, pods in crashed.items()}
+    return observation.with_pods({**observation.pods, **explained})
 
 
 def _with_message(deployment: Deployment, pods: list[Json]) -> list[Json]:

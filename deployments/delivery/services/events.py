@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployments import audit_actions
 from deployments.delivery.domain import progress
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Outcome
 from deployments.delivery.services.reconcile_state import DriftReport
 from deployments.delivery.services.snapshot import RevisionSnapshot
 from deployments.models import Deployment, DeploymentEvent
@@ -15,14 +15,14 @@ from portal.audit import trail
 from portal.audit.models import AuditEvent
 
 
-def drift_messages(before: Drift, report: DriftReport) -> list[tuple[str, str]]:
+def drift_messages(report: DriftReport) -> list[tuple[str, str]]:
     """Kind and message of each line of the timeline."""
-    drift, messages = report.drift, []
-    if drift != before and drift.outcome == Outcome.REVERTED:
+    drift, has_changed, messages = report.drift, report.drift != report.before, []
+    if has_changed and drift.outcome == Outcome.REVERTED:
         messages.append(("drift", f"{drift.description}; reverted to the approved manifests"))
-    elif drift != before and drift.outcome == Outcome.PENDING:
+    elif has_changed and drift.outcome == Outcome.PENDING:
         messages.append(("drift held", f"{drift.description}; held for review"))
-    elif drift != before:
+    elif has_changed:
         messages.append(("drift over", "the cluster matches the approved manifests again"))
     if report.pruned:
         messages.append(("pruned", f"removed orphaned objects: {', '.join(report.pruned)}"))

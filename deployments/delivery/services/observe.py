@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from deployments.delivery.domain import owned_kinds, progress
@@ -40,25 +41,27 @@ class Workload:
         return "deletionTimestamp" in self.object["metadata"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation:
-    """Workloads and pods by revision number. `weights` and `mirrors` are None, or empty, while the route
-    does not exist.
-    """
+    """Workloads and pods by revision number; `route` is None while there is none."""
 
     workloads: Mapping[int, Workload]
     pods: Mapping[int, list[Json]]
     route: Json | None
 
-    @property
+    @cached_property
     def weights(self) -> dict[str, int] | None:
         return http_route.weights_in(self.route)
 
-    @property
+    @cached_property
     def mirrors(self) -> dict[str, int]:
         return http_route.mirrors_in(self.route)
 
-    @property
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        return http_route.paths_in(self.route)
+
+    @cached_property
     def route_problem(self) -> str | None:
         return None if self.route is None else http_route.problem_with(self.route)
 

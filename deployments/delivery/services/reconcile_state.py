@@ -13,7 +13,7 @@ from deployments.delivery.domain.edits import Edit
 from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
-from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain import metadata
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
@@ -28,8 +28,11 @@ _CHECK_EVERY: Final = timedelta(minutes=4)
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """Drift of this pass, the orphans that it removed, and whether dependent objects were compared."""
+    """Drift recorded before and after this pass, the orphans that it removed, and whether dependent
+    objects were compared.
+    """
 
+    before: Drift
     drift: Drift
     pruned: Sequence[str]
     is_checked: bool
@@ -51,7 +54,7 @@ class ReconcileState:
         self.is_route_drifted = False
         self.orphans: list[Json] = []
         self.pruned: list[str] = []
-        self._drift = Drift.from_json(deployment.drift)
+        self._recorded_drift = self._drift = Drift.from_json(deployment.drift)
         self._reverted: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
 
@@ -92,7 +95,8 @@ class ReconcileState:
         self._assess_drift(at)
 
     def drift_report(self) -> DriftReport:
-        return DriftReport(self._drift, tuple(self.pruned), self._objects is not None)
+        is_checked = self._objects is not None
+        return DriftReport(self._recorded_drift, self._drift, tuple(self.pruned), is_checked)
 
     def desired_manifests(self) -> list[Manifest]:
         """Shared objects once, the route last."""
@@ -141,7 +145,7 @@ class ReconcileState:
             digests=digests,
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
-            paths=http_route.paths_in(self.observation.route),
+            paths=self.observation.paths,
             has_terminating=any(workload.is_terminating for workload in workloads.values()),
             drifted=frozenset(self.drifted),
             is_route_drifted=self.is_route_drifted,
@@ -161,13 +165,13 @@ class ReconcileState:
         route_edits = self._route_edits()
         revision_edits = [edit for of_revision in by_revision.values() for edit in of_revision]
         policy = DriftPolicy(deployment.drift_policy) if revision_edits else DriftPolicy.RE_APPLY
-        found = [*revision_edits, *route_edits]
-        if not found and self._reverted:
+        new_edits = [*revision_edits, *route_edits]
+        if not new_edits and self._reverted:
             # The drift reverted earlier in this pass is what gets recorded.
             return
         self._drift = drift.assess_drift(
-            Drift.from_json(deployment.drift),
-            [*self._reverted, *(edit for edit in found if edit not in self._reverted)],
+            self._recorded_drift,
+            [*self._reverted, *(edit for edit in new_edits if edit not in self._reverted)],
             policy=policy,
             is_heal_wanted=deployment.is_heal_wanted,
             at=at,
@@ -176,7 +180,7 @@ class ReconcileState:
         edited = {number for number, of_revision in by_revision.items() if of_revision}
         self.drifted = set() if is_pending else edited
         self.is_route_drifted = bool(route_edits)
-        self._reverted = [] if is_pending else list(self._drift.edits) if found else []
+        self._reverted = [] if is_pending or not new_edits else list(self._drift.edits)
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
         """Empty while the workload has another digest: the push that follows reverts all edits."""
@@ -187,14 +191,14 @@ class ReconcileState:
             return edits.find_edits(rendered.workload, None) if before.exists else []
         if workload.digest != rendered.workload_digest:
             return []
-        found = edits.find_edits(rendered.workload, workload.object)
+        revision_edits = edits.find_edits(rendered.workload, workload.object)
         if self._objects is None:
-            return found
+            return revision_edits
         for manifest in rendered.manifests:
             if metadata.is_of_revision(manifest) and not metadata.is_workload(manifest):
                 key = (manifest["kind"], manifest["metadata"]["name"])
-                found += edits.find_edits(manifest, self._objects.get(key))
-        return found
+                revision_edits += edits.find_edits(manifest, self._objects.get(key))
+        return revision_edits
 
     def _route_edits(self) -> list[Edit]:
         if not self._desired_revisions() or self.deployment.first_ready_at is None:

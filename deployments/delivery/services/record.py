@@ -11,7 +11,7 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.changes.services import transitions
 from deployments.delivery.domain import health
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Outcome
 from deployments.delivery.domain.health import Health
 from deployments.delivery.services import deadlines, events, snapshot, start_deadline
 from deployments.delivery.services.snapshot import DeploymentSnapshot, RevisionSnapshot
@@ -157,7 +157,7 @@ class _Recording:
     def _with_drift(self, shot: DeploymentSnapshot, verdict: Health) -> Health:
         """Record drift and pruned objects; add pending drift and bucket problems to the reason."""
         deployment, report = shot.deployment, shot.drift_report
-        for kind, message in events.drift_messages(Drift.from_json(deployment.drift), report):
+        for kind, message in events.drift_messages(report):
             self._lines.append(
                 timeline.line(deployment=deployment, kind=kind, message=message, actor=SYSTEM)
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -80,14 +79,15 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
     """Weights are the approved percentages. A revision without weight is left out: the route never
     names a Service that may not exist. One rule for each path; all other paths answer 404.
     """
-    mirrors = [_mirror_filter(context, backend) for backend in backends if backend.mirror]
+    mirrored = [backend for backend in backends if backend.mirror]
     serving = [backend for backend in backends if backend.weight]
-    references = [_backend_ref(context, backend) for backend in serving]
-    paths = route_paths.paths_of([backend.api for backend in serving])
     parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     rules = [
-        {**_rewritten(context, path, mirrors), "backendRefs": copy.deepcopy(references)}
-        for path in paths
+        {
+            **_rewritten(context, path, mirrored),
+            "backendRefs": [_backend_ref(context, backend) for backend in serving],
+        }
+        for path in route_paths.paths_of([backend.api for backend in serving])
     ]
     return {
         "apiVersion": API_VERSION,
@@ -103,7 +103,7 @@ def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
 
 
 def _rewritten(
-    context: ManifestContext, path: ServerPath, mirrors: Sequence[Mapping[str, Any]]
+    context: ManifestContext, path: ServerPath, mirrored: Sequence[Backend]
 ) -> dict[str, Any]:
     kind, change = "Exact", {"type": "ReplaceFullPath", "replaceFullPath": path.value}
     if path.is_prefix:
@@ -113,7 +113,7 @@ def _rewritten(
         "matches": [{"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}}],
         "filters": [
             {"type": "URLRewrite", "urlRewrite": {"path": change}},
-            *copy.deepcopy(mirrors),
+            *(_mirror_filter(context, backend) for backend in mirrored),
         ],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -129,12 +130,16 @@ def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str,
 
 def _block(cidr: str) -> dict[str, Any]:
     """Without link-local addresses: there a pod could get the node's own identity."""
-    network = ipaddress.ip_network(cidr)
-    inside = [
-        excluded for excluded in _LINK_LOCAL if _is_inside(ipaddress.ip_network(excluded), network)
-    ]
     block: dict[str, Any] = {"cidr": cidr}
-    return {"ipBlock": {**block, "except": inside} if inside else block}
+    excluded = _link_local_inside(cidr)
+    return {"ipBlock": {**block, "except": list(excluded)} if excluded else block}
+
+
+@lru_cache(maxsize=1024)
+def _link_local_inside(cidr: str) -> tuple[str, ...]:
+    """Cached, because parsing addresses took a quarter of the time to render a revision."""
+    network = ipaddress.ip_network(cidr)
+    return tuple(part for part in _LINK_LOCAL if _is_inside(ipaddress.ip_network(part), network))
 
 
 def _is_inside(part: Network, network: Network) -> bool:
