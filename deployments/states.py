@@ -1,4 +1,4 @@
-"""Every state and every legal transition. Services move rows along these and no other way."""
+"""Every state and every legal transition. Services move rows only along these."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ChangeKind(StrEnum):
 
 
 class Environment(StrEnum):
-    """Where a deployment counts. Rules of approval differ by it."""
+    """The environment of a deployment. Approval rules differ by it."""
 
     DEVELOPMENT = "development"
     STAGING = "staging"
@@ -55,7 +55,7 @@ class Environment(StrEnum):
 
     @property
     def is_protected(self) -> bool:
-        """Whether ending its answers needs what beginning them needs."""
+        """Whether stopping it needs the same approval as starting it."""
         return self == Environment.PRODUCTION
 
 
@@ -92,7 +92,7 @@ VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
     VersionState.VERIFYING: frozenset(
         {VersionState.READY, VersionState.QUARANTINED, VersionState.FAILED}
     ),
-    # Declared anew, a version is verified again.
+    # A version with a new declaration is verified again.
     VersionState.READY: frozenset({VersionState.ARCHIVED, VersionState.VERIFYING}),
     VersionState.QUARANTINED: frozenset({VersionState.READY, VersionState.ARCHIVED}),
     VersionState.ARCHIVED: frozenset({VersionState.READY}),
@@ -194,7 +194,7 @@ class ProbePurpose(StrEnum):
 
 
 class ProbeVerdict(StrEnum):
-    """WAITING is "not known": nothing was answered yet, or it could not be asked."""
+    """WAITING means unknown: there is no response yet, or the request could not be sent."""
 
     WAITING = "waiting"
     PASSED = "pass"

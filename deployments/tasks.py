@@ -1,4 +1,4 @@
-"""Celery's way in. Each task finds its work in rows, so it may run twice, late, or never."""
+"""Celery tasks of the app. Each finds its work in rows, so it may run twice, late, or never."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deployments.registry.services import verification
 from deployments.rollouts.services import prometheus_readings
 from deployments.rollouts.services import reconcile as rollout_reconcile
 
-# As many as a sweep surely ends with in its time; the next one goes on.
-_MOST_BATCHES = 4
+# As many as a sweep can finish within its time limit; the next sweep continues.
+_MAX_BATCHES = 4
 
 
 @shared_task(name="deployments.sweep_changes", time_limit=120)
@@ -23,7 +23,7 @@ def sweep_changes() -> None:
 
 @shared_task(name="deployments.sweep_deployments", time_limit=120)
 def sweep_deployments() -> None:
-    for _ in range(_MOST_BATCHES):
+    for _ in range(_MAX_BATCHES):
         if reconcile.sweep() < reconcile.BATCH:
             return
 

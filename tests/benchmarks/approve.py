@@ -42,8 +42,7 @@ def main() -> Result:
     with _object_store(), scene() as where, _worker(), where.api.client() as http:
         from deployments.changes.services import recheck
 
-        asked = _ask(where)
-        first, *others = asked
+        first, *others = _request_all(where)
         # The worker connects to everything with the first.
         _click(http, where.lead, first)
         opened, late = [], []
@@ -53,12 +52,12 @@ def main() -> Result:
             else:
                 recheck.repeat(actor=where.lead, change_id=change.pk)
                 opened.append(_click(http, where.lead, change))
-    p95 = _told("page just opened", opened)
-    _told("page left open for long", late)
+    p95 = _print_p95("page just opened", opened)
+    _print_p95("page left open for long", late)
     return Result("approve", round(p95), MOST_MS, "ms at p95 from the click to the object")
 
 
-def _told(what: str, seconds: list[float]) -> float:
+def _print_p95(what: str, seconds: list[float]) -> float:
     """The 95th percentile in milliseconds."""
     p95 = statistics.quantiles(seconds, n=20)[-1] * 1000
     median = statistics.median(seconds) * 1000
@@ -96,8 +95,8 @@ def _worker() -> Iterator[None]:
         process.wait(timeout=30)
 
 
-def _ask(where: Scene) -> list[ChangeRequest]:
-    """One request each for that many deployments, by somebody else than the lead."""
+def _request_all(where: Scene) -> list[ChangeRequest]:
+    """One request for each of COUNT deployments, by a member."""
     from deployments.changes.services import decisions
     from deployments.preflight.services.preflight import DeployDraft
     from deployments.spec.domain.serving_spec import ServingSpec

@@ -1,4 +1,4 @@
-"""How fast 500 wanted deployments come to be on the API server, with everything written down of them.
+"""How fast 500 desired deployments reach the API server, with everything that is recorded of them.
 
 1. the product: `reconcile.sweep`, as a delivery worker calls it, from rows to objects to rows;
 2. bare: the same manifests, server-side apply on eight threads over the same kind of client;
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.result import Result
-from tests.benchmarks.scene import Scene, scene, wanted
+from tests.benchmarks.scene import Scene, desired_deployments, scene
 
 if TYPE_CHECKING:
     from deployments.models import Deployment
 
 COUNT = 500
 THREADS = 8
-# What the product must reach of the others' rate.
+# The least ratio of the product's rate to that of the others.
 OF_BARE = 0.7
 OF_KUBECTL = 1.5
 
@@ -45,7 +45,7 @@ def main() -> Result:
         print(f"{name:<8} {seconds:6.2f} s   {COUNT / seconds:6.0f} deployments/s")
     print(f"of bare {bare / product:.2f} (>= {OF_BARE}), of kubectl {kubectl / product:.2f}")
     worst = max(OF_BARE / (bare / product), OF_KUBECTL / (kubectl / product))
-    unit = "worst of two shares of what is allowed: 0.7 of bare apply, 1.5 of kubectl"
+    unit = "worst of two bounds over ratio: 0.7 of bare apply, 1.5 of kubectl"
     return Result("push", round(worst, 2), 1.0, unit)
 
 
@@ -54,7 +54,7 @@ def _product(where: Scene) -> float:
     from deployments.models import Deployment
     from portal.core import clock
 
-    deployments = wanted(where, "ours", COUNT)
+    deployments = desired_deployments(where, "ours", COUNT)
     mine = Deployment.objects.filter(pk__in=[deployment.pk for deployment in deployments])
     mine.update(next_check_at=clock.now())
 
@@ -70,7 +70,7 @@ def _product(where: Scene) -> float:
 def _bare(where: Scene, prefix: str) -> float:
     from fleet.kube.services import clients
 
-    files = _files(wanted(where, prefix, COUNT))
+    files = _files(desired_deployments(where, prefix, COUNT))
     client = clients.client_for(where.cluster_id)
 
     def apply(manifests: Sequence[dict[str, Any]]) -> None:
@@ -87,7 +87,7 @@ def _bare(where: Scene, prefix: str) -> float:
 def _kubectl(where: Scene) -> float:
     from deployments.manifests.domain.metadata import to_yaml
 
-    files = _files(wanted(where, "kubectl", COUNT))
+    files = _files(desired_deployments(where, "kubectl", COUNT))
     kubectl = str(Path(sysconfig.get_path("scripts")) / "kubectl")
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
         for number, manifests in enumerate(files):
@@ -100,7 +100,7 @@ def _kubectl(where: Scene) -> float:
 
 
 def _files(deployments: Sequence[Deployment]) -> Files:
-    """What the product writes for each of them."""
+    """The manifests that the product writes for each deployment."""
     from deployments.manifests.selectors.rendered import RenderedDeployment
 
     files = []

@@ -56,7 +56,7 @@ _TUNINGS: tuple[dict[str, Any], ...] = (
 
 def rows() -> list[dict[str, Any]]:
     """Engines by scalings, capacities and settings, as far as each engine takes them."""
-    found = []
+    combinations = []
     for engine, scaling, capacity, tuning in itertools.product(
         _ENGINES, _SCALINGS, _CAPACITIES, _TUNINGS
     ):
@@ -65,7 +65,7 @@ def rows() -> list[dict[str, Any]]:
         if engine["engine"] == "llm-inference-service" and scaling["kind"] != "fixed":
             continue
         most = 1 if scaling["kind"] == "fixed" else 6
-        found.append(
+        combinations.append(
             {
                 "instance_type": "g5.xlarge",
                 "max_replicas": most,
@@ -76,7 +76,7 @@ def rows() -> list[dict[str, Any]]:
                 **tuning,
             }
         )
-    return [serving_spec.from_json(row).to_json() for row in found]
+    return [serving_spec.from_json(row).to_json() for row in combinations]
 
 
 def build(number: int, row: dict[str, Any]) -> list[Manifest]:
@@ -127,8 +127,8 @@ def _rate(work: Callable[[], object], *, each: int) -> float:
     return rounds * each / (time.process_time() - started)
 
 
-def _rendered(wanted: list[dict[str, Any]]) -> Iterator[str]:
-    for number, row in enumerate(wanted):
+def _rendered(specs: list[dict[str, Any]]) -> Iterator[str]:
+    for number, row in enumerate(specs):
         manifests = build(number, row)
         digest_of(manifests)
         yield to_yaml(manifests)
@@ -139,13 +139,13 @@ def _dump(built: list[list[Manifest]], dumper: Any) -> list[str]:
 
 
 def main() -> Result:
-    wanted = rows()
-    built = [build(number, row) for number, row in enumerate(wanted)]
+    specs = rows()
+    built = [build(number, row) for number, row in enumerate(specs)]
     objects = sum(len(manifests) for manifests in built)
-    count = len(wanted)
-    rendered = _rate(lambda: list(_rendered(wanted)), each=count)
+    count = len(specs)
+    rendered = _rate(lambda: list(_rendered(specs)), each=count)
     manifests_only = _rate(
-        lambda: [digest_of(build(number, row)) for number, row in enumerate(wanted)], each=count
+        lambda: [digest_of(build(number, row)) for number, row in enumerate(specs)], each=count
     )
     print(
         f"{count} specs of {len(_ENGINES)} engines, {objects / count:.1f} objects each, one core:"

@@ -1,4 +1,4 @@
-"""What the benchmarks of delivery act on: PostgreSQL, Valkey, an API server, and rows for many deployments.
+"""The scene of the delivery benchmarks: PostgreSQL, Valkey, an API server, and rows of many deployments.
 
 Objects stay as they are written: the cluster's controllers and its kubelet are switched off.
 """
@@ -79,16 +79,16 @@ def _prepare(api: LocalApi) -> Scene:
     return Scene(api, cluster.pk, make_user(username="lead"))
 
 
-def wanted(scene: Scene, prefix: str, count: int) -> list[Deployment]:
-    """That many first deployments in TEAMS teams, as an approved change leaves them: wanted, and
-    nothing of them is on the cluster yet. No sweep finds them before they are made due.
+def desired_deployments(scene: Scene, prefix: str, count: int) -> list[Deployment]:
+    """Deployments in TEAMS teams, as an approved first deployment leaves them: desired, with nothing on
+    the cluster yet. No sweep takes them before they are made due.
     """
     from deployments.models import Deployment
 
-    made = _deployments(scene, prefix, count)
-    for deployment, revision in made:
+    pairs = _deployments(scene, prefix, count)
+    for deployment, revision in pairs:
         deployment.stable_revision = revision
-    deployments = [deployment for deployment, _ in made]
+    deployments = [deployment for deployment, _ in pairs]
     Deployment.objects.bulk_update(deployments, ["stable_revision"], batch_size=100)
     return deployments
 
@@ -105,7 +105,7 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
     at, cluster = clock.now(), Cluster.objects.get(pk=scene.cluster_id)
     versions = []
     store: Any = MemoryStore()
-    # No bucket is asked: how long one takes to answer is not what is measured.
+    # In memory, because the latency of a bucket is not what is measured.
     object_store.store = lambda: store
     for team in _teams(prefix):
         model = Model.objects.create(

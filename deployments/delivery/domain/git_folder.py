@@ -104,21 +104,21 @@ def _complete(files: Files) -> Files:
         folder, _, name = path.rpartition("/")
         if folder and "/" not in folder and name.endswith((".yaml", ".yml")):
             folders.setdefault(folder, []).append(name)
-    made = {
+    kustomizations = {
         f"{folder}/{_KUSTOMIZATION}": _kustomization(names) for folder, names in folders.items()
     }
     if folders:
-        made[_KUSTOMIZATION] = _kustomization(sorted(folders))
-    return plain | made
+        kustomizations[_KUSTOMIZATION] = _kustomization(sorted(folders))
+    return plain | kustomizations
 
 
 def _kustomization(resources: Sequence[str]) -> str:
-    made = {
+    kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": list(resources),
     }
-    return _HEADER + yaml.safe_dump(made, sort_keys=False)
+    return _HEADER + yaml.safe_dump(kustomization, sort_keys=False)
 
 
 def _is_in(path: str, deployment: str) -> bool:

@@ -40,7 +40,7 @@ class Desired:
 @dataclass(frozen=True, slots=True)
 class Observed:
     """`digests` by revision number of all workloads with the deployment's label, desired or not, but
-    those that are terminating: `has_terminating` tells that there are some. `drifted` are the
+    those that are terminating: `has_terminating` is set for those. `drifted` are the
     revisions whose drift is to be reverted. `has_orphans`: objects exist that no manifest names.
     """
 

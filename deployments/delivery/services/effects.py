@@ -139,8 +139,8 @@ def _registration(push: Push) -> Registration:
 
 
 def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
-    """Push routes of item cluster. Forced: the route is the portal's, and an abort must win over whoever
-    edited it.
+    """Push routes of one cluster. Forced: the route is the portal's, and an abort must win over the
+    edits of others.
     """
     backends = git_backend.backends_for([item.deployment for item in rendered])
     direct = [item for item in rendered if item.deployment.pk not in backends]

@@ -162,7 +162,7 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
         fields["slipway.dev/sha256"] = served.sha256
     if served.packed:
         fields["slipway.dev/packed"] = ", ".join(
-            f"{one.version_label} {one.sha256}" for one in served.packed
+            f"{packed.version_label} {packed.sha256}" for packed in served.packed
         )
     return fields
 
@@ -194,7 +194,7 @@ def is_of_revision(manifest: Mapping[str, Any]) -> bool:
 
 
 def with_digest(manifest: Manifest, content: Any) -> Manifest:
-    """Annotate with the digest of `content`, so that the live object tells which content it has."""
+    """Annotate with the digest of `content`, so that the live object shows which content it has."""
     digest = digest_of(content)[:16]
     annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}

@@ -104,9 +104,9 @@ def start_seconds(served: ServedRevision) -> int:
     if spec.llm is not None:
         return _language_start_seconds(spec.llm.parameters_millions)
     mib = served.size_mib * spec.instances_per_gpu
-    packed = zip(served.packed, spec.packed, strict=True)
-    mib += sum(one.size_mib * tuning.instances_per_gpu for one, tuning in packed)
-    precisions = [spec.precision, *(one.precision for one in spec.packed)]
+    for model, tuning in zip(served.packed, spec.packed, strict=True):
+        mib += model.size_mib * tuning.instances_per_gpu
+    precisions = [spec.precision, *(tuning.precision for tuning in spec.packed)]
     builds = sum(precision != "original" for precision in precisions)
     return _START_SECONDS + mib // _LOAD_MIB_PER_SECOND + builds * _ENGINE_BUILD_SECONDS
 

@@ -17,7 +17,7 @@ class GatewayUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` tells that there was more."""
+    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` means that there was more."""
 
     status: int
     body: bytes

@@ -34,7 +34,7 @@ def _deployment(world: World) -> Any:
     return Deployment.objects.get()
 
 
-def test_the_log_tells_what_the_status_does_not(world: World) -> None:
+def test_a_crash_without_a_message_is_explained_by_the_log(world: World) -> None:
     deployment = world.serving()
     world.cluster.logs["detector-r1-0"] = (
         "I0101 server.cc] starting\nE0101 failed to load 'detector' version 1: bad shape\nexiting\n"
@@ -47,7 +47,7 @@ def test_the_log_tells_what_the_status_does_not(world: World) -> None:
     assert "failed to load 'detector' version 1: bad shape" in deployment.state_reason
 
 
-def test_the_event_tells_that_a_probe_had_it_killed(world: World) -> None:
+def test_a_container_killed_by_a_probe_is_explained_by_the_event(world: World) -> None:
     deployment = world.serving()
     world.cluster.objects["Event", "vision", "e1"] = {
         "metadata": {"name": "e1", "namespace": "vision"},

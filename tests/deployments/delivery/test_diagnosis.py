@@ -110,7 +110,9 @@ TRITON_FORMAT = (
         ("tritonserver: unrecognized option '--metrics-config'", "server option", True),
     ],
 )
-def test_each_text_has_its_reason_and_is_quoted(text: str, reason: str, is_terminal: bool) -> None:
+def test_each_message_has_its_reason_and_is_quoted(
+    text: str, reason: str, is_terminal: bool
+) -> None:
     found = diagnosis.of_text(text)
 
     assert found is not None
@@ -118,7 +120,7 @@ def test_each_text_has_its_reason_and_is_quoted(text: str, reason: str, is_termi
     assert text.splitlines()[-1][:60] in found.message
 
 
-def test_what_is_not_known_is_not_guessed_at() -> None:
+def test_an_unknown_message_has_no_diagnosis() -> None:
     assert diagnosis.of_text("I0720 02:58:12.903708 68 server.cc:592] started") is None
 
 
@@ -153,14 +155,14 @@ def test_what_is_not_known_is_not_guessed_at() -> None:
         ("0/3 nodes are available: 3 node(s) had untolerated taint {x: y}.", "waiting for a node"),
     ],
 )
-def test_without_a_node_it_waits(message: str, reason: str) -> None:
+def test_a_pod_without_a_node_waits(message: str, reason: str) -> None:
     found = diagnosis.of_scheduling(message)
 
     assert (found.reason, found.is_terminal) == (reason, False)
     assert message in found.message
 
 
-def test_a_reclaimed_node_is_not_the_models_fault() -> None:
+def test_a_reclaimed_node_is_no_failure_of_the_model() -> None:
     found = diagnosis.of_lost_pod(
         "Terminated", "Pod was terminated in response to imminent node shutdown."
     )
@@ -168,13 +170,13 @@ def test_a_reclaimed_node_is_not_the_models_fault() -> None:
     assert (found.reason, found.is_terminal) == ("node taken", False)
 
 
-def test_a_pod_evicted_for_its_disk_says_so() -> None:
+def test_a_pod_evicted_for_its_disk_names_the_disk() -> None:
     found = diagnosis.of_lost_pod("Evicted", "The node was low on resource: ephemeral-storage.")
 
     assert (found.reason, found.is_terminal) == ("no disk on the node", True)
 
 
-def test_of_a_log_the_telling_line_is_taken() -> None:
+def test_the_line_of_a_log_that_matches_a_case_is_quoted() -> None:
     log = f"starting\n{VLLM_OOM}\nEngine core initialization failed.\n"
 
     assert diagnosis.explaining_line(log) == VLLM_OOM

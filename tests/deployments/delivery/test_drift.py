@@ -39,7 +39,7 @@ def held(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
     return live.look(deployment)
 
 
-def test_an_edit_is_put_right_and_told_with_who_made_it(live: Live) -> None:
+def test_drift_is_reverted_and_recorded_with_its_author(live: Live) -> None:
     deployment = live.deployed("one")
     live.edit(f"{ISVC}/one-r1", MORE)
 
@@ -55,7 +55,7 @@ def test_an_edit_is_put_right_and_told_with_who_made_it(live: Live) -> None:
     assert Drift.from_json(deployment.drift).reverts == 1
 
 
-def test_what_others_add_beside_the_portals_fields_stays_theirs(live: Live) -> None:
+def test_fields_that_others_add_are_kept(live: Live) -> None:
     deployment = live.deployed("two")
     live.edit(f"{ISVC}/two-r1", {"metadata": {"annotations": {"their/note": "x"}}})
 
@@ -67,7 +67,7 @@ def test_what_others_add_beside_the_portals_fields_stays_theirs(live: Live) -> N
     assert deployment.drift == {}
 
 
-def test_a_held_edit_stays_and_is_the_reason_of_the_state(live: Live) -> None:
+def test_pending_drift_stays_and_is_the_state_reason(live: Live) -> None:
     deployment = held(live, "three")
 
     assert most_replicas(live, "three") == 3
@@ -77,7 +77,7 @@ def test_a_held_edit_stays_and_is_the_reason_of_the_state(live: Live) -> None:
     assert len(told(deployment, "drift held")) == 1
 
 
-def test_choosing_to_re_apply_puts_it_right_once(live: Live) -> None:
+def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
     deployment = held(live, "four")
 
     drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
@@ -93,7 +93,7 @@ def test_choosing_to_re_apply_puts_it_right_once(live: Live) -> None:
     assert most_replicas(live, "four") == 3, "the policy still holds"
 
 
-def test_adopting_asks_for_a_change_and_approves_nothing(live: Live) -> None:
+def test_adopting_drift_requests_a_change_and_approves_nothing(live: Live) -> None:
     deployment = held(live, "five", FIXED_AT_3)
     # Nothing loads here, so the first request does not end by itself.
     ChangeRequest.objects.filter(deployment=deployment).update(state="done")
@@ -111,7 +111,7 @@ def test_adopting_asks_for_a_change_and_approves_nothing(live: Live) -> None:
     assert Drift.from_json(deployment.drift).outcome == "", "what was approved is what is there"
 
 
-def test_a_range_that_nothing_here_can_scale_is_not_adopted(live: Live) -> None:
+def test_a_range_without_an_autoscaler_is_not_adopted(live: Live) -> None:
     deployment = held(live, "unseen")
     ChangeRequest.objects.filter(deployment=deployment).update(state="done")
 
@@ -124,7 +124,7 @@ def test_a_range_that_nothing_here_can_scale_is_not_adopted(live: Live) -> None:
     assert ChangeRequest.objects.filter(deployment=deployment).count() == 1
 
 
-def test_what_a_spec_cannot_say_cannot_be_adopted(live: Live) -> None:
+def test_an_edit_without_a_field_in_the_spec_cannot_be_adopted(live: Live) -> None:
     deployment = live.deployed("six")
     drift_decisions.set_policy(
         actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
@@ -138,7 +138,7 @@ def test_what_a_spec_cannot_say_cannot_be_adopted(live: Live) -> None:
     assert ChangeRequest.objects.filter(deployment=deployment).count() == 1
 
 
-def test_a_viewer_chooses_nothing(live: Live) -> None:
+def test_a_viewer_decides_nothing(live: Live) -> None:
     deployment = held(live, "seven")
     audited = AuditEvent.objects.count()
 
@@ -151,14 +151,14 @@ def test_a_viewer_chooses_nothing(live: Live) -> None:
     assert AuditEvent.objects.count() == audited
 
 
-def test_nothing_held_is_nothing_to_choose(live: Live) -> None:
+def test_without_pending_drift_there_is_nothing_to_decide(live: Live) -> None:
     deployment = live.deployed("eight")
 
     with pytest.raises(Conflict, match="held for review"):
         drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
 
 
-def test_a_tool_that_writes_again_and_again_is_not_fought_for_ever(live: Live) -> None:
+def test_repeated_edits_of_a_tool_are_held_for_review(live: Live) -> None:
     deployment = live.deployed("nine")
     for _ in range(4):
         live.edit(f"{ISVC}/nine-r1", MORE, manager="vpa")
@@ -170,7 +170,7 @@ def test_a_tool_that_writes_again_and_again_is_not_fought_for_ever(live: Live) -
     assert "reverted 3 times: vpa changed" in deployment.state_reason
 
 
-def test_what_was_deleted_is_made_again_whatever_the_policy(live: Live) -> None:
+def test_deleted_objects_are_created_again_under_every_policy(live: Live) -> None:
     deployment = live.deployed("ten")
     drift_decisions.set_policy(
         actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
@@ -185,7 +185,7 @@ def test_what_was_deleted_is_made_again_whatever_the_policy(live: Live) -> None:
     assert "InferenceService ten-r1 was deleted" in told(deployment, "drift")[0]
 
 
-def test_a_deleted_namespace_is_made_again_with_all_that_was_approved(live: Live) -> None:
+def test_a_deleted_namespace_is_created_again_with_all_objects(live: Live) -> None:
     deployment = live.deployed("eleven")
     for path in (f"{ISVC}/eleven-r1", f"{PDB}/eleven-r1", f"{ROUTE}/eleven"):
         live.http.delete(path)
@@ -198,7 +198,7 @@ def test_a_deleted_namespace_is_made_again_with_all_that_was_approved(live: Live
     assert live.get(f"{ROUTE}/eleven") is not None
 
 
-def test_what_nothing_wants_any_more_is_removed_and_what_others_made_is_not(live: Live) -> None:
+def test_orphans_are_pruned_and_objects_of_others_are_kept(live: Live) -> None:
     deployment = live.deployed("twelve")
     labels = {"slipway.dev/deployment-id": str(deployment.pk), "slipway.dev/revision": "1"}
     ours = {**labels, "app.kubernetes.io/managed-by": "slipway"}

@@ -32,7 +32,7 @@ def as_user(user: User) -> Client:
     return client
 
 
-def test_a_member_sees_who_changed_what_and_chooses(world: World) -> None:
+def test_a_member_sees_who_changed_what_and_decides(world: World) -> None:
     deployment = held(world)
 
     page = as_user(world.member).get(PAGE).content.decode()
@@ -45,7 +45,7 @@ def test_a_member_sees_who_changed_what_and_chooses(world: World) -> None:
     assert deployment.is_heal_wanted
 
 
-def test_a_viewer_sees_it_and_may_not_choose(world: World) -> None:
+def test_a_viewer_sees_drift_and_may_not_decide(world: World) -> None:
     deployment = held(world)
 
     page = as_user(world.viewer).get(PAGE).content.decode()
@@ -57,7 +57,7 @@ def test_a_viewer_sees_it_and_may_not_choose(world: World) -> None:
     assert not deployment.is_heal_wanted
 
 
-def test_a_stranger_finds_nothing(world: World) -> None:
+def test_a_stranger_gets_not_found(world: World) -> None:
     held(world)
 
     answer = as_user(world.stranger).post(CHOOSE, {"choice": "re-apply"})

@@ -30,7 +30,7 @@ from tests.deployments.misbehaving_servers import (
 __all__ = ["kubeconfig", "live", "module_api", "proxy"]
 
 
-def test_ten_minutes_without_an_api_server_then_all_is_as_approved(
+def test_after_ten_minutes_without_an_api_server_all_is_as_approved(
     live: Live, proxy: Proxy
 ) -> None:
     deployment = approved(live, "away")
@@ -54,7 +54,7 @@ def test_ten_minutes_without_an_api_server_then_all_is_as_approved(
     assert ChangeRequest.objects.get().state == "applying"
 
 
-def test_a_throttling_server_is_left_alone_as_long_as_it_asks(live: Live, proxy: Proxy) -> None:
+def test_a_throttling_server_is_not_called_before_its_retry_after(live: Live, proxy: Proxy) -> None:
     deployment = approved(live, "throttled")
     proxy.fault = (429, {"Retry-After": "120"})
     reconcile.sweep()
@@ -71,7 +71,7 @@ def test_a_throttling_server_is_left_alone_as_long_as_it_asks(live: Live, proxy:
 
 
 @pytest.mark.parametrize("status", [500, 502, 401])
-def test_errors_and_an_expired_token_heal_by_themselves(
+def test_server_errors_and_an_expired_token_are_retried(
     live: Live, proxy: Proxy, status: int
 ) -> None:
     deployment = approved(live, f"broken-{status}")
@@ -86,7 +86,7 @@ def test_errors_and_an_expired_token_heal_by_themselves(
     assert_as_approved(live, proxy, deployment.name)
 
 
-def test_a_server_that_answers_too_slowly_is_given_up_and_asked_again(
+def test_a_request_to_a_slow_server_times_out_and_is_retried(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "slow")
@@ -130,7 +130,7 @@ def test_a_worker_killed_between_apply_and_record_costs_one_lease(
     assert len(proxy.writes) == before, "what was written is found, not written again"
 
 
-def test_one_object_that_always_fails_does_not_hold_up_the_others(
+def test_one_object_that_always_fails_does_not_delay_others(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fleet.kube.domain.errors import Unreachable
@@ -152,7 +152,7 @@ def test_one_object_that_always_fails_does_not_hold_up_the_others(
     assert "failed calling webhook" in bad.state_reason
 
 
-def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(
+def test_another_field_manager_is_overruled_on_the_portals_own_objects(
     live: Live, proxy: Proxy
 ) -> None:
     deployment = approved(live, "contested")
@@ -167,7 +167,7 @@ def test_another_field_manager_is_overruled_once_what_it_holds_is_the_portals(
     assert_only_approved(proxy)
 
 
-def test_without_a_broker_the_sweeps_deliver_alone(live: Live, proxy: Proxy) -> None:
+def test_without_a_broker_the_sweeps_deliver(live: Live, proxy: Proxy) -> None:
     change = decisions.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
     decisions.approve(
         actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
@@ -179,7 +179,7 @@ def test_without_a_broker_the_sweeps_deliver_alone(live: Live, proxy: Proxy) -> 
     assert_as_approved(live, proxy, "flushed")
 
 
-def test_nothing_is_written_while_another_worker_holds_it(live: Live, proxy: Proxy) -> None:
+def test_nothing_is_written_while_another_worker_has_the_lease(live: Live, proxy: Proxy) -> None:
     deployment = approved(live, "fenced")
     held = leases.claim(Deployment, deployment.pk, seconds=60)
     assert held is not None

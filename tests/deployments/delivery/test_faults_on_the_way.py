@@ -31,7 +31,7 @@ from tests.deployments.misbehaving_servers import (
 __all__ = ["kubeconfig", "live", "module_api", "proxy"]
 
 
-def test_an_expired_token_is_told_and_the_one_that_replaces_it_is_used(
+def test_an_expired_token_is_reported_and_its_replacement_is_used(
     live: Live, proxy: Proxy, kubeconfig: Path
 ) -> None:
     deployment = approved(live, "expired")
@@ -51,7 +51,7 @@ def test_an_expired_token_is_told_and_the_one_that_replaces_it_is_used(
     assert_as_approved(live, proxy, "expired")
 
 
-def test_a_token_that_expires_between_two_objects_is_not_held_against_the_revision(
+def test_a_token_that_expires_between_two_objects_does_not_fail_the_revision(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "expires")
@@ -75,9 +75,7 @@ def test_a_token_that_expires_between_two_objects_is_not_held_against_the_revisi
     assert_as_approved(live, proxy, "expires")
 
 
-def test_a_namespace_deleted_by_hand_comes_back_with_what_was_approved(
-    live: Live, proxy: Proxy
-) -> None:
+def test_a_namespace_deleted_during_a_push_is_created_again(live: Live, proxy: Proxy) -> None:
     deployment = approved(live, "bare")
     reconcile.sweep()
     live.http.delete("/api/v1/namespaces/vision")
@@ -96,7 +94,7 @@ def test_a_namespace_deleted_by_hand_comes_back_with_what_was_approved(
     assert "being terminated" not in deployment.state_reason
 
 
-def test_a_worker_that_wakes_up_after_its_lease_writes_nothing_over_what_came_since(
+def test_a_worker_that_lost_its_lease_overwrites_nothing(
     live: Live, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = approved(live, "stalled")

@@ -35,7 +35,7 @@ def write(remote: Remote, message: str = "A change", **files: str) -> Committed:
     return git.commit(remote, folder=FOLDER, change=change, message=message, at=START)
 
 
-def test_first_commit_of_an_empty_repository(server: GitServer, remote: Remote) -> None:
+def test_the_first_commit_of_an_empty_repository(server: GitServer, remote: Remote) -> None:
     made = write(remote, "Begin\n\nRequested-by: Ana", a="1\n")
 
     assert made == Committed(server.git("rev-parse", "main"), is_new=True)
@@ -45,7 +45,7 @@ def test_first_commit_of_an_empty_repository(server: GitServer, remote: Remote) 
     )
 
 
-def test_a_change_keeps_what_is_elsewhere_and_the_same_again_is_no_commit(
+def test_a_change_keeps_other_files_and_repeating_it_makes_no_commit(
     server: GitServer, remote: Remote
 ) -> None:
     server.push_by_hand("README.md", "ours")
@@ -58,7 +58,7 @@ def test_a_change_keeps_what_is_elsewhere_and_the_same_again_is_no_commit(
     assert server.files() == ["README.md", f"{FOLDER}/a.yaml", f"{FOLDER}/b.yaml"]
 
 
-def test_files_that_go_take_their_folder_with_them(server: GitServer, remote: Remote) -> None:
+def test_the_folder_of_removed_files_is_removed(server: GitServer, remote: Remote) -> None:
     server.push_by_hand("README.md", "ours")
     write(remote, a="1\n")
 
@@ -67,7 +67,7 @@ def test_files_that_go_take_their_folder_with_them(server: GitServer, remote: Re
     assert server.files() == ["README.md"]
 
 
-def test_what_somebody_pushed_meanwhile_is_kept(server: GitServer, remote: Remote) -> None:
+def test_a_concurrent_push_is_kept(server: GitServer, remote: Remote) -> None:
     write(remote, a="1\n")
     pushed: list[str] = []
 
@@ -86,7 +86,7 @@ def test_what_somebody_pushed_meanwhile_is_kept(server: GitServer, remote: Remot
     assert server.text(f"{FOLDER}/other.yaml") == "theirs"
 
 
-def test_one_who_always_pushes_first_is_given_up_on(server: GitServer, remote: Remote) -> None:
+def test_pushing_ends_after_several_concurrent_pushes(server: GitServer, remote: Remote) -> None:
     write(remote, a="1\n")
     counted = iter(range(100))
     server.before_receive = lambda: server.push_by_hand("log.txt", str(next(counted)))
@@ -97,7 +97,7 @@ def test_one_who_always_pushes_first_is_given_up_on(server: GitServer, remote: R
     assert server.text(f"{FOLDER}/a.yaml") == "1"
 
 
-def test_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote: Remote) -> None:
+def test_a_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote: Remote) -> None:
     write(remote, a="1\n")
     server.refuse_pushes("main is protected")
 
@@ -114,7 +114,7 @@ def test_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote: R
         ({"branch": "production"}, "has no branch production"),
     ],
 )
-def test_what_must_be_mended_is_named_without_the_credential(
+def test_an_error_names_the_fix_without_the_credential(
     server: GitServer, remote: Remote, changed: dict[str, str], words: str
 ) -> None:
     server.push_by_hand("README.md", "ours")
@@ -127,12 +127,12 @@ def test_what_must_be_mended_is_named_without_the_credential(
     assert server.commits() == ["By hand"]
 
 
-def test_missing_repository_is_named(server: GitServer, remote: Remote) -> None:
+def test_a_missing_repository_is_named(server: GitServer, remote: Remote) -> None:
     with pytest.raises(GitRefused, match="There is no repository"):
         write(replace(remote, url=server.url.replace("fleet", "other")), a="1\n")
 
 
-def test_server_that_is_not_there(remote: Remote) -> None:
+def test_a_server_that_does_not_answer_is_named(remote: Remote) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"

@@ -75,7 +75,7 @@ def writes(world: World) -> list[tuple[str, ...]]:
     return [call for call in world.cluster.calls if call[0] in ("apply", "delete")]
 
 
-def test_a_deployment_is_committed_and_ready_only_when_the_cluster_shows_it(
+def test_a_committed_deployment_is_ready_only_once_the_cluster_is(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
@@ -106,7 +106,7 @@ def test_a_deployment_is_committed_and_ready_only_when_the_cluster_shows_it(
     assert [one.split(": ")[1].split(" (")[0] for one in server.commits()] == ["push r1", "route"]
 
 
-def test_files_lie_as_kustomize_reads_them_and_hold_no_secret(
+def test_files_follow_the_layout_of_kustomize_and_hold_no_secret(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployed(world, operator)
@@ -127,7 +127,7 @@ def test_files_lie_as_kustomize_reads_them_and_hold_no_secret(
     assert TOKEN not in server.git("log", "-p", "main")
 
 
-def test_looking_again_makes_no_commit_and_asks_git_nothing(
+def test_another_pass_makes_no_commit_and_no_request_to_git(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
@@ -140,7 +140,7 @@ def test_looking_again_makes_no_commit_and_asks_git_nothing(
     assert server.requests == asked
 
 
-def test_retirement_is_commits_in_an_order_that_drops_nothing(
+def test_a_retirement_is_committed_in_an_order_that_drops_no_request(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
@@ -164,7 +164,7 @@ def test_retirement_is_commits_in_an_order_that_drops_nothing(
     assert Workload.objects.get().retired_at is not None
 
 
-def test_canary_and_its_abort_are_commits(
+def test_a_canary_and_its_abort_are_commits(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
@@ -198,7 +198,7 @@ def route_weights(server: GitServer) -> dict[str, int]:
     return {one["name"]: one["weight"] for one in route["spec"]["rules"][0]["backendRefs"]}
 
 
-def test_refused_push_is_told_once_and_tried_again(
+def test_a_refused_push_is_recorded_once_and_retried(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     server.push_by_hand("README.md", "ours")
@@ -221,7 +221,7 @@ def test_refused_push_is_told_once_and_tried_again(
     assert GitDelivery.objects.get().last_error == ""
 
 
-def test_unreachable_server_delays_only_those_who_deliver_through_it(
+def test_an_unreachable_server_delays_only_teams_that_deliver_through_it(
     world: World, operator: Operator, draft: GitDraft
 ) -> None:
     with socket.socket() as held:
@@ -267,7 +267,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
     assert GitExport.objects.get().commit == server.git("rev-parse", "main")
 
 
-def test_a_team_that_begins_with_git_finds_there_what_already_runs(
+def test_switching_to_git_commits_what_already_runs(
     world: World, server: GitServer, draft: GitDraft
 ) -> None:
     deployment = world.serving()
@@ -282,7 +282,7 @@ def test_a_team_that_begins_with_git_finds_there_what_already_runs(
     assert len(server.commits()) == 1
 
 
-def test_a_team_that_leaves_git_is_delivered_straight_again(
+def test_leaving_git_delivers_directly_again(
     world: World, operator: Operator, draft: GitDraft, server: GitServer
 ) -> None:
     git_settings.save(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))

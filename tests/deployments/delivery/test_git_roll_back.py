@@ -32,7 +32,7 @@ def follow(world: World, operator: Operator, deployment: Deployment, workload: s
         look_later(world, deployment)
 
 
-def test_rolling_back_is_commits_and_done_only_when_the_cluster_shows_it(
+def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)

@@ -55,7 +55,7 @@ def chosen(admin: User, team: Team, draft: GitDraft) -> None:
     git_settings.save(actor=admin, team=team, draft=draft)
 
 
-def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
+def test_only_platform_admins_set_the_delivery(team: Team, draft: GitDraft) -> None:
     lead = make_membership(team=team, role="lead").user
 
     with pytest.raises(Forbidden):
@@ -65,7 +65,7 @@ def test_only_platform_admins_choose(team: Team, draft: GitDraft) -> None:
     assert not AuditEvent.objects.filter(action="team.delivery_set").exists()
 
 
-def test_choosing_is_audited_once_and_names_no_token(
+def test_setting_the_delivery_is_audited_once_without_the_token(
     admin: User, team: Team, chosen: None, draft: GitDraft
 ) -> None:
     git_settings.save(actor=admin, team=team, draft=draft)
@@ -88,7 +88,7 @@ def test_choosing_is_audited_once_and_names_no_token(
         ({"credential": "../secret"}, "credential"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_settings_are_refused(
     admin: User, team: Team, draft: GitDraft, changed: Mapping[str, Any], field: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(
     assert not GitDelivery.objects.exists()
 
 
-def test_trying_says_where_the_branch_is_or_what_is_wrong(
+def test_the_connection_test_names_the_commit_or_the_problem(
     admin: User, team: Team, chosen: None, server: GitServer, draft: GitDraft
 ) -> None:
     server.push_by_hand("README.md", "ours")

@@ -111,7 +111,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
         (pod(conditions=[{"type": "Ready", "status": "True"}]), "ready", False, ""),
     ],
 )
-def test_each_way_to_hang_has_its_words(
+def test_each_stage_of_a_pod_has_its_message(
     one: dict[str, Any], stage: str, is_failing: bool, words: str
 ) -> None:
     found = progress.of_pod(one)
@@ -119,7 +119,7 @@ def test_each_way_to_hang_has_its_words(
     assert (found.stage, found.is_failing, found.message) == (stage, is_failing, words)
 
 
-def test_a_deployment_that_claims_to_be_available_without_pods_is_not_ready() -> None:
+def test_a_deployment_available_without_pods_is_not_ready() -> None:
     """With maxUnavailable 1 and one replica Kubernetes says so from the first moment."""
     claims = {
         "metadata": {"generation": 1},
@@ -134,7 +134,7 @@ def test_a_deployment_that_claims_to_be_available_without_pods_is_not_ready() ->
     assert (found.is_ready, found.message) == (False, "0 of 1 replicas are ready")
 
 
-def test_a_load_failure_that_only_kserve_tells_is_told() -> None:
+def test_a_load_failure_that_only_kserve_reports_is_shown() -> None:
     blocked = {
         "kind": "InferenceService",
         "status": {
@@ -168,7 +168,7 @@ def test_health_never_makes_an_illegal_transition() -> None:
 
 
 @pytest.mark.parametrize("table", [CHANGE, DEPLOYMENT, ROLLOUT], ids=["change", "depl", "rollout"])
-def test_every_state_is_reachable_and_final_ones_have_no_way_out(table: Any) -> None:
+def test_every_state_is_reachable_and_some_are_final(table: Any) -> None:
     states = set(table)
     reached = {next(iter(table))}
     for _ in states:
@@ -219,7 +219,7 @@ def test_every_state_is_reachable_and_final_ones_have_no_way_out(table: Any) -> 
         (Desired({}, {}, True), Observed({}, None), NextStep(Step.FINISH_RETIRING)),
     ],
 )
-def test_the_next_effect_keeps_the_order_that_is_the_safety(
+def test_the_next_step_follows_the_safe_order(
     wanted: Desired, seen: Observed, expected: NextStep
 ) -> None:
     assert reconcile.decide(wanted, seen) == expected

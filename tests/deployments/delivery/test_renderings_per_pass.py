@@ -49,9 +49,10 @@ def test_the_pass_that_pushes_a_revision_and_its_route_renders_both_once(
     change = decisions.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     apply_changes.sweep()
+    assert change.deployment is not None
     renderings.clear()
 
-    assert reconcile.reconcile(deployment_id=change.deployment_id)
+    assert reconcile.reconcile(deployment_id=change.deployment.pk)
 
     assert world.cluster.names("InferenceService") == ["detector-r1"]
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}

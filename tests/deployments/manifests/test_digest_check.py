@@ -62,13 +62,13 @@ def _both(root: Path, files: dict[str, bytes]) -> list[str]:
     return told
 
 
-def test_right_files_pass(tmp_path: Path) -> None:
+def test_matching_files_pass(tmp_path: Path) -> None:
     _write(tmp_path, {**_FILES, **_OWN})
 
     assert _both(tmp_path, {**_FILES, **_OWN}) == []
 
 
-def test_settings_of_other_revisions_may_be_there(tmp_path: Path) -> None:
+def test_settings_of_other_revisions_are_allowed(tmp_path: Path) -> None:
     _write(tmp_path, {**_FILES, **_OWN, "detector/configs/slipway-ffff.pbtxt": b"other"})
 
     assert _both(tmp_path, {**_FILES, **_OWN}) == []
@@ -101,7 +101,7 @@ def test_settings_of_other_revisions_may_be_there(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_differs_is_named(tmp_path: Path, changed: dict[str, bytes], told: str) -> None:
+def test_a_different_file_is_named(tmp_path: Path, changed: dict[str, bytes], told: str) -> None:
     _write(tmp_path, {**_FILES, **_OWN, **changed})
 
     assert _both(tmp_path, {**_FILES, **_OWN}) == [told]

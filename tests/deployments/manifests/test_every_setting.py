@@ -262,7 +262,7 @@ def at(value: Any, path: str) -> Any:
 
 
 @pytest.mark.parametrize(("field", "typed", "path", "expected"), _ARRIVES)
-def test_what_is_typed_arrives(
+def test_a_value_in_the_form_reaches_the_manifest(
     field: str, typed: Mapping[str, str], path: str, expected: Any
 ) -> None:
     found = at(made(typed), path)
@@ -275,11 +275,11 @@ def test_what_is_typed_arrives(
         assert found == expected
 
 
-def test_no_field_of_the_form_is_left_out_here() -> None:
+def test_every_field_of_the_form_is_covered_here() -> None:
     assert set(request_body.SETTINGS) == {field for field, *_ in _ARRIVES}
 
 
-def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
+def test_defaults_are_what_a_platform_engineer_would_write() -> None:
     found = made({"engine": "triton", "min_replicas": "2", "max_replicas": "2"})
     spec = found["Deployment"]["spec"]
     pod = spec["template"]["spec"]
@@ -302,7 +302,7 @@ def test_what_nobody_touched_is_what_a_platform_engineer_would_write() -> None:
     assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(found)
 
 
-def test_an_own_secret_is_named_to_kserve_too() -> None:
+def test_a_secret_of_the_team_is_named_to_kserve_too() -> None:
     found = made({"storage_secret": "models-s3", "storage_service_account": "readers"})
     service = found["InferenceService"]
 
@@ -318,7 +318,7 @@ def test_an_own_secret_is_named_to_kserve_too() -> None:
         ("nvidia.com/mig-1g.10gb", 1),
     ],
 )
-def test_a_share_of_a_gpu_is_a_whole_number_of_its_resource(resource: str, gpus: int) -> None:
+def test_a_gpu_share_is_a_whole_number_of_its_resource(resource: str, gpus: int) -> None:
     container = made({"engine": "triton", "share": f"p4d.24xlarge|{resource}|{gpus}"})
     resources = at(container, f"{_TRITON}.containers.0.resources")
 

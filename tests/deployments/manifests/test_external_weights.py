@@ -70,7 +70,9 @@ def test_the_weights_are_those_of_the_version(
     assert "slipway.dev/sha256" not in notes
 
 
-def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world: World) -> None:
+def test_triton_loads_external_weights_from_a_repository_in_the_portals_bucket(
+    world: World,
+) -> None:
     version = register(world)
 
     change = decisions.request_deploy(
@@ -85,7 +87,7 @@ def test_triton_loads_it_by_id_from_a_repository_in_the_portals_own_bucket(world
     assert f'"revision": "{COMMIT}"' in engine.decode()
 
 
-def test_it_is_requested_approved_by_another_and_applied(world: World) -> None:
+def test_external_weights_are_requested_approved_and_applied(world: World) -> None:
     version = register(world, parameters_millions=8190, dtype="bf16")
     change = decisions.request_deploy(actor=world.member, draft=draft(world, version))
 
@@ -100,7 +102,7 @@ def test_it_is_requested_approved_by_another_and_applied(world: World) -> None:
     assert applied["spec"]["predictor"]["model"]["storageUri"] == URI
 
 
-def test_the_evidence_of_a_request_covers_the_reference(world: World) -> None:
+def test_the_evidence_of_a_request_covers_the_external_weights(world: World) -> None:
     change = decisions.request_deploy(
         actor=world.member, draft=draft(world, register(world), engine="triton-vllm")
     )
@@ -152,7 +154,7 @@ def _uploaded(world: World, model: Model) -> ModelVersion:
 
 @pytest.mark.parametrize("uri", [URI, CLAIM, IMAGE])
 @pytest.mark.parametrize("engine", serving_spec.LLM_ENGINES)
-def test_its_manifests_are_taken_by_a_strict_server(world: World, engine: str, uri: str) -> None:
+def test_a_strict_server_accepts_the_manifests(world: World, engine: str, uri: str) -> None:
     published = schemas.require_custom()
     version = register(world, uri, parameters_millions=8190)
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}

@@ -72,7 +72,7 @@ def test_plain_triton_rolls_without_a_gap_and_is_probed_by_the_size_of_its_model
     assert large["progressDeadlineSeconds"] == 20 * 60 + 180 + 2000
 
 
-def test_vllm_is_ready_when_it_names_its_models() -> None:
+def test_vllm_is_ready_once_it_lists_its_models() -> None:
     model = _made("kserve-vllm", llm=_LLM)["InferenceService"]["spec"]["predictor"]["model"]
 
     assert model["readinessProbe"]["httpGet"]["path"] == "/v1/models"
@@ -177,7 +177,7 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
         ),
     ],
 )
-def test_the_route_leads_to_the_service_of_the_engine(
+def test_the_route_refers_to_the_service_of_the_engine(
     engine: str, data: dict[str, Any], service: str, port: int
 ) -> None:
     spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
@@ -190,7 +190,7 @@ def test_the_route_leads_to_the_service_of_the_engine(
     assert (backend["name"], backend["port"]) == (service, port)
 
 
-def test_spot_is_asked_of_karpenter_or_of_a_node_group_and_on_demand_is_never_spot() -> None:
+def test_spot_matches_karpenter_or_node_groups_and_on_demand_excludes_both() -> None:
     def terms(capacity: str) -> Any:
         made = _made("triton", placement={"capacity": capacity})["Deployment"]
         affinity = made["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
@@ -211,7 +211,7 @@ def test_requests_come_from_the_gateway_and_metrics_from_anywhere() -> None:
     assert spec["ingress"][1] == {"ports": [{"port": 8002, "protocol": "TCP"}]}
 
 
-def test_a_change_of_the_autoscaler_alone_changes_the_digest_that_is_compared() -> None:
+def test_a_change_of_the_autoscaler_alone_changes_the_digest() -> None:
     digests = {
         _made("triton", max_replicas=most, scaling={"kind": "hpa"})["Deployment"]["metadata"][
             "annotations"

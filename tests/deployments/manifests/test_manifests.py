@@ -78,7 +78,7 @@ def _is_gpu(resources: dict[str, Any], served: ServedRevision) -> bool:
 
 
 @given(placed())
-def test_a_secret_is_made_for_local_clusters_only(
+def test_a_secret_is_rendered_for_local_clusters_only(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = pair
@@ -137,7 +137,7 @@ def _backend(number: int, engine: Any, weight: int, mirror: int = 0) -> http_rou
     return http_route.backend_for(number, spec, weight, model="m", mirror=mirror)
 
 
-def test_a_revision_without_a_share_is_not_in_the_route() -> None:
+def test_a_revision_without_weight_is_not_in_the_route() -> None:
     backends = [_backend(1, serving_spec.TRITON, 0), _backend(2, serving_spec.KSERVE_TRITON, 100)]
 
     route = http_route.http_route(CONTEXT, backends)

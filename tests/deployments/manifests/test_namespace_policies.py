@@ -47,7 +47,7 @@ def _case(engine: str) -> ServedRevision:
 
 
 @pytest.mark.parametrize("engine", serving_spec.ENGINES)
-def test_pods_of_every_engine_reach_names_their_own_and_where_models_lie(engine: str) -> None:
+def test_pods_of_every_engine_reach_dns_their_peers_and_the_sources_of_models(engine: str) -> None:
     own = {"podSelector": {"matchLabels": {"slipway.dev/workload": "detector-r1"}}}
 
     assert _egress(_CONTEXT, _case(engine)) == [
@@ -61,7 +61,7 @@ def test_pods_of_every_engine_reach_names_their_own_and_where_models_lie(engine:
     ]
 
 
-def test_nothing_else_in_the_namespace_reaches_anything_but_names() -> None:
+def test_other_pods_in_the_namespace_reach_dns_only() -> None:
     (deny,) = [
         one
         for one in revision.shared(_CONTEXT, _case("triton"))
@@ -76,12 +76,12 @@ def test_nothing_else_in_the_namespace_reaches_anything_but_names() -> None:
 
 
 @pytest.mark.parametrize("field", ["network_policy", "egress"])
-def test_no_request_switches_it_off(field: str) -> None:
+def test_no_setting_removes_the_policies(field: str) -> None:
     with pytest.raises(Rejected, match=f"network.{field}"):
         _served("triton", network={field: False})
 
 
-def test_a_cluster_that_knows_its_addresses_opens_those_only() -> None:
+def test_a_cluster_with_egress_addresses_allows_only_those() -> None:
     context = replace(_CONTEXT, egress_cidrs=("52.216.0.0/15", "169.254.0.0/16"))
 
     blocks = _egress(context, _case("triton"))[2]["to"]
@@ -93,7 +93,7 @@ def test_a_cluster_that_knows_its_addresses_opens_those_only() -> None:
     assert len(_egress(replace(_CONTEXT, egress_cidrs=()), _case("triton"))) == 3
 
 
-def test_a_store_in_the_cluster_is_reached_by_its_namespace_and_one_outside_by_its_port() -> None:
+def test_a_store_is_reached_by_its_namespace_inside_and_its_port_outside() -> None:
     inside = replace(_CONTEXT, s3_endpoint="http://minio.storage.svc.cluster.local:9000")
     outside = replace(_CONTEXT, s3_endpoint="https://s3.example.org:8443")
 
@@ -104,7 +104,7 @@ def test_a_store_in_the_cluster_is_reached_by_its_namespace_and_one_outside_by_i
     assert [one["port"] for one in ports] == [443, 8443]
 
 
-def test_the_api_server_reaches_the_serving_port_from_where_the_platform_says() -> None:
+def test_the_api_server_reaches_the_serving_port_from_the_configured_addresses() -> None:
     context = replace(_CONTEXT, control_plane_cidrs=("10.0.0.0/24",))
 
     closed, opened = (
@@ -120,7 +120,7 @@ def test_the_api_server_reaches_the_serving_port_from_where_the_platform_says() 
     ]
 
 
-def test_routers_of_pipelines_are_asked_through_the_gateway_and_ask_through_it() -> None:
+def test_routers_of_pipelines_receive_and_send_through_the_gateway() -> None:
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gw"}}}
 
     spec = network.pipelines(_CONTEXT)["spec"]
@@ -132,7 +132,7 @@ def test_routers_of_pipelines_are_asked_through_the_gateway_and_ask_through_it()
     assert spec["egress"][:2] == [_DNS, {"to": [gateway]}]
 
 
-def test_the_quota_of_the_team_holds_past_the_portal() -> None:
+def test_the_quota_of_the_team_limits_the_namespace() -> None:
     quota, defaults = resource_limits.of_namespace(_CONTEXT, quota_gpus=6)
 
     hard = quota["spec"]["hard"]

@@ -28,7 +28,7 @@ def _render(world: World, **fields: Any) -> RenderedRevision:
     return rendered.render(CONTEXT, number=1, version=world.version1, spec=spec)
 
 
-def test_the_record_of_the_version_is_what_is_compared(world: World) -> None:
+def test_the_record_of_the_version_is_compared(world: World) -> None:
     rows = [dict(row) for row in world.version1.laid_out]
     for digest, row in zip(("12" * 32, "34" * 32), rows, strict=True):
         row["sha256"] = digest
@@ -43,7 +43,7 @@ def test_the_record_of_the_version_is_what_is_compared(world: World) -> None:
     )
 
 
-def test_files_that_the_portal_makes_are_compared_too(world: World) -> None:
+def test_files_that_the_portal_renders_are_compared_too(world: World) -> None:
     spec = {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}}
     files = _render(world, **spec).files
 
@@ -54,7 +54,7 @@ def test_files_that_the_portal_makes_are_compared_too(world: World) -> None:
     assert _record(world, **spec).count("\n") == 2
 
 
-def test_a_difference_is_told_in_plain_words() -> None:
+def test_a_difference_is_explained() -> None:
     ended = {"exitCode": 1, "reason": "Error", "message": "detector/1/model.onnx: FAILED\n"}
     pod = {
         "spec": {"nodeName": "n"},
@@ -72,7 +72,7 @@ def test_a_difference_is_told_in_plain_words() -> None:
     )
 
 
-def test_a_comparison_under_way_and_one_that_cannot_run_are_told() -> None:
+def test_a_running_comparison_and_one_that_fails_to_run_are_explained() -> None:
     def told(state: dict[str, Any]) -> progress.Progress:
         status = {"initContainerStatuses": [{"name": "digest-check", "state": state}]}
         return progress.of_pod({"spec": {"nodeName": "n"}, "status": status})

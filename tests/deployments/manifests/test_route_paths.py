@@ -100,7 +100,7 @@ def test_the_address_carries_inference_and_metadata_of_the_engine_only(
     assert _paths((_spec(engine, **data), 100)) == carried
 
 
-def test_a_canary_of_another_engine_adds_its_paths_and_a_revision_without_a_share_none() -> None:
+def test_a_canary_of_another_engine_adds_its_paths_once_it_has_weight() -> None:
     triton, vllm = _spec("triton"), _spec("kserve-vllm", llm=_LLM)
 
     assert _paths((triton, 90), (vllm, 10)) == [*_OPENAI, *_BELOW_MODELS]
@@ -108,14 +108,14 @@ def test_a_canary_of_another_engine_adds_its_paths_and_a_revision_without_a_shar
 
 
 @pytest.mark.parametrize("count", range(9))
-def test_a_route_never_has_more_rules_than_the_gateway_takes(count: int) -> None:
+def test_a_route_never_has_more_rules_than_the_gateway_accepts(count: int) -> None:
     packed = [{"model": f"n{index}", "version": 1} for index in range(count)]
     triton, vllm = _spec("triton", packed=packed), _spec("kserve-vllm", llm=_LLM)
 
     assert len(_paths((triton, 50), (vllm, 50))) <= 16
 
 
-def test_rules_that_disagree_are_no_weights_and_paths_of_others_are_seen() -> None:
+def test_rules_that_disagree_have_no_weights_and_added_paths_are_observed() -> None:
     wanted = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
     live = http_route.http_route(_CONTEXT, wanted)
     assert http_route.weights_in(live) == {"detector-r1": 100}
@@ -160,9 +160,7 @@ def _command(engine: str, packed: bool) -> list[str]:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("engine", ["triton", "kserve-triton", "triton-vllm"])
-def test_every_triton_refuses_what_is_neither_inference_nor_metadata(
-    engine: str, packed: bool
-) -> None:
+def test_every_triton_refuses_all_but_inference_and_metadata(engine: str, packed: bool) -> None:
     command = _command(engine, packed and engine != "triton-vllm")
 
     refused = "shared-memory,model-config,model-repository,statistics,trace,logging"

@@ -158,7 +158,7 @@ def test_triton_loads_the_configuration_of_the_revision_and_not_that_of_the_vers
     assert config["max_batch_size"] == 32
 
 
-def test_a_lone_request_waits_for_company_and_simultaneous_ones_run_as_one_batch(
+def test_a_single_request_waits_and_simultaneous_ones_run_as_one_batch(
     server: Server,
 ) -> None:
     before = server.get("/stats")["model_stats"][0]
@@ -174,7 +174,7 @@ def test_a_lone_request_waits_for_company_and_simultaneous_ones_run_as_one_batch
     assert after["execution_count"] - before["execution_count"] < 4
 
 
-def test_models_packed_into_one_triton_answer_each_with_its_own_settings(server: Server) -> None:
+def test_models_of_one_triton_answer_each_with_its_own_settings(server: Server) -> None:
     configs = [server.get("/config", model) for model in _AMOUNTS]
 
     assert [server.infer(2.0, model) for model in _AMOUNTS] == [3.0, 12.0, 102.0]
@@ -184,7 +184,7 @@ def test_models_packed_into_one_triton_answer_each_with_its_own_settings(server:
 
 
 @pytest.mark.parametrize("header", [{}, {"slipway-shut": ""}, {"slipway-shut": "1"}])
-def test_nobody_loads_or_unloads_a_model_of_a_packed_triton(
+def test_clients_cannot_load_or_unload_models_of_a_multi_model_triton(
     server: Server, header: dict[str, str]
 ) -> None:
     paths = ("models/tens/unload", "models/adder/load", "models/evil/load", "index")
@@ -198,7 +198,7 @@ def test_nobody_loads_or_unloads_a_model_of_a_packed_triton(
 
 
 @given(serving_specs(engines=serving_spec.ONNX_ENGINES))
-def test_every_configuration_parses_as_tritons_own_and_says_what_was_asked(
+def test_every_configuration_parses_as_tritons_and_has_the_requested_settings(
     spec: ServingSpec,
 ) -> None:
     text = triton_config.render(model="adder", signature=_SIGNATURE, spec=spec)
@@ -217,7 +217,7 @@ def test_every_configuration_parses_as_tritons_own_and_says_what_was_asked(
     assert modes == ([] if spec.precision == "original" else [spec.precision])
 
 
-def test_what_the_model_cannot_use_is_told_with_the_fix() -> None:
+def test_a_setting_that_the_model_cannot_use_is_refused_with_the_fix() -> None:
     single = Signature(inputs=(Tensor("x", "FP32", (2,)),), outputs=(Tensor("y", "FP32", (2,)),))
     large = _SPEC.replace(batching=Batching(preferred_batch_sizes=(64,)))
 
@@ -226,13 +226,13 @@ def test_what_the_model_cannot_use_is_told_with_the_fix() -> None:
     assert "Remove 64 from" in triton_config.problem_with(_SIGNATURE, large)
 
 
-def test_usual_settings_add_nothing_to_the_bucket() -> None:
+def test_default_settings_add_nothing_to_the_bucket() -> None:
     spec = ServingSpec(engine="triton", instance_type="g5.xlarge")
 
     assert _files(spec) == ServingFiles("p/")
 
 
-def test_equal_settings_share_one_object_and_others_have_their_own() -> None:
+def test_equal_settings_share_one_object() -> None:
     one, same = _files(_SPEC), _files(_SPEC)
     other = _files(ServingSpec(engine="triton", instance_type="g5.xlarge", precision="fp16"))
 

@@ -13,7 +13,7 @@ _FLAG = "--metrics-config=summary_latencies=true"
 
 @pytest.mark.parametrize("engine", [serving_spec.TRITON, serving_spec.KSERVE_TRITON])
 @pytest.mark.parametrize("is_on", [False, True])
-def test_the_flag_is_there_exactly_when_it_was_chosen(engine: str, *, is_on: bool) -> None:
+def test_the_flag_is_set_exactly_when_requested(engine: str, *, is_on: bool) -> None:
     data = {"engine": engine, "instance_type": "g5.xlarge"}
     spec = serving_spec.from_json({**data, "summary_latencies": True} if is_on else data)
 

@@ -52,11 +52,11 @@ def test_it_writes_what_pyyaml_writes(manifest: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [{}, [], None, True, 0, 1.5, "", "a\nb", [[1]], [{}], [[]]])
-def test_odd_values_are_written_alike(value: Any) -> None:
+def test_unusual_values_are_written_as_by_pyyaml(value: Any) -> None:
     assert to_yaml([{"a": value}]) == by_library({"a": value})
 
 
-def test_a_shared_part_is_written_out_each_time() -> None:
+def test_a_shared_part_is_written_in_full_each_time() -> None:
     part = {"cpu": "1"}
 
     assert "&id" not in to_yaml([{"requests": part, "limits": part}])

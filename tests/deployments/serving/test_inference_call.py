@@ -20,7 +20,7 @@ SIGNATURE = Signature(
         ("llm-inference-service", "v1/chat/completions", 8000, "model"),
     ],
 )
-def test_each_engine_is_asked_in_the_way_that_it_answers(
+def test_each_engine_gets_a_request_of_its_own_protocol(
     engine: str, path: str, port: int, first: str
 ) -> None:
     call = call_of(engine=engine, model="m", signature=SIGNATURE)
@@ -29,7 +29,7 @@ def test_each_engine_is_asked_in_the_way_that_it_answers(
     assert call.is_chat is path.startswith("v1/")
 
 
-def test_a_chat_names_the_model_as_vllm_serves_it_and_is_short() -> None:
+def test_a_chat_request_names_the_served_model_and_is_short() -> None:
     body = call_of(engine="kserve-vllm", model="m", signature=SIGNATURE).body
 
     assert (body["model"], body["max_tokens"]) == ("m", 64)

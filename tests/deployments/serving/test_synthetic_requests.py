@@ -23,7 +23,7 @@ def _interval(world: World, deployment: Deployment, *, stable: int, candidate: i
     return rollout
 
 
-def test_probes_are_no_traffic(world: World) -> None:
+def test_synthetic_requests_are_not_counted_as_traffic(world: World) -> None:
     for index in range(_PROBES):
         save(world, f"request {index}", float(index), 2.0 * index)
     deployment, pods = served(world, r2=double)
@@ -47,7 +47,7 @@ def test_probes_are_no_traffic(world: World) -> None:
     assert latency["candidate"] == "not known"
 
 
-def test_what_was_asked_long_ago_is_not_kept(world: World) -> None:
+def test_old_synthetic_requests_are_deleted(world: World) -> None:
     deployment = world.serving()
     revision = deployment.stable_revision
     assert revision is not None
