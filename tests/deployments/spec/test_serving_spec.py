@@ -99,6 +99,7 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
         ({**_VLLM, "batching": {"max_queue_delay_us": 5}}, "batching"),
         ({**_VLLM, "instances_per_gpu": 2}, "instances_per_gpu"),
         ({**_VLLM, "llm": {"tensor_parallel": 2}}, "gpus"),
+        ({**_VLLM, "gpus": 3}, "llm.tensor_parallel"),
         ({**_VLLM, "llm": {"hugging_face_id": "model"}}, "llm.hugging_face_id"),
         ({**_VLLM, "llm": {"nodes": 2, "hugging_face_id": "a/b"}}, "llm.artifact"),
         ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
