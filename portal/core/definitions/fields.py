@@ -7,11 +7,31 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.fields import FieldInfo
+
+
+class Extra(TypedDict, total=False):
+    """How REST and forms show a field, beyond its type and bounds."""
+
+    # Only shown by REST: the portal sets it.
+    read_only: bool
+    # Left out, it depends on other fields, so REST states no default.
+    is_derived: bool
+    # REST offers no empty text although the definition accepts it.
+    is_blank_hidden: bool
+    # Pairs that REST and YAML write as an object.
+    is_mapping: bool
+    # 0 means "not set", which is an empty field of a form.
+    is_empty_zero: bool
+    # A form accepts 8,030 for 8030.
+    has_separators: bool
+    placeholder: str
+    # Where a form shows it; of a part, where it shows the fields of the part.
+    group: str
 
 
 def setting(
@@ -26,13 +46,13 @@ def setting(
     pattern: str | None = None,
     max_length: int | None = None,
     alias: str | None = None,
-    **extra: Any,
+    **extra: Unpack[Extra],
 ) -> Any:
     """For `Annotated`: what people read about a field, and its bounds. `fix` is the sentence for a
     value that is refused; `choices` are labels of the values of a Literal. `pattern` is of the whole
-    text. Further arguments are for those who read the definition: FieldDefinition.extra.
+    text.
     """
-    known = {"fix": fix, "unit": unit, "choices": choices, **extra}
+    known: dict[str, Any] = {"fix": fix, "unit": unit, "choices": choices, **extra}
     return Field(
         title=label,
         description=help_text or None,
