@@ -44,7 +44,7 @@ class ModelVersion(Leased):
     model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=12, choices=[(s.value, s.value) for s in VersionState])
-    # Why it is quarantined or failed, in words, with the fix.
+    # Why it is quarantined or failed, with the fix.
     state_reason = models.TextField(blank=True, default="")
     deadline_at = models.DateTimeField(null=True, blank=True)
 
@@ -56,7 +56,7 @@ class ModelVersion(Leased):
     declared_sha256 = models.CharField(max_length=64, blank=True, default="")
     upload_id = models.CharField(max_length=300, blank=True, default="")
     part_size_bytes = models.BigIntegerField(default=0)
-    # The client promised a SHA-256 with every part; S3 then refuses a part that does not match.
+    # The client sends a SHA-256 with every part; S3 rejects a part that does not match.
     has_part_checksums = models.BooleanField(default=False)
 
     bucket = models.CharField(max_length=63)
@@ -65,27 +65,29 @@ class ModelVersion(Leased):
     size_bytes = models.BigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
 
-    # {"inputs": [{"name", "dtype", "dims"}], "outputs": […], "max_batch_size": n}
+    # deployments.registry.domain.signatures.Signature, with the parts of
+    # deployments.sizing.domain.onnx.VramEstimate as "vram_parts_mib".
     signature = models.JSONField(default=dict)
-    # What the person states: accuracy, dataset_version, trained_at, commit, run_url, framework, tags…
+    # Well-known keys have a type (deployments.registry.services.metadata); the size of external weights
+    # is read by deployments.sizing.domain.declared_size. Others are free.
     metadata = models.JSONField(default=dict)
-    # [{"name", "ok", "detail"}]: one line per verification step, in order
+    # deployments.registry.domain.verification_steps.VerificationStep, in order.
     checks = models.JSONField(default=list)
     vram_estimate_mib = models.PositiveIntegerField(null=True)
-    # How often the process that reads the file died; the second time fails the version.
+    # Deaths of the reader process; the second one fails the version.
     examination_deaths = models.PositiveSmallIntegerField(default=0)
-    # Somebody threw a failed or unfinished upload away: no list shows it, the next tick removes it.
+    # A discarded upload is hidden, and deleted by the next pass.
     discarded_at = models.DateTimeField(null=True, blank=True)
-    # What the uploader declares of its use (deployments/registry/domain/declarations.py); empty declares nothing.
+    # deployments.registry.domain.declarations.Declaration; empty declares nothing.
     declared = models.JSONField(default=dict)
-    # While a ready version is verified again: {"declared", "checks", "ready_at"} as they were, so that
-    # an end without a verdict gives them back. Empty otherwise.
+    # While a ready version is verified again: deployments.registry.domain.verification_steps
+    # .FormerVerification, restored if there is no verdict. Empty otherwise.
     former = models.JSONField(default=dict)
     # The immutable Triton repository laid out from exactly these bytes; ends with "/".
     repository_prefix = models.CharField(max_length=400, blank=True, default="")
     config_pbtxt = models.TextField(blank=True, default="")
-    # What lies there, as deployments.registry.domain.serving_objects.ServingObject: written when the digests were
-    # compared, and part of what is approved.
+    # deployments.registry.domain.serving_objects.ServingObject: the objects of the serving repository,
+    # recorded when their digests were verified, and part of what is approved.
     laid_out = models.JSONField(default=list)
 
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)

@@ -22,7 +22,7 @@ from deployments.manifests.domain.metadata import (
     ServedRevision,
 )
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.registry.domain import object_keys, signatures
+from deployments.registry.domain import object_keys, serving_objects, signatures
 from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
@@ -162,7 +162,9 @@ def _served_files(
     roots = [files.prefix]
     if spec.engine in ONNX_ENGINES:
         roots = [version.repository_prefix for version in versions]
-        digests |= {row["key"]: row["sha256"] for version in versions for row in version.laid_out}
+        for version in versions:
+            recorded = serving_objects.from_json(version.laid_out)
+            digests |= {item.key: item.sha256 for item in recorded}
     return tuple(
         ServedFile(key.removeprefix(root), digests[key])
         for root in roots

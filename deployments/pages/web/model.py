@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from deployments.models import Deployment, Model, ModelVersion
 from deployments.quality.web import lines
-from deployments.registry.domain import comparison
+from deployments.registry.domain import comparison, signatures
 from deployments.registry.domain.comparison import ComparedFact
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import models as model_service
@@ -143,7 +143,8 @@ def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[Com
         (
             "Signature",
             comparison.compare(
-                comparison.list_facts(left.signature), comparison.list_facts(right.signature)
+                comparison.list_facts(signatures.from_json(left.signature)),
+                comparison.list_facts(signatures.from_json(right.signature)),
             ),
         ),
     ]

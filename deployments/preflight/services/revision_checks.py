@@ -133,12 +133,11 @@ def check_signature(version: ModelVersion, stable: ModelVersion | None) -> list[
     """Check that clients of the stable version can call this one. Empty without a stable version."""
     if stable is None:
         return []
-    if not stable.signature.get("inputs") or not version.signature.get("inputs"):
+    served, new = signatures.from_json(stable.signature), signatures.from_json(version.signature)
+    if not served.inputs or not new.inputs:
         detail = f"The inputs and outputs of {version.label} or {stable.label} are unknown."
         return [Check("Signature", ok=None, detail=detail)]
-    breaks = compatibility.incompatibilities(
-        signatures.from_json(stable.signature), signatures.from_json(version.signature)
-    )
+    breaks = compatibility.incompatibilities(served, new)
     if not breaks:
         detail = f"{version.label} is compatible with clients of {stable.label}."
         return [Check("Signature", ok=True, detail=detail)]

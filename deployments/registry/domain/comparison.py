@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from deployments.registry.domain.signatures import ANY, Signature
+
 _LEADING_KEYS: Final = (
     "accuracy",
     "dataset_version",
@@ -27,17 +29,19 @@ class ComparedFact:
         return self.left != self.right
 
 
-def list_facts(signature: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a signature as text by name."""
+def list_facts(signature: Signature) -> dict[str, str]:
+    """The facts of a signature as text by name; empty if the file was not read."""
     facts = {}
-    for kind in ("inputs", "outputs"):
-        for tensor in signature.get(kind, []):
-            dims = ", ".join("any" if dim < 0 else str(dim) for dim in tensor["dims"])
-            facts[f"{kind[:-1]} {tensor['name']}"] = f"{tensor['dtype']} [{dims}]"
-    for name in ("max_batch_size", "parameter_count", "producer"):
-        if name in signature:
-            facts[name.replace("_", " ")] = str(signature[name])
-    for domain, number in sorted(signature.get("opset", {}).items()):
+    for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
+        for tensor in tensors:
+            dims = ", ".join("any" if dim == ANY else str(dim) for dim in tensor.dims)
+            facts[f"{kind} {tensor.name}"] = f"{tensor.dtype} [{dims}]"
+    if facts:
+        facts["max batch size"] = str(signature.max_batch_size)
+    for name in ("parameter_count", "producer"):
+        if name in signature.facts:
+            facts[name.replace("_", " ")] = str(signature.facts[name])
+    for domain, number in sorted(signature.facts.get("opset", {}).items()):
         facts[f"opset {domain}"] = str(number)
     return facts
 

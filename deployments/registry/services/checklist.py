@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import QuerySet
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.verification_steps import VerificationStep
 from deployments.states import VersionState
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -33,15 +34,13 @@ class LeaseLost(Exception):
 
 
 class Checklist:
-    """Holds the lease as long as steps are reported. Rows are {"name", "ok", "detail"}."""
+    """Holds the lease as long as steps are reported."""
 
     def __init__(self, version_id: int, lease: Lease) -> None:
         self.lease = lease
         self._version_id = version_id
         self._renewed_at = clock.now()
-        self.rows: list[dict[str, Any]] = [
-            {"name": name, "ok": None, "detail": "waiting"} for name in STEPS
-        ]
+        self.steps = [VerificationStep(name) for name in STEPS]
 
     def running(self, name: str, detail: str) -> None:
         self._set(name, ok=None, detail=detail)
@@ -54,9 +53,9 @@ class Checklist:
     def refused(self, name: str, detail: str) -> None:
         """Mark the step as failed and all later steps as not tried."""
         self._set(name, ok=False, detail=detail)
-        for row in self.rows:
-            if row["ok"] is None:
-                row["detail"] = "not tried"
+        for step in self.steps:
+            if step.ok is None:
+                step.detail = "not tried"
         self._write()
 
     def warned(self, name: str, detail: str) -> None:
@@ -75,13 +74,16 @@ class Checklist:
             raise LeaseLost
         self.keep_alive()
 
+    def to_json(self) -> list[dict[str, object]]:
+        return [step.to_json() for step in self.steps]
+
     def _set(self, name: str, *, ok: bool | None, detail: str) -> None:
-        row = self.rows[STEPS.index(name)]
-        row["ok"], row["detail"] = ok, detail
+        step = self.steps[STEPS.index(name)]
+        step.ok, step.detail = ok, detail
 
     def _write(self) -> None:
         self._renew()
-        if self._row().update(checks=self.rows) == 0:
+        if self._row().update(checks=self.to_json()) == 0:
             raise LeaseLost
 
     def _row(self) -> QuerySet[ModelVersion]:

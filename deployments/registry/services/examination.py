@@ -173,14 +173,8 @@ def _create_repository(
     signature, estimate = use.signature, use.estimate
     config = triton_config.render(model=version.model.name, signature=signature)
     prefix, objects = serving_repository.create(store, version, stored, config, checklist)
-    parts = {
-        "weights": estimate.weights_mib,
-        "activations": estimate.activations_mib,
-        "activations_spread": estimate.spread_mib,
-        "runtime": estimate.runtime_mib,
-    }
     return {
-        "signature": signature.to_json() | {"vram_parts_mib": parts},
+        "signature": signature.to_json() | {"vram_parts_mib": estimate.to_json()},
         "vram_estimate_mib": estimate.total_mib,
         "repository_prefix": prefix,
         "config_pbtxt": config,

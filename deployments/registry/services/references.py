@@ -15,6 +15,7 @@ from deployments.errors import Rejected
 from deployments.models import Model, ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.registry.domain.verification_steps import VerificationStep
 from deployments.registry.services import metadata as metadata_service
 from deployments.registry.services import models as model_service
 from deployments.spec.domain import model_names
@@ -127,8 +128,9 @@ def _insert(
 def _checks(reference: ExternalWeights) -> list[dict[str, Any]]:
     pinned = f"to {reference.pin}" if reference.is_pinned else reference.advice
     engines = ", ".join(reference.engines)
-    return [
-        {"name": "Reference", "ok": True, "detail": f"well formed; {engines} can load it"},
-        {"name": "Pinned", "ok": reference.is_pinned, "detail": pinned},
-        {"name": "Bytes", "ok": None, "detail": _UNVERIFIED},
-    ]
+    steps = (
+        VerificationStep("Reference", ok=True, detail=f"well formed; {engines} can load it"),
+        VerificationStep("Pinned", ok=reference.is_pinned, detail=pinned),
+        VerificationStep("Bytes", detail=_UNVERIFIED),
+    )
+    return [step.to_json() for step in steps]

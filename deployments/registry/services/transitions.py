@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django.db import transaction
 
 from deployments import states
 from deployments.models import ModelVersion
+from deployments.registry.domain.verification_steps import FormerVerification
 from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
@@ -84,10 +85,10 @@ def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -
 def to_declared(*, version: ModelVersion, actor: Actor, declared: Mapping[str, Any]) -> None:
     """Verify the version again with the declaration. `former` keeps its previous values."""
     at = clock.now()
-    ready_at = version.ready_at and version.ready_at.isoformat()
+    former = FormerVerification(version.declared, version.checks, version.ready_at)
     fields: dict[str, Any] = {
         "declared": dict(declared),
-        "former": {"declared": version.declared, "checks": version.checks, "ready_at": ready_at},
+        "former": former.to_json(),
         "checks": [],
         "state_reason": "",
         "examination_deaths": 0,
@@ -112,11 +113,11 @@ def to_ready_again(
         row = ModelVersion.objects.select_for_update().get(pk=version.pk)
         if not row.former:
             raise _conflict(version, VersionState.READY)
-        ready_at = row.former["ready_at"]
+        former = FormerVerification.from_json(row.former)
         fields = {
-            "declared": row.former["declared"],
-            "checks": row.former["checks"],
-            "ready_at": datetime.fromisoformat(ready_at) if ready_at else None,
+            "declared": former.declared,
+            "checks": former.checks,
+            "ready_at": former.ready_at,
             "former": {},
             "state_reason": reason,
             "examination_deaths": 0,

@@ -156,7 +156,7 @@ def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> date
         with _FailOnUnexpected(version, checklist):
             _decide(version, examination.examine(version, folder, checklist), checklist)
     except FileRefused as refusal:
-        facts = {"sha256": version.sha256, "checks": checklist.rows}
+        facts = {"sha256": version.sha256, "checks": checklist.to_json()}
         _fail(version, checklist.lease, str(refusal), facts)
     return clock.now() if version.state == VersionState.FAILED else None
 
@@ -185,7 +185,7 @@ class _FailOnUnexpected:
 
 
 def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checklist) -> None:
-    facts = result.columns | {"checks": checklist.rows}
+    facts = result.columns | {"checks": checklist.to_json()}
     if result.quarantine_reason:
         transitions.to_quarantined(
             version=version,

@@ -13,8 +13,9 @@ Sums are rounded up to 16 MiB. The number of instances is decided at deployment.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 MIB: Final = 2**20
 RUNTIME_MIB: Final = 450
@@ -34,6 +35,28 @@ class VramEstimate:
     def total_mib(self) -> int:
         whole = self.weights_mib + self.activations_mib + self.runtime_mib
         return -(-whole // ROUNDED_TO_MIB) * ROUNDED_TO_MIB
+
+    def to_json(self) -> dict[str, int]:
+        """The key `vram_parts_mib` of the column `signature`."""
+        return {
+            "weights": self.weights_mib,
+            "activations": self.activations_mib,
+            "activations_spread": self.spread_mib,
+            "runtime": self.runtime_mib,
+        }
+
+    @classmethod
+    def from_signature(cls, signature: Mapping[str, Any]) -> VramEstimate | None:
+        """None for a version whose file was not read."""
+        parts = signature.get("vram_parts_mib")
+        if not parts:
+            return None
+        return cls(
+            weights_mib=parts["weights"],
+            activations_mib=parts["activations"],
+            spread_mib=parts.get("activations_spread", 0),
+            runtime_mib=parts["runtime"],
+        )
 
 
 def estimate_vram(*, weights_bytes: int, live_bytes: int) -> VramEstimate:

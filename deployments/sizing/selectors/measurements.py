@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from deployments.models import ModelVersion, Revision
-from deployments.sizing.domain import onnx
 from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
+from deployments.sizing.domain.onnx import VramEstimate
 from fleet.telemetry.selectors import measured
 
 
 def describe_file(version: ModelVersion) -> FileModel | None:
     """None if the file was not read."""
-    parts = version.signature.get("vram_parts_mib")
-    if parts:
-        return FileModel(
-            weights_mib=parts["weights"],
-            activations_mib=parts["activations"],
-            spread_mib=parts.get("activations_spread", 0),
-            sizes=str(version.signature.get("largest_inputs", "")),
-            runtime_mib=parts["runtime"],
-        )
-    total = version.vram_estimate_mib
-    if not total:
+    estimate = VramEstimate.from_signature(version.signature)
+    if estimate is None:
         return None
-    runtime = min(onnx.RUNTIME_MIB, total)
-    return FileModel(weights_mib=total - runtime, activations_mib=0, runtime_mib=runtime)
+    return FileModel(
+        weights_mib=estimate.weights_mib,
+        activations_mib=estimate.activations_mib,
+        spread_mib=estimate.spread_mib,
+        sizes=str(version.signature.get("largest_inputs", "")),
+        runtime_mib=estimate.runtime_mib,
+    )
 
 
 def min_vram_mib(version: ModelVersion) -> int | None:
     """The lower bound of the estimate. None without an estimate."""
-    parts = version.signature.get("vram_parts_mib")
-    if not parts or version.vram_estimate_mib is None:
+    estimate = VramEstimate.from_signature(version.signature)
+    if estimate is None or version.vram_estimate_mib is None:
         return version.vram_estimate_mib
-    return version.vram_estimate_mib - int(parts.get("activations_spread", 0))
+    return version.vram_estimate_mib - estimate.spread_mib
 
 
 def find_measurement(version: ModelVersion) -> Measured | None:
@@ -53,11 +48,12 @@ def find_measurement(version: ModelVersion) -> Measured | None:
         ),
         key=lambda pair: pair[1],
     )
+    estimate = VramEstimate.from_signature(revision.version.signature)
     return Measured(
         label=revision.version.label,
         mib=mib,
         instances=int(revision.spec.get("instances_per_gpu", 1)),
-        weights_mib=_weights_mib(revision.version.signature),
+        weights_mib=None if estimate is None else estimate.weights_mib,
     )
 
 
@@ -102,8 +98,3 @@ def _revisions(version: ModelVersion) -> list[Revision]:
     # GPU memory of multi-model serving can't be attributed to a single model.
     revisions = rows.select_related("version__model", "deployment")
     return [revision for revision in revisions if not revision.spec.get("packed")]
-
-
-def _weights_mib(signature: dict[str, Any]) -> int | None:
-    parts = signature.get("vram_parts_mib")
-    return int(parts["weights"]) if parts else None

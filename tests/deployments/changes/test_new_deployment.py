@@ -13,6 +13,7 @@ from django.test import Client
 
 from deployments.changes.web import draft_yaml
 from deployments.models import ChangeRequest, Deployment, ModelVersion
+from deployments.sizing.domain.onnx import VramEstimate
 from deployments.states import ChangeState
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
@@ -217,7 +218,9 @@ def test_a_share_that_is_too_small_for_the_model_is_not_chosen(
     page = client.get(f"{URL}?version={world.version1.pk}")
     typed = fields_of(page)
     assert typed["share"]
-    ModelVersion.objects.filter(pk=world.version2.pk).update(vram_estimate_mib=40_000)
+    parts = VramEstimate(weights_mib=39_550, activations_mib=0, spread_mib=0).to_json()
+    signature = {**world.version2.signature, "vram_parts_mib": parts}
+    ModelVersion.objects.filter(pk=world.version2.pk).update(signature=signature)
 
     page = client.post(URL, {**typed, "version": str(world.version2.pk), "go": "serving"})
 

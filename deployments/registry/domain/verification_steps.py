@@ -1,0 +1,42 @@
+"""The typed rows of a version's verification: its steps, and the result that an earlier one had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(slots=True)
+class VerificationStep:
+    """One row of the column `checks`. `ok` None means not finished or not tried."""
+
+    name: str
+    ok: bool | None = None
+    detail: str = "waiting"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class FormerVerification:
+    """The column `former`: what a ready version had before it is verified again."""
+
+    declared: Mapping[str, Any]
+    checks: list[dict[str, Any]]
+    ready_at: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        ready_at = None if self.ready_at is None else self.ready_at.isoformat()
+        return {"declared": dict(self.declared), "checks": self.checks, "ready_at": ready_at}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FormerVerification:
+        ready_at = data["ready_at"]
+        return cls(
+            declared=data["declared"],
+            checks=data["checks"],
+            ready_at=None if ready_at is None else datetime.fromisoformat(ready_at),
+        )
