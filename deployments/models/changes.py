@@ -41,9 +41,8 @@ class ChangeRequest(Leased):
     comment = models.TextField(blank=True, default="")
     # Of a deployment: the revision to serve (deploy, canary, scale, start, roll back).
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
-    # For a canary: [{"weight": 5, "soak_seconds": 600, "min_requests": 100}, …]
+    # deployments.plans.domain.rollout_plan.RolloutPlan, in two columns.
     steps = models.JSONField(default=list)
-    # Approved with the steps: {"kind", "guards", "analysis", …}, as deployments/plans/domain/rollout_plan.py
     plan = models.JSONField(default=dict)
     # For a roll back: the number of the revision that `revision` is a copy of.
     restored_number = models.PositiveIntegerField(null=True)

@@ -1,4 +1,4 @@
-"""Rollout plans that a team starts from. Copied into a request, so changing one changes no rollout."""
+"""Rollout plans that a team starts from. A request copies its template, so edits change no rollout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.accounts.models import Team
 class RolloutTemplate(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="rollout_templates")
     name = models.CharField(max_length=60)
-    # As in a change request: [{"weight", "soak_seconds", "min_requests", …}, …]
+    # deployments.plans.domain.rollout_plan.RolloutPlan, in two columns.
     steps = models.JSONField()
     plan = models.JSONField()
     saved_by = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""What the cluster's Prometheus told of a running rollout."""
+"""Readings of the cluster's Prometheus for a running rollout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PrometheusReading(Leased):
     rollout = models.OneToOneField(
         Rollout, on_delete=models.CASCADE, related_name="prometheus_reading"
     )
-    # Which step, begun when, `state` is of: another one begins anew.
+    # The step of `state`: RolloutProgress.step_key. Another step starts with an empty state.
     step = models.CharField(max_length=60, blank=True, default="")
     # deployments.guards.domain.prometheus_state.State
     state = models.JSONField(default=dict)

@@ -20,27 +20,27 @@ class Rollout(Leased):
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
-    # Frozen copies of what was approved: [{"weight", "soak_seconds", "min_requests", …}, …]
+    # As approved: deployments.plans.domain.rollout_plan.RolloutPlan, in two columns.
     steps = models.JSONField()
     plan = models.JSONField(default=dict)
-    # Keys of golden requests. They are asked also when someone deletes them from the model meanwhile.
+    # Keys of golden requests. They are sent even if someone deletes them from the model meanwhile.
     golden = models.JSONField(default=list)
     phase = models.CharField(max_length=10, choices=[(p.value, p.value) for p in RolloutPhase])
     phase_reason = models.TextField(blank=True, default="")
     step_index = models.PositiveSmallIntegerField(default=0)
     step_started_at = models.DateTimeField(null=True)
-    # {"weight", "stable_requests", "candidate_requests", …} as last seen at this step
+    # deployments.rollouts.domain.step_observation.StepObservation, of the present step.
     observed = models.JSONField(default=dict)
-    # What the sequential tests of this step know: up to which reading, sums, and their wealth.
+    # deployments.rollouts.services.counter_readings.CounterReadings, of the present step.
     tests = models.JSONField(default=dict)
-    # Last analysis: [{"guard", "stable", "candidate", "limit", "n", "verdict", "words"}]
+    # Last analysis: deployments.guards.domain.evidence.GuardResult, a list.
     evidence = models.JSONField(default=list)
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     evidence_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
-    # When the present phase must have ended; set anew with each phase.
+    # When the present phase must have ended; set with each phase.
     deadline_at = models.DateTimeField()
-    # Since when the route sends nothing to the revision that is to be removed.
+    # Since when the route sends no requests to the revision that is to be removed.
     drain_started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -63,13 +63,14 @@ class Rollout(Leased):
 
 
 class RolloutVerdict(models.Model):
-    """The whole evidence each time that a verdict turned: what a person saw, and decided on."""
+    """The whole evidence each time that a verdict changed: what a person saw, and decided on."""
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="verdicts")
     at = models.DateTimeField()
     phase = models.CharField(max_length=10)
     step_index = models.PositiveSmallIntegerField()
     evidence_hash = models.CharField(max_length=64)
+    # deployments.guards.domain.evidence.GuardResult, a list.
     guards = models.JSONField()
 
     class Meta:
@@ -87,6 +88,7 @@ class RolloutEvent(models.Model):
     message = models.TextField()
     actor_name = models.CharField(max_length=150, blank=True, default="")
     step_index = models.PositiveSmallIntegerField(default=0)
+    # {"evidence": as in Rollout} of an abort; else empty.
     data = models.JSONField(default=dict)
 
     class Meta:

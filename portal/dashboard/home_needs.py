@@ -18,7 +18,7 @@ from deployments.models import (
     Rollout,
 )
 from deployments.pages.selectors import home
-from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors import rollouts, snapshots
 from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
 from portal.ui import formats
@@ -55,16 +55,15 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
 
 def _promotable(rollout: Rollout) -> Need:
     deployment = rollout.deployment
-    ahead = rollout.steps[rollout.step_index + 1 :]
-    target = ahead[0]["weight"] if ahead else 100
+    progress = snapshots.snapshot_of(rollout).progress
     mirror = deployment.candidate_mirror
     now = f"{mirror}% mirrored" if mirror else f"{deployment.candidate_weight}%"
-    becomes = f"{target}% mirrored" if mirror and ahead else f"{target}%"
+    mirrored = " mirrored" if mirror and not progress.is_last_step else ""
     return Need(
         state="canary",
         ask="Promote?",
-        title=f"{deployment.name} {now} → {becomes}",
-        detail=rollout.observed.get("why", "The step is ready to be promoted."),
+        title=f"{deployment.name} {now} → {progress.next_weight}%{mirrored}",
+        detail=rollouts.observation_of(rollout).reason or "The step is ready to be promoted.",
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         verb="Review",
         who=rollout.requested_by.display_name,

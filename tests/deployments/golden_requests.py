@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.changes.services import decisions
+from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Deployment, GoldenRequest, GoldenRun, ModelVersion, Rollout
+from deployments.plans.selectors import plans
+from deployments.quality.selectors import quality
 from deployments.quality.services import golden_requests, golden_runs
 from fleet.kube.domain.errors import Unreachable
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
@@ -63,6 +66,11 @@ class Pods:
             return PodResponse(self.status, b'{"error": "the GPU is on fire"}')
         answer = {"outputs": [tensor("y", self.answers[number](x))]}
         return PodResponse(200, json.dumps(answer).encode())
+
+
+def guards_for(rollout: Rollout) -> tuple[GuardResult, ...]:
+    """Results of the guards on answers, with the limits of the plan."""
+    return quality.guards_for(rollout=rollout, limits=plans.plan_of(rollout).quality_limits)
 
 
 def double(x: float) -> float:

@@ -7,7 +7,8 @@ from typing import Any
 
 from deployments.changes.selectors.subjects import Description, deployment_of
 from deployments.models import ChangeRequest
-from deployments.plans.domain import descriptions, rollout_plan
+from deployments.plans.domain import descriptions
+from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Cost
 from deployments.states import ChangeKind
 
@@ -25,7 +26,7 @@ def describe(change: ChangeRequest) -> Description:
         "version": revision.version.label if revision else "",
         "revision": revision.number if revision else 0,
         "restored": change.restored_number or 0,
-        "is_shadow": rollout_plan.is_shadow(change.plan),
+        "is_shadow": plans.plan_of(change).is_shadow,
     }
     return Description(
         title=descriptions.change_title(change.kind, **names),
@@ -43,9 +44,7 @@ def _detail_of(change: ChangeRequest) -> str:
         parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if change.steps:
-        parts.append(
-            descriptions.step_words(change.steps, is_shadow=rollout_plan.is_shadow(change.plan))
-        )
+        parts.append(descriptions.describe_steps(plans.plan_of(change)))
     over = _over_budget(change.cost)
     if over is not None:
         parts.append(f"over budget by ${over:,.0f} a month")

@@ -18,6 +18,7 @@ from deployments.changes.selectors.subjects import (
 from deployments.changes.services import plan_figures
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.models import ChangeRequest, Deployment
+from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.preflight.services import (
     preflight,
@@ -75,7 +76,9 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             spec=rendered.spec,
             number=rendered.served.number,
             is_in_place=change.kind in _IN_PLACE,
-            overlap_seconds=plan_figures.overlap_seconds(deployment, change.kind, change.steps),
+            overlap_seconds=plan_figures.overlap_seconds(
+                deployment, change.kind, plans.plan_of(change).steps
+            ),
             without_change_id=change.pk,
             revision=rendered,
         )

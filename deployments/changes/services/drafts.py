@@ -18,7 +18,6 @@ from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.plans.domain import auto_promotion_limit, rollout_plan
-from deployments.plans.domain import steps as plan_steps
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import versions
@@ -73,23 +72,22 @@ def canary(
 ) -> ChangeDraft:
     """Traffic to another version in steps. `spec` None keeps the stable revision's.
 
-    `plan` says its kind, guards and analysis as in deployments/plans/domain/rollout_plan.py; None: the defaults.
+    `plan` and `steps` as in deployments/plans/domain/rollout_plan.py; None: the defaults.
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
     try:
-        settings = rollout_plan.check(plan or {})
-        checked = plan_steps.check_steps(list(steps), kind=settings.kind)
+        checked = rollout_plan.check(plan or {}, list(steps))
         percent = auto_promotion.percent_of(deployment.team_id)
-        auto_promotion_limit.require_within(checked, percent, team=deployment.team.slug)
+        auto_promotion_limit.require_within(checked.steps, percent, team=deployment.team.slug)
     except Rejected as error:
         raise rejections.as_invalid(error) from error
     stable = submit.stable_of(deployment)
     _require_same_model(stable, version)
-    no_kind = available_rollouts.why_not(deployment, settings.kind, spec=spec)
+    no_kind = available_rollouts.why_not(deployment, checked.kind, spec=spec)
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
-    guard_checks.require_usable(deployment, version, settings)
+    guard_checks.require_usable(deployment, version, checked)
     desired = spec or defaults.for_another(
         rendering.spec_of(stable), then=version, now=stable.version
     )
@@ -101,8 +99,7 @@ def canary(
             desired, version, rendering.policy_of(deployment), deployment.cluster.capabilities
         ),
         stated_spec=desired,
-        steps=checked,
-        plan=settings,
+        plan=checked,
     )
     return ChangeDraft(deployment, requested)
 

@@ -6,7 +6,7 @@ from deployments.changes.services import submit
 from deployments.guards.domain import promql
 from deployments.guards.domain.promql import Place, QueryGuard
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from fleet.clusters.domain.prometheus import PrometheusError, QueryRefused, QueryResult
 from fleet.clusters.services import prometheus
 from portal.core.errors import Invalid
@@ -15,14 +15,14 @@ from portal.core.errors import Invalid
 _SECONDS = 300
 
 
-def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSettings) -> None:
+def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutPlan) -> None:
     """Raises Invalid where the cluster has no Prometheus, or a query is refused by it.
 
     One that does not answer now refuses nothing: it may be back when the rollout runs, and until
     then its guards are "not enough data". A network call: outside any transaction.
     """
     stable = submit.stable_of(deployment)
-    if not plan.all_guards.is_prometheus_needed:
+    if not plan.guards.is_prometheus_needed:
         return
     if not deployment.cluster.prometheus_url:
         raise _bad(
@@ -30,11 +30,11 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: PlanSett
             "PromQL, or ask a platform admin to register it."
         )
     place = _place_of(deployment, version, stable)
-    filled = [promql.fill(guard.query, place) for guard in plan.queries]
+    filled = [promql.fill(guard.query, place) for guard in plan.guards.queries]
     if not filled:
         return
     answers = prometheus.query(cluster_id=deployment.cluster_id, queries=filled)
-    for guard, found in zip(plan.queries, answers, strict=True):
+    for guard, found in zip(plan.guards.queries, answers, strict=True):
         _require_fit(guard, found)
 
 

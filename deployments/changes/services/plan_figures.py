@@ -13,7 +13,7 @@ from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
 from deployments.plans.domain import descriptions, rollout_plan
-from deployments.plans.domain import steps as plan_steps
+from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
 from deployments.serving.selectors import deployments, statistics
 from deployments.states import ChangeKind
@@ -70,31 +70,30 @@ def preview(
             f"{deployment} has no stable revision to compare with yet.", code="not_serving"
         )
     try:
-        kind = rollout_plan.check(plan or {}).kind
-        checked = plan_steps.check_steps(list(steps), kind=kind)
+        checked = rollout_plan.check(plan or {}, list(steps))
     except Rejected as error:
         raise rejections.as_invalid(error) from error
-    return of(deployment, [step.to_json() for step in checked])
+    return of(deployment, checked.steps)
 
 
-def overlap_seconds(deployment: Deployment, kind: str, steps: Sequence[Mapping[str, Any]]) -> int:
+def overlap_seconds(deployment: Deployment, kind: str, steps: Sequence[Step]) -> int:
     """How long the stable revision runs on beside a requested one, as far as can be told: as long as
     the steps take. What takes over at once costs nothing beside it.
     """
     if kind != ChangeKind.CANARY or deployment.stable_revision is None:
         return 0
     figures = [_step(step, _rate_of(deployment)) for step in steps]
-    soak = sum(int(step["soak_seconds"]) for step in steps)
+    soak = sum(step.soak_seconds for step in steps)
     return max(soak, sum(figure.seconds or 0 for figure in figures))
 
 
-def of(deployment: Deployment, steps: Sequence[Mapping[str, Any]]) -> PlanFigures:
+def of(deployment: Deployment, steps: Sequence[Step]) -> PlanFigures:
     """For a candidate with the serving spec of the stable revision, which must be there."""
     rate = _rate_of(deployment)
     figures = tuple(_step(step, rate) for step in steps)
     known = [figure.seconds for figure in figures if figure.seconds is not None]
     seconds = sum(known) if len(known) == len(figures) else None
-    soak = sum(int(step["soak_seconds"]) for step in steps)
+    soak = sum(step.soak_seconds for step in steps)
     hourly = _per_hour(deployment)
     least = soak if seconds is None else seconds
     return PlanFigures(
@@ -113,9 +112,8 @@ def _rate_of(deployment: Deployment) -> float | None:
     return stats.requests_per_second if stats else None
 
 
-def _step(step: Mapping[str, Any], rate: float | None) -> StepFigure:
-    soak, needed = int(step["soak_seconds"]), int(step["min_requests"])
-    weight = int(step["weight"])
+def _step(step: Step, rate: float | None) -> StepFigure:
+    soak, needed, weight = step.soak_seconds, step.min_requests, step.weight
     if not needed:
         return StepFigure(weight, soak, "soak" if soak else "")
     if rate is None:

@@ -12,8 +12,8 @@ from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import new_request, open_requests, plan_figures
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
-from deployments.plans.domain import steps as plan_steps
-from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.plans.domain.rollout_plan import RolloutPlan
+from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Preflight
 from deployments.preflight.services import cost, preflight, scaling_checks
 from deployments.serving.selectors import deployments as deployment_selectors
@@ -43,8 +43,7 @@ class ChangeSpec:
     version: ModelVersion | None = None
     spec: ServingSpec | None = None
     stated_spec: ServingSpec | None = None
-    steps: tuple[plan_steps.Step, ...] = ()
-    plan: PlanSettings | None = None
+    plan: RolloutPlan | None = None
     preflight: Preflight | None = None
     revision: Revision | None = None
     scale: dict[str, Any] | None = None
@@ -93,7 +92,7 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
         number=number,
         is_in_place=is_in_place,
         overlap_seconds=plan_figures.overlap_seconds(
-            deployment, requested.kind, [step.to_json() for step in requested.steps]
+            deployment, requested.kind, requested.plan.steps if requested.plan else ()
         ),
     )
     default_scaling = scaling_checks.check_default(
@@ -131,8 +130,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
         kind=requested.kind,
         comment=requested.comment,
         revision=revision,
-        steps=[step.to_json() for step in requested.steps],
-        plan=requested.plan.to_json() if requested.plan else {},
+        **(plans.columns_of(requested.plan) if requested.plan else {}),
         scale=requested.scale or {},
         restored_number=requested.restored_number,
         gpu_name=_gpu_name(deployment, revision or deployment.stable_revision),

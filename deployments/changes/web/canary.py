@@ -14,8 +14,10 @@ from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import decisions, plan_figures
 from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
-from deployments.plans.domain import descriptions, rollout_plan
-from deployments.plans.domain.rollout_plan import PlanKind, PlanSettings
+from deployments.plans.domain import descriptions
+from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.plans.domain.steps import Step
+from deployments.plans.selectors import plans
 from deployments.plans.services import templates as plan_templates
 from deployments.plans.web import plan_form
 from deployments.plans.web.plan_form import PlanForm
@@ -63,8 +65,8 @@ def _keep(
             actor=user,
             team=deployment.team,
             name=form.cleaned_data["keep_as"],
-            steps=form.steps(),
-            plan=form.plan(),
+            steps=form.steps_json(),
+            plan=form.plan_json(),
         )
     )
     if kept is None:
@@ -79,9 +81,9 @@ def _ask(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
         actor=user,
         deployment_id=deployment.pk,
         version_id=int(form.cleaned_data["version"]),
-        steps=form.steps(),
+        steps=form.steps_json(),
         comment=form.cleaned_data["comment"],
-        plan=form.plan(),
+        plan=form.plan_json(),
     )
 
 
@@ -97,10 +99,8 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
 
 def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:
     chosen = _chosen(request, templates)
-    steps = chosen.steps if chosen else plan_form.DEFAULT_STEPS
-    plan = rollout_plan.from_json(chosen.plan) if chosen else PlanSettings()
     return {
-        **plan_form.initial_of(steps, plan),
+        **plan_form.initial_of(plans.plan_of(chosen) if chosen else plan_form.DEFAULT_PLAN),
         "version": request.GET.get("version", ""),
         "keep_as": chosen.name if chosen else "",
     }
@@ -146,17 +146,7 @@ def _show(
     return respond(request, "changes/canary.html", context, parts=parts, status=status)
 
 
-def _steps_of(form: PlanForm) -> list[dict[str, Any]]:
-    if form.is_bound:
-        return form.steps()
-    if form.initial["kind"] == PlanKind.BLUE_GREEN:
-        return []
-    return [
-        {
-            "weight": form.initial[f"weight_{index}"],
-            "soak_seconds": form.initial[f"soak_{index}"] or 0,
-            "min_requests": form.initial[f"requests_{index}"] or 0,
-        }
-        for index in range(plan_form.MOST_ROWS)
-        if form.initial.get(f"weight_{index}")
-    ]
+def _steps_of(form: PlanForm) -> list[Step]:
+    """Unchecked, so that figures show while a rule across fields is still broken."""
+    rows = form.steps_json() if form.is_bound else form.initial["steps"]
+    return [Step.model_construct(None, **row) for row in rows]

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from deployments.errors import Rejected
 from deployments.guards.domain import two_sample_tests
@@ -49,26 +49,17 @@ class Summary:
     total: tuple[float, ...] = ()
 
 
-# What each limit bounds is said in quality_guards. None: not looked at unless the plan asks.
-DEFAULT_LIMITS: Final[Mapping[str, float | None]] = {
+QualityMetric = Literal[
+    "label_drift", "output_length", "structured_failures", "embedding_drift", "disagreement"
+]
+# What each of them limits is in `answer_verdicts`. None: off unless the plan sets a limit.
+DEFAULT_LIMITS: Final[Mapping[QualityMetric, float | None]] = {
     "label_drift": 0.15,
     "output_length": 0.2,
     "structured_failures": 0.02,
     "embedding_drift": 0.05,
     "disagreement": None,
 }
-
-
-def check_limits(found: Any) -> dict[str, float | None]:
-    """{metric: limit}, null to switch one off; those left out have their default. Raises Rejected."""
-    words = f"quality may have {', '.join(DEFAULT_LIMITS)}, each a number 0 to 1, or null for off."
-    if not isinstance(found, Mapping) or not set(found) <= set(DEFAULT_LIMITS):
-        raise Rejected(words, {"quality": words})
-    for value in found.values():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 0 <= value <= 1):
-            raise Rejected(words, {"quality": words})
-    return {name: None if value is None else float(value) for name, value in found.items()}
 
 
 def sum_up(kind: Kind, values: object) -> Summary:

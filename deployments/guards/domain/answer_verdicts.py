@@ -13,12 +13,12 @@ the effect is within the limit; in between there is not enough data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deployments.guards.domain import two_sample_tests as statistics
-from deployments.guards.domain.answer_metrics import BAD, Kind, Summary
-from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.answer_metrics import BAD, Kind, QualityMetric, Summary
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.two_sample_tests import Compared, Look
 
 # The chance that a good candidate is ever stopped by one of these guards.
@@ -29,7 +29,7 @@ TITLES: Final = {
     Kind.STRUCTURED: "Structured output",
     Kind.EMBEDDINGS: "Embedding drift",
 }
-LIMIT_OF: Final = {
+LIMIT_OF: Final[Mapping[Kind, QualityMetric]] = {
     Kind.LABELS: "label_drift",
     Kind.LENGTHS: "output_length",
     Kind.STRUCTURED: "structured_failures",
@@ -52,7 +52,7 @@ _TESTS: Final = {
 
 def judge(
     kind: Kind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
-) -> Guard:
+) -> GuardResult:
     """The batches in the order in which they came."""
     sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
     look = statistics.look_at(min(sizes), alpha=ALPHA)
@@ -80,7 +80,7 @@ def judge(
     return _guard(kind, shown, limit, both[1].n, verdict, words, statistic)
 
 
-def judge_disagreement(*, wrong: int, asked: int, limit: float) -> Guard:
+def judge_disagreement(*, wrong: int, asked: int, limit: float) -> GuardResult:
     """Of the golden requests that both sides answered in the last round of probes."""
     if not asked:
         verdict, words = Verdict.NOT_ENOUGH, "no golden request was answered by both sides yet"
@@ -88,7 +88,7 @@ def judge_disagreement(*, wrong: int, asked: int, limit: float) -> Guard:
         is_good = wrong / asked <= limit
         verdict = Verdict.PASSED if is_good else Verdict.FAILED
         words = f"{wrong} of {asked} golden requests are answered differently by stable"
-    return Guard(
+    return GuardResult(
         guard="Disagreement with stable",
         stable="",
         candidate=f"{wrong / asked:.0%}" if asked else "",
@@ -155,8 +155,8 @@ def _guard(
     verdict: Verdict,
     words: str,
     statistic: str,
-) -> Guard:
-    return Guard(
+) -> GuardResult:
+    return GuardResult(
         guard=TITLES[kind],
         stable=shown[0],
         candidate=shown[1],

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from deployments.guards.domain import counters, e_process, sequential_tests
 from deployments.guards.domain.counters import NO_FACTS, Facts
-from deployments.guards.domain.evidence import Guard, Verdict
-from deployments.guards.domain.formatting import limit_words, value_words
+from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.formatting import format_limit, format_value
 from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 from deployments.guards.domain.sequential_tests import Bets, StepTests
 
@@ -41,7 +41,7 @@ class Judging:
         return self.tests.total.candidate.requests
 
 
-def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[Guard, ...]:
+def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[GuardResult, ...]:
     return tuple(_judge(limit, by) for limit in limits)
 
 
@@ -50,16 +50,16 @@ def alpha_of_one_test(alpha: float, *, tests: int, steps: int) -> float:
     return alpha / max(1, tests * steps)
 
 
-def _judge(limit: GuardLimit, by: Judging) -> Guard:
+def _judge(limit: GuardLimit, by: Judging) -> GuardResult:
     total, metric = by.tests.total, limit.metric
     mine = counters.value_of(metric, total.candidate, by.candidate)
     base = counters.value_of(metric, total.stable, by.stable)
     verdict, words = _verdict(limit, by, mine=mine, base=base)
-    return Guard(
+    return GuardResult(
         guard=KINDS[metric].label,
-        stable=value_words(metric, base),
-        candidate=value_words(metric, mine),
-        limit=limit_words(limit, base),
+        stable=format_value(metric, base),
+        candidate=format_value(metric, mine),
+        limit=format_limit(limit, base),
         n=None if by.unknown and not by.n else by.n,
         verdict=verdict,
         words=words,

@@ -6,7 +6,7 @@ from deployments.guards.domain import sequential_tests
 from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 
 
-def value_words(metric: Metric, value: float | None) -> str:
+def format_value(metric: Metric, value: float | None) -> str:
     if value is None:
         return "not known"
     if metric == Metric.ERROR_RATE:
@@ -22,17 +22,17 @@ def value_words(metric: Metric, value: float | None) -> str:
     return f"{value:,.1f} {unit}"
 
 
-def limit_words(limit: GuardLimit, stable: float | None) -> str:
+def format_limit(limit: GuardLimit, stable: float | None) -> str:
     """For example "≤ 2.00% and ≤ 1.13% (1.25 times stable)"."""
     metric, parts = limit.metric, []
     if limit.max is not None:
-        parts.append(f"≤ {value_words(metric, limit.max)}")
+        parts.append(f"≤ {format_value(metric, limit.max)}")
     if limit.max_ratio is not None:
-        parts.append(_ratio_words(limit, stable))
+        parts.append(_format_ratio(limit, stable))
     return " and ".join(parts)
 
 
-def _ratio_words(limit: GuardLimit, stable: float | None) -> str:
+def _format_ratio(limit: GuardLimit, stable: float | None) -> str:
     is_throughput = limit.metric == Metric.THROUGHPUT_PER_GPU
     sign = "≥" if is_throughput else "≤"
     rule = f"stable / {limit.max_ratio:g}" if is_throughput else f"{limit.max_ratio:g} times stable"
@@ -40,6 +40,6 @@ def _ratio_words(limit: GuardLimit, stable: float | None) -> str:
     if most is None:
         return f"{sign} {rule}"
     if stable is not None and limit.max_ratio is not None and most > limit.max_ratio * stable:
-        floor = value_words(limit.metric, limit.ignore_below)
+        floor = format_value(limit.metric, limit.ignore_below)
         rule = floor if limit.metric == Metric.ERROR_RATE else f"stable + {floor}"
-    return f"{sign} {value_words(limit.metric, most)} ({rule})"
+    return f"{sign} {format_value(limit.metric, most)} ({rule})"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
-from deployments.errors import Rejected
+from pydantic import ConfigDict, Discriminator, RootModel, Tag, field_validator, model_validator
+
 from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain import percentiles as guard_percentiles
 from deployments.guards.domain import promql
 from deployments.guards.domain.answer_verdicts import TITLES
 from deployments.guards.domain.evidence import SPLITS
 from deployments.guards.domain.limits import KINDS, GuardLimit
-from deployments.guards.domain.percentiles import PercentileGuard
+from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 from deployments.guards.domain.promql import QueryGuard
 
 _MOST_GUARDS: Final = 16
@@ -34,17 +34,67 @@ _TAKEN: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanGuards:
-    """`limits` are of counters, `percentiles` and `queries` of the cluster's Prometheus."""
+def _source_of(guard: Any) -> str:
+    """The tag of the union below: which measurement the metric of a guard has."""
+    metric = guard.get("metric") if isinstance(guard, Mapping) else getattr(guard, "metric", None)
+    if metric == promql.METRIC:
+        return "query guard"
+    return "percentile guard" if metric in tuple(QUANTILES) else "counter guard"
 
-    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS
-    percentiles: tuple[PercentileGuard, ...] = ()
-    queries: tuple[QueryGuard, ...] = ()
+
+# Tags stand in the path of an error between the index and the field.
+SOURCES: Final = ("counter guard", "percentile guard", "query guard")
+AnyGuard = Annotated[
+    Annotated[GuardLimit, Tag("counter guard")]
+    | Annotated[PercentileGuard, Tag("percentile guard")]
+    | Annotated[QueryGuard, Tag("query guard")],
+    Discriminator(_source_of),
+]
+
+
+class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
+    """`limits` are on counters, `percentiles` and `queries` on the cluster's Prometheus."""
+
+    model_config = ConfigDict(frozen=True)
+
+    root: tuple[AnyGuard, ...] = guard_limits.DEFAULTS
+
+    @field_validator("root", mode="before")
+    @classmethod
+    def _check_count(cls, rows: Any) -> Any:
+        is_list = isinstance(rows, Sequence) and not isinstance(rows, str)
+        if not is_list or len(rows) > _MOST_GUARDS:
+            raise ValueError(f"Give a list of at most {_MOST_GUARDS} guards.")
+        return rows
+
+    @model_validator(mode="after")
+    def _check_duplicates(self) -> Self:
+        for guards in (self.limits, self.percentiles):
+            if len({guard.metric for guard in guards}) != len(guards):
+                raise ValueError("Guard each metric once.")
+        if len(self.queries) > _MOST_QUERIES:
+            raise ValueError(f"At most {_MOST_QUERIES} promql guards.")
+        names = [guard.name.lower() for guard in self.queries]
+        for name in names:
+            if names.count(name) > 1 or name in _TAKEN:
+                raise ValueError(f"The name {name} is taken: give each promql guard its own.")
+        return self
+
+    @property
+    def limits(self) -> tuple[GuardLimit, ...]:
+        return tuple(guard for guard in self.root if isinstance(guard, GuardLimit))
+
+    @property
+    def percentiles(self) -> tuple[PercentileGuard, ...]:
+        return tuple(guard for guard in self.root if isinstance(guard, PercentileGuard))
+
+    @property
+    def queries(self) -> tuple[QueryGuard, ...]:
+        return tuple(guard for guard in self.root if isinstance(guard, QueryGuard))
 
     @property
     def tests(self) -> int:
-        """That share alpha; queries have no test."""
+        """How many tests share alpha; queries have none."""
         limits = sum(limit.tests for limit in self.limits)
         return limits + sum(guard.tests for guard in self.percentiles)
 
@@ -52,63 +102,9 @@ class PlanGuards:
     def is_prometheus_needed(self) -> bool:
         return bool(self.percentiles or self.queries)
 
-    def to_json(self) -> list[dict[str, Any]]:
-        limits = [limit.to_json() for limit in self.limits]
-        percentiles = [guard.to_json() for guard in self.percentiles]
-        return [*limits, *percentiles, *(guard.to_json() for guard in self.queries)]
-
-
-def check(rows: Any) -> PlanGuards:
-    """Raises Rejected unless each can be tested, and is there once."""
-    is_list = isinstance(rows, Sequence) and not isinstance(rows, str)
-    if not is_list or len(rows) > _MOST_GUARDS:
-        raise _bad(f"Give a list of at most {_MOST_GUARDS} guards.")
-    counted, percentiles, queries = _sorted_out(rows)
-    found = PlanGuards(
-        limits=guard_limits.check(counted),
-        percentiles=tuple(guard_percentiles.check(row) for row in percentiles),
-        queries=tuple(promql.check(row) for row in queries),
-    )
-    if len({guard.metric for guard in found.percentiles}) != len(found.percentiles):
-        raise _bad("Guard each percentile once.")
-    _check_names(found.queries)
-    return found
-
-
-def from_json(rows: Sequence[Mapping[str, Any]]) -> PlanGuards:
-    counted, percentiles, queries = _sorted_out(rows)
-    return PlanGuards(
-        limits=guard_limits.from_json(counted),
-        percentiles=tuple(guard_percentiles.from_json(row) for row in percentiles),
-        queries=tuple(promql.from_json(row) for row in queries),
-    )
-
-
-def names_of(found: PlanGuards) -> list[str]:
-    """As a line of words has them; a query keeps the name that people gave it."""
-    counted = [KINDS[limit.metric].label.lower() for limit in found.limits]
-    percentiles = [guard.label[0].lower() + guard.label[1:] for guard in found.percentiles]
-    return [*counted, *percentiles, *(guard.name for guard in found.queries)]
-
-
-def _sorted_out(rows: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-    for row in rows:
-        metric = row.get("metric") if isinstance(row, Mapping) else None
-        is_text = isinstance(metric, str)
-        is_percentile = is_text and metric in guard_percentiles.QUANTILES
-        found[1 if is_percentile else 2 if metric == promql.METRIC else 0].append(row)
-    return found
-
-
-def _check_names(queries: Sequence[QueryGuard]) -> None:
-    if len(queries) > _MOST_QUERIES:
-        raise _bad(f"At most {_MOST_QUERIES} promql guards.")
-    names = [guard.name.lower() for guard in queries]
-    for name in names:
-        if names.count(name) > 1 or name in _TAKEN:
-            raise _bad(f"The name {name} is taken: give each promql guard its own.")
-
-
-def _bad(words: str) -> Rejected:
-    return Rejected(words, {"guards": words})
+    @property
+    def names(self) -> list[str]:
+        """For a sentence: lower case, but a query keeps the name that its author gave it."""
+        limits = [KINDS[limit.metric].label.lower() for limit in self.limits]
+        percentiles = [guard.label[0].lower() + guard.label[1:] for guard in self.percentiles]
+        return [*limits, *percentiles, *(guard.name for guard in self.queries)]

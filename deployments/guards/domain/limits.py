@@ -1,18 +1,26 @@
-"""What a rollout plan guards: a metric, how much of it is allowed, and against what.
+"""Guards on Triton's counters: a metric, its limit, and what the limit is relative to.
 
 A limit is absolute (`max`, in the metric's unit), relative to the stable revision (`max_ratio`),
-or both; each is tested by itself. Three times nothing is still nothing: a relative limit ignores an
+or both; each has its own test. Three times nothing is still nothing: a relative limit ignores an
 error rate below `ignore_below`, and a time that is longer than stable's by less than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self, cast
 
-from deployments.errors import Rejected
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 
 class Metric(StrEnum):
@@ -27,16 +35,16 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """`most` bounds what a plan may ask for; `ignore_below` is the default floor of its ratio."""
+    """`most` is the highest limit of a plan; `ignore_below` the default floor of its ratio."""
 
     label: str
     unit: str
     source: str
     most: float
     ignore_below: float = 0.0
-    # What a share of traffic changes by itself cannot be compared with the stable revision.
+    # A metric that depends on the traffic weight cannot be compared with the stable revision.
     has_ratio: bool = True
-    # Where less is worse, the tests look at the GPU time of one inference instead.
+    # Where less is worse, the tests use the GPU time of one inference instead.
     has_max: bool = True
 
 
@@ -68,95 +76,73 @@ KINDS: Final[Mapping[Metric, MetricKind]] = {
         "Cost per 1,000", "$", "list price of the busy GPU time", most=1e6
     ),
 }
-# Guards that have a module of their own.
+# Metrics whose guards have a module of their own.
 _ELSEWHERE: Final = ("latency_p95", "latency_p99", "promql")
-_MOST_GUARDS: Final = 12
-_MOST_RATIO: Final = 1000.0
-_FIELDS: Final = frozenset({"metric", "max", "max_ratio", "ignore_below"})
+MAX_RATIO: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class GuardLimit:
+class GuardLimit(BaseModel):
+    """A guard of a metric that Triton's counters give: a max, a max_ratio or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
     metric: Metric
-    max: float | None = None
-    max_ratio: float | None = None
-    ignore_below: float = 0.0
+    max: float | None = Field(strict=True, default=None, description="in the metric's unit")
+    max_ratio: float | None = Field(
+        strict=True, default=None, ge=1, le=MAX_RATIO, description="relative to the stable revision"
+    )
+    # Left out or null: the default of the metric.
+    ignore_below: StrictFloat = Field(
+        default=cast("float", None),
+        validate_default=True,
+        ge=0,
+        description="max_ratio is ignored below this value",
+    )
+
+    @field_validator("metric", mode="before")
+    @classmethod
+    def _check_metric(cls, value: object) -> object:
+        if value not in list(Metric):
+            known = ", ".join([*Metric, *_ELSEWHERE])
+            raise ValueError(f"A guard has a metric ({known}) and a max, a max_ratio or both.")
+        return value
+
+    @field_validator("ignore_below", mode="before")
+    @classmethod
+    def _default_floor(cls, value: object, info: ValidationInfo) -> object:
+        if value is not None:
+            return value
+        # Without a metric its own error is enough.
+        return KINDS[info.data["metric"]].ignore_below if "metric" in info.data else 0.0
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        metric, kind = self.metric, KINDS[self.metric]
+        if self.max_ratio is not None and not kind.has_ratio:
+            raise ValueError(
+                f"{metric} depends on the traffic weight: give a max, not a max_ratio."
+            )
+        if self.max is not None and not kind.has_max:
+            raise ValueError(f"{metric} is compared with the stable revision: give a max_ratio.")
+        if self.tests == 0:
+            raise ValueError(f"The guard {metric} needs a max, a max_ratio or both.")
+        if self.max is not None and not 0 < self.max <= kind.most:
+            raise ValueError(f"max of {metric} must be more than 0 and at most {kind.most:g}.")
+        if metric == Metric.ERROR_RATE and self.max == 1:
+            raise ValueError("A max of 1 for error_rate would allow every request to fail.")
+        # Half of the range at most: a floor at the top would switch the ratio off unseen.
+        if self.ignore_below > kind.most / 2:
+            raise ValueError(f"ignore_below of {metric} must be at most {kind.most / 2:g}.")
+        return self
 
     @property
     def tests(self) -> int:
         return (self.max is not None) + (self.max_ratio is not None)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return self.model_dump(mode="json")
 
 
 DEFAULTS: Final[tuple[GuardLimit, ...]] = tuple(
-    GuardLimit(metric, max_ratio=1.25, ignore_below=KINDS[metric].ignore_below)
-    for metric in (Metric.ERROR_RATE, Metric.LATENCY_MEAN)
+    GuardLimit(metric=metric, max_ratio=1.25) for metric in (Metric.ERROR_RATE, Metric.LATENCY_MEAN)
 )
-
-
-def check(rows: Any) -> tuple[GuardLimit, ...]:
-    """Raises Rejected unless each is a known metric with at least one limit, each metric once."""
-    if not isinstance(rows, Sequence) or isinstance(rows, str) or len(rows) > _MOST_GUARDS:
-        raise _bad(f"Give a list of at most {_MOST_GUARDS} guards.")
-    found = tuple(_check_one(row) for row in rows)
-    names = [limit.metric for limit in found]
-    if len(set(names)) != len(names):
-        raise _bad("Guard each metric once.")
-    return found
-
-
-def from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[GuardLimit, ...]:
-    return tuple(GuardLimit(**{**row, "metric": Metric(row["metric"])}) for row in rows)
-
-
-def _check_one(row: Any) -> GuardLimit:
-    if not isinstance(row, Mapping) or not set(row) <= _FIELDS or row.get("metric") not in KINDS:
-        known = ", ".join([*KINDS, *_ELSEWHERE])
-        raise _bad(f"A guard has a metric ({known}) and a max, a max_ratio or both.")
-    metric = Metric(row["metric"])
-    kind = KINDS[metric]
-    limit = GuardLimit(
-        metric,
-        max=_number(row, "max", above=0, most=kind.most),
-        max_ratio=_number(row, "max_ratio", above=1, most=_MOST_RATIO),
-        ignore_below=_floor(row, kind),
-    )
-    _check_fitting(limit, kind)
-    if limit.tests == 0:
-        raise _bad(f"The guard {metric} needs a max, a max_ratio or both.")
-    if metric == Metric.ERROR_RATE and limit.max == 1:
-        raise _bad("A max of 1 for error_rate would allow every request to fail.")
-    return limit
-
-
-def _check_fitting(limit: GuardLimit, kind: MetricKind) -> None:
-    if limit.max_ratio is not None and not kind.has_ratio:
-        raise _bad(f"{limit.metric} depends on the share of requests: give a max, not a max_ratio.")
-    if limit.max is not None and not kind.has_max:
-        raise _bad(f"{limit.metric} is compared with the stable revision: give a max_ratio.")
-
-
-def _floor(row: Mapping[str, Any], kind: MetricKind) -> float:
-    if row.get("ignore_below") is None:
-        return kind.ignore_below
-    # Half of the range at most: a floor at the top would switch the ratio off unseen.
-    found = _number(row, "ignore_below", above=0, most=kind.most / 2)
-    return 0.0 if found is None else found
-
-
-def _number(row: Mapping[str, Any], name: str, *, above: float, most: float) -> float | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not above <= value <= most:
-        raise _bad(f"{name} of {row['metric']} must be a number {above:g} to {most:g}.")
-    if value == 0 and name == "max":
-        raise _bad(f"max of {row['metric']} must be more than 0: any single one would exceed it.")
-    return float(value)
-
-
-def _bad(words: str) -> Rejected:
-    return Rejected(words, {"guards": words})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from deployments.guards.domain import histograms, percentiles
-from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard, PercentileTests
 
 Bucket = tuple[float, float] | None
@@ -31,15 +31,15 @@ class Judging:
         return histograms.total(self.tests.candidate)
 
 
-def judge(guard: PercentileGuard, by: Judging) -> Guard:
+def judge(guard: PercentileGuard, by: Judging) -> GuardResult:
     mine = histograms.bucket_of(by.tests.candidate, QUANTILES[guard.metric])
     base = histograms.bucket_of(by.tests.stable, QUANTILES[guard.metric])
     verdict, words = _verdict(guard, by, mine=mine, base=base)
-    return Guard(
+    return GuardResult(
         guard=guard.label,
         stable=histograms.bucket_words(base),
         candidate=histograms.bucket_words(mine),
-        limit=_limit_words(guard, by.tests, base),
+        limit=_format_limit(guard, by.tests, base),
         n=None if by.unknown and not by.n else by.n,
         verdict=verdict,
         words=words,
@@ -92,12 +92,12 @@ def _limits(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> lis
     return found
 
 
-def limit_words(guard: PercentileGuard) -> str:
+def format_limit(guard: PercentileGuard) -> str:
     """As it is asked for, before any histogram was seen."""
-    return _limit_words(guard, PercentileTests(), None)
+    return _format_limit(guard, PercentileTests(), None)
 
 
-def _limit_words(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> str:
+def _format_limit(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> str:
     """For example "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable (tested at 100 ms)"."""
     parts = []
     if guard.max is not None:

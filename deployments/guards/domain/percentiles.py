@@ -18,31 +18,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self
 
-from deployments.errors import Rejected
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, field_validator, model_validator
+
 from deployments.guards.domain import histograms, sequential_tests
 from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.limits import MAX_RATIO
 from deployments.guards.domain.sequential_tests import Bets
 
 QUANTILES: Final[Mapping[str, float]] = {"latency_p95": 0.95, "latency_p99": 0.99}
 LABELS: Final[Mapping[str, str]] = {"latency_p95": "Latency p95", "latency_p99": "Latency p99"}
 SOURCE: Final = "histograms in the cluster's Prometheus"
 IGNORE_BELOW_MS: Final = 2.0
-_FIELDS: Final = frozenset({"metric", "max", "max_ratio", "ignore_below"})
 _MOST_MS: Final = 3_600_000
-_MOST_RATIO: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class PercentileGuard:
+class PercentileGuard(BaseModel):
     """`max` in milliseconds. A ratio does not count what is above stable by `ignore_below` at most."""
 
-    metric: str
-    max: float | None = None
-    max_ratio: float | None = None
-    ignore_below: float = IGNORE_BELOW_MS
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    metric: Literal["latency_p95", "latency_p99"]
+    max: float | None = Field(strict=True, default=None, gt=0, le=_MOST_MS)
+    max_ratio: float | None = Field(strict=True, default=None, ge=1, le=MAX_RATIO)
+    # Left out or null: the default.
+    ignore_below: StrictFloat = Field(default=IGNORE_BELOW_MS, ge=0, le=_MOST_MS / 2)
+
+    @field_validator("ignore_below", mode="before")
+    @classmethod
+    def _default_floor(cls, value: object) -> object:
+        return IGNORE_BELOW_MS if value is None else value
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if self.tests == 0:
+            raise ValueError(f"The guard {self.metric} needs a max, a max_ratio or both.")
+        return self
 
     @property
     def tests(self) -> int:
@@ -61,27 +74,7 @@ class PercentileGuard:
         return max((self.max_ratio or 1.0) * stable_ms, stable_ms + self.ignore_below)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def check(row: Any) -> PercentileGuard:
-    if not isinstance(row, Mapping) or not set(row) <= _FIELDS or row["metric"] not in QUANTILES:
-        raise _bad("A guard of a percentile has a max, a max_ratio or both.")
-    found = PercentileGuard(
-        row["metric"],
-        max=_number(row, "max", above=0, most=_MOST_MS),
-        max_ratio=_number(row, "max_ratio", above=1, most=_MOST_RATIO),
-        ignore_below=_floor(row),
-    )
-    if found.tests == 0:
-        raise _bad(f"The guard {found.metric} needs a max, a max_ratio or both.")
-    if found.max == 0:
-        raise _bad(f"max of {found.metric} must be more than 0.")
-    return found
-
-
-def from_json(row: Mapping[str, Any]) -> PercentileGuard:
-    return PercentileGuard(**row)
+        return self.model_dump()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,22 +219,3 @@ def _counts_to_json(counts: Counts) -> dict[str, int]:
 
 def _counts(stored: Mapping[str, int]) -> dict[float, int]:
     return {float(bound): count for bound, count in stored.items()}
-
-
-def _floor(row: Mapping[str, Any]) -> float:
-    found = _number(row, "ignore_below", above=0, most=_MOST_MS / 2)
-    return IGNORE_BELOW_MS if found is None else found
-
-
-def _number(row: Mapping[str, Any], name: str, *, above: float, most: float) -> float | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not above <= value <= most:
-        raise _bad(f"{name} of {row['metric']} must be a number {above:g} to {most:g}.")
-    return float(value)
-
-
-def _bad(words: str) -> Rejected:
-    return Rejected(words, {"guards": words})

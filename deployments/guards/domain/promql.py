@@ -15,13 +15,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, Self
 
-from deployments.errors import Rejected
-from deployments.guards.domain.evidence import Guard, Verdict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
-METRIC: Final = "promql"
+METRIC: Final[Literal["promql"]] = "promql"
 BREACHES: Final = 3
 SOURCE: Final = "PromQL, the cluster's Prometheus"
 # What may stand in a query, and what it becomes.
@@ -33,37 +42,89 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "stable_workload": "the stable revision's workload",
     "window": "the time since the step began, a day at most",
 }
-_FIELDS: Final = frozenset({"metric", "name", "query", "max", "min", "breaches"})
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,%/()-]{0,39}")
 _WORD: Final = re.compile(r"\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)\}")
 _VALUE: Final = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,200}[a-z0-9])?", re.IGNORECASE)
 _LONGEST_QUERY: Final = 1000
-_MOST_BREACHES: Final = 20
 _MOST: Final = 1e15
 _DAY: Final = 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class QueryGuard:
-    """At most `max`, at least `min`, or between both, in whatever unit the query has."""
+class QueryGuard(BaseModel):
+    """At most `max`, at least `min`, or between both, in the unit of the query."""
 
-    name: str
-    query: str
-    max: float | None = None
-    min: float | None = None
-    breaches: int = BREACHES
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, str_strip_whitespace=True
+    )
+
+    metric: Literal["promql"] = METRIC
+    name: str = Field(max_length=40, description="of a promql guard; unique")
+    query: str = Field(
+        max_length=_LONGEST_QUERY,
+        description="of a promql guard: returns one number; may contain "
+        f"{', '.join('$' + name for name in PLACEHOLDERS)}",
+    )
+    max: float | None = Field(strict=True, default=None, ge=-_MOST, le=_MOST)
+    min: float | None = Field(
+        strict=True,
+        default=None,
+        ge=-_MOST,
+        le=_MOST,
+        description="of a promql guard; with or without max",
+    )
+    # Null: the default.
+    breaches: StrictInt = Field(
+        default=BREACHES,
+        ge=1,
+        le=20,
+        description="of a promql guard: consecutive breaches before it fails; default 3",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                "A promql guard needs a name: at most 40 letters, digits, spaces and _.,%/()-"
+            )
+        return name
+
+    @field_validator("query")
+    @classmethod
+    def _check_query(cls, query: str, info: ValidationInfo) -> str:
+        name = info.data.get("name", METRIC)
+        if not query or not query.replace("\n", " ").isprintable():
+            raise ValueError(f"{name}: enter a query of printable characters.")
+        unknown = sorted(set(_placeholders_in(query)) - set(PLACEHOLDERS))
+        if unknown:
+            known = ", ".join(f"${placeholder}" for placeholder in PLACEHOLDERS)
+            raise ValueError(f"{name}: ${unknown[0]} is not a placeholder. Use one of {known}.")
+        return query
+
+    @field_validator("breaches", mode="before")
+    @classmethod
+    def _default_breaches(cls, value: object) -> object:
+        return BREACHES if value is None else value
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if self.max is None and self.min is None:
+            raise ValueError(f"{self.name}: give a max, a min or both.")
+        if self.max is not None and self.min is not None and self.min > self.max:
+            raise ValueError(f"{self.name}: min is above max.")
+        return self
 
     def is_breach(self, value: float) -> bool:
         is_high = self.max is not None and value > self.max
         return is_high or (self.min is not None and value < self.min)
 
     @property
-    def limit_words(self) -> str:
+    def limit_text(self) -> str:
         low = [] if self.min is None else [f"≥ {self.min:g}"]
         return " and ".join([*low, *([] if self.max is None else [f"≤ {self.max:g}"])])
 
     def to_json(self) -> dict[str, Any]:
-        return {"metric": METRIC, **asdict(self)}
+        return self.model_dump()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +154,6 @@ class Watched:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "at": self.at.isoformat() if self.at else None}
-
-
-def check(row: Any) -> QueryGuard:
-    """Raises Rejected unless it names a query with a limit, and only placeholders that there are."""
-    if not isinstance(row, Mapping) or not set(row) <= _FIELDS:
-        raise _bad(f"A promql guard may have {', '.join(sorted(_FIELDS))}.")
-    name = _text(row, "name")
-    if not _NAME.fullmatch(name):
-        raise _bad("A promql guard needs a name: at most 40 letters, digits, spaces and _.,%/()-")
-    query = _text(row, "query")
-    if not query or len(query) > _LONGEST_QUERY or not query.replace("\n", " ").isprintable():
-        raise _bad(f"{name}: give a query of at most {_LONGEST_QUERY} characters.")
-    unknown = sorted(set(_words_in(query)) - set(PLACEHOLDERS))
-    if unknown:
-        known = ", ".join(f"${one}" for one in PLACEHOLDERS)
-        raise _bad(f"{name}: ${unknown[0]} stands for nothing; known are {known}.")
-    guard = QueryGuard(name, query, _number(row, "max"), _number(row, "min"), _breaches(row, name))
-    if guard.max is None and guard.min is None:
-        raise _bad(f"{name}: give a max, a min or both.")
-    if guard.max is not None and guard.min is not None and guard.min > guard.max:
-        raise _bad(f"{name}: min is above max.")
-    return guard
-
-
-def from_json(row: Mapping[str, Any]) -> QueryGuard:
-    return QueryGuard(**{name: value for name, value in row.items() if name != "metric"})
 
 
 def watched_from_json(stored: Mapping[str, Any] | None) -> Watched:
@@ -186,15 +221,15 @@ def take(
     )
 
 
-def judge(guard: QueryGuard, seen: Watched, *, unknown: str = "") -> Guard:
+def judge(guard: QueryGuard, seen: Watched, *, unknown: str = "") -> GuardResult:
     """`unknown` says why nothing is known now."""
     verdict, words = _verdict(guard, seen, unknown)
-    return Guard(
+    return GuardResult(
         guard=guard.name,
         # There is one number, and none of stable beside it.
         stable="\N{EN DASH}",
         candidate="" if seen.value is None or unknown else f"{seen.value:.6g}",
-        limit=guard.limit_words,
+        limit=guard.limit_text,
         n=None,
         verdict=verdict,
         words=words,
@@ -210,7 +245,7 @@ def _verdict(guard: QueryGuard, seen: Watched, unknown: str) -> tuple[Verdict, s
     missing = unknown or seen.problem
     if missing or seen.value is None:
         return Verdict.NOT_ENOUGH, missing or "Prometheus was not asked at this step yet"
-    limit = guard.limit_words
+    limit = guard.limit_text
     if seen.has_failed:
         now = f"it is {seen.value:.6g} now"
         words = f"outside {limit} in {guard.breaches} readings in a row or more; {now}"
@@ -224,34 +259,5 @@ def _verdict(guard: QueryGuard, seen: Watched, unknown: str) -> tuple[Verdict, s
     return Verdict.PASSED, f"within the limit in the last {seen.good:,} readings"
 
 
-def _words_in(query: str) -> list[str]:
+def _placeholders_in(query: str) -> list[str]:
     return [found[1] or found[2] for found in _WORD.finditer(query)]
-
-
-def _text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _number(row: Mapping[str, Any], name: str) -> float | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) <= _MOST:
-        raise _bad(f"{row['name']}: {name} must be a number.")
-    return float(value)
-
-
-def _breaches(row: Mapping[str, Any], name: str) -> int:
-    value = row.get("breaches")
-    if value is None:
-        return BREACHES
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or not 1 <= value <= _MOST_BREACHES:
-        raise _bad(f"{name}: breaches must be a whole number 1 to {_MOST_BREACHES}.")
-    return int(value)
-
-
-def _bad(words: str) -> Rejected:
-    return Rejected(words, {"guards": words})

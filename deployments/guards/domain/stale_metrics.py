@@ -1,6 +1,6 @@
-"""Numbers that stop, and requests that stop: both leave verdicts standing on what came before.
+"""Metrics or requests that stop: the verdicts that are shown rest on old numbers.
 
-Neither promotes and neither aborts. People are told, because what they look at is old.
+Neither promotes and neither aborts. People are notified, because what they see is old.
 """
 
 from __future__ import annotations
@@ -8,15 +8,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-# Fewer tell no usual pause between two of them.
+# Fewer requests do not show the usual pause between two of them.
 _ENOUGH: Final = 20
-# So many usual pauses in a row happen by chance once in a billion times, if requests come at random.
+# So many usual pauses in a row happen once in a billion times, if requests arrive at random.
 _PAUSES: Final = 20
 _LEAST: Final = timedelta(minutes=2)
 
 
-def quiet_words(*, requests: int, since: datetime, busy_at: datetime | None, now: datetime) -> str:
-    """`requests` came from `since` to `busy_at` to both revisions; empty while more may be expected.
+def describe_no_requests(
+    *, requests: int, since: datetime, busy_at: datetime | None, now: datetime
+) -> str:
+    """`requests` reached both revisions from `since` to `busy_at`; empty while more may be expected.
 
     The server answers and counts nothing: nobody calls, or the gateway passes nothing on.
     """

@@ -159,5 +159,5 @@ def _start_rollout(change: ChangeRequest) -> None:
     )
     words = f"r{change.revision.number} replaces r{deployment.stable_revision.number}"
     timeline.note_rollout(rollout=rollout, kind="started", message=words, actor=SYSTEM)
-    rollout_notifications.started(rollout, words=words)
+    rollout_notifications.started(rollout, message=words)
     wake("deployments.advance_rollout", rollout.pk)

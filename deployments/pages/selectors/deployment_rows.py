@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from deployments.models import Deployment
 from deployments.plans.domain import descriptions
-from deployments.rollouts.selectors import rollouts as rollout_rows
+from deployments.plans.selectors import plans
 from deployments.serving.selectors import deployments, statistics
 from deployments.serving.selectors.statistics import Figures
 from fleet.telemetry.selectors import current
@@ -90,11 +90,11 @@ def _state_of(deployment: Deployment) -> tuple[str, str]:
     rollouts = getattr(deployment, "open_rollouts", [])
     if rollouts and deployment.state in ("ready", "progressing"):
         phase = rollouts[0].phase
-        text = descriptions.rollout_short(
+        text = descriptions.describe_progress_briefly(
             phase,
             weight=deployment.candidate_weight,
             mirror=deployment.candidate_mirror,
-            is_shadow=rollout_rows.is_shadow(rollouts[0]),
+            is_shadow=plans.plan_of(rollouts[0]).is_shadow,
         )
         return ("canary" if phase in ("preparing", "running") else phase), text
     return deployment.state, ""

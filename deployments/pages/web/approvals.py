@@ -19,6 +19,7 @@ from deployments.changes.web import items, new_deployment_cards
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest, EmergencyReview
 from deployments.plans.domain import descriptions
+from deployments.plans.selectors import plans
 from deployments.spec.domain import field_values
 from deployments.states import CHANGE, ChangeState
 from portal.accounts.models import User
@@ -138,11 +139,11 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "form": form,
         "steps": [
             StepRow(
-                weight=step["weight"],
-                soak_words=descriptions.duration_words(step["soak_seconds"]),
-                min_requests=step["min_requests"],
+                weight=step.weight,
+                soak_words=descriptions.duration_words(step.soak_seconds),
+                min_requests=step.min_requests,
             )
-            for step in change.steps
+            for step in plans.plan_of(change).steps
         ],
         "version": change.revision.version if change.revision else None,
         "still_needed": approvals.people_still_needed(change),

@@ -13,6 +13,7 @@ from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.models import Deployment, Rollout
 from deployments.plans.domain import descriptions
 from deployments.rollouts.selectors import rollouts
+from deployments.rollouts.selectors.rollouts import RolloutView
 from deployments.rollouts.web.buttons import buttons_of
 from deployments.serving.selectors import deployments
 from deployments.serving.services import stopping
@@ -99,7 +100,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "band_low": _percent(view.share_low if view else None),
         "band_high": _percent(view.share_high if view else None),
         "rollout_buttons": buttons_of(rollout, view) if rollout and view else None,
-        "rollout_text": rollout_text(rollout) if rollout and rollout.steps else "",
+        "rollout_text": rollout_text(view) if view and view.steps else "",
         "rollout_tone": rollout_tone(rollout) if rollout else "",
         "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
         "open_change": None if rollout else open_change,
@@ -109,12 +110,12 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def rollout_text(rollout: Rollout) -> str:
-    return descriptions.rollout_words(
-        rollout.phase,
-        step_index=rollout.step_index,
-        step_count=len(rollout.steps),
-        is_shadow=rollouts.is_shadow(rollout),
+def rollout_text(view: RolloutView) -> str:
+    return descriptions.describe_progress(
+        view.rollout.phase,
+        step_index=view.rollout.step_index,
+        step_count=len(view.steps),
+        is_shadow=view.is_shadow,
     )
 
 

@@ -131,13 +131,13 @@ def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
     change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
     no_promotion = story.why_no_promotion(rollout, view)
     no_full = story.why_no_full_promotion(rollout, view)
-    text = frame.rollout_text(rollout) if rollout.steps else _describe_direct(phase)
+    text = frame.rollout_text(view) if view.steps else _describe_direct(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
         "story": story.story_of(rollout, change),
         "verdict": story.verdict_of(view),
-        "charts": charts.charts_of(rollout),
-        "outcome": outcome.outcome_of(rollout),
+        "charts": charts.charts_of(view),
+        "outcome": outcome.outcome_of(view),
         "alarm": outcome.alarm_of(view),
         **quality_lines.before_traffic_context(rollout),
         "effects": _button_effects(rollout, view),

@@ -1,76 +1,80 @@
-"""Shapes of a rollout plan in the API: steps, kind, guards, analysis."""
+"""Serializers of a rollout plan. Types, defaults and help are those of the definitions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
 from rest_framework import serializers
 
-from deployments.guards.domain import promql
-from deployments.guards.domain.limits import Metric
-from deployments.guards.domain.percentiles import QUANTILES
-from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
+from deployments.guards.domain.promql import METRIC, QueryGuard
+from deployments.plans.domain.rollout_plan import AnalysisSettings, PlanKind, PlanSettings
+from deployments.plans.domain.steps import Step
 from portal.api.base_serializer import Serializer
+from portal.core.definitions import FieldDefinition, fields_of
+
+_TYPES: Mapping[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
+    bool: serializers.BooleanField,
+    int: serializers.IntegerField,
+    float: serializers.FloatField,
+    str: serializers.CharField,
+}
 
 
-class RolloutStepSerializer(Serializer):
-    weight = serializers.IntegerField(
-        help_text="percent of requests routed to the candidate; for a shadow: mirrored to it"
-    )
-    soak_seconds = serializers.IntegerField()
-    min_requests = serializers.IntegerField()
-    auto_promote = serializers.BooleanField(
-        default=False, help_text="promoted automatically when all guards pass"
-    )
-    deadline_seconds = serializers.IntegerField(
-        default=None,
-        allow_null=True,
-        help_text=("the rollout is aborted if the step is not promoted by then"),
-    )
+def _field(definition: FieldDefinition, **options: Any) -> Any:
+    """The definition checks bounds, so that REST and pages refuse a value with the same message."""
+    if definition.help:
+        options["help_text"] = definition.help
+    if definition.max_length is not None:
+        options["max_length"] = definition.max_length
+    return _TYPES[definition.kind](**options)
+
+
+def _with_default(definition: FieldDefinition) -> Any:
+    if definition.is_required:
+        return _field(definition)
+    nullable = {"allow_null": True} if definition.is_nullable else {}
+    return _field(definition, default=definition.default, **nullable)
+
+
+# A docstring here would become the description of the components below.
+class _DefinedSerializer(Serializer):
+    definition: ClassVar[type[BaseModel]]
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = {name: _with_default(found) for name, found in fields_of(self.definition).items()}
+        return {**fields, **super().get_fields()}
+
+
+class RolloutStepSerializer(_DefinedSerializer):
+    definition = Step
+
+
+class AnalysisSerializer(_DefinedSerializer):
+    definition = AnalysisSettings
 
 
 class GuardLimitSerializer(Serializer):
     metric = serializers.ChoiceField(
-        choices=[*(metric.value for metric in Metric), *QUANTILES, promql.METRIC]
-    )
-    max = serializers.FloatField(required=False, allow_null=True, help_text="in the metric's unit")
-    max_ratio = serializers.FloatField(
-        required=False, allow_null=True, help_text="relative to the stable revision"
-    )
-    ignore_below = serializers.FloatField(
-        required=False, allow_null=True, help_text="max_ratio is ignored below this value"
-    )
-    name = serializers.CharField(
-        required=False, max_length=40, help_text="of a promql guard; unique"
-    )
-    query = serializers.CharField(
-        required=False,
-        max_length=1000,
-        help_text="of a promql guard: returns one number; may contain "
-        f"{', '.join('$' + name for name in promql.PLACEHOLDERS)}",
-    )
-    min = serializers.FloatField(
-        required=False, allow_null=True, help_text="of a promql guard; with or without max"
-    )
-    breaches = serializers.IntegerField(
-        required=False,
-        allow_null=True,
-        help_text="of a promql guard: consecutive breaches before it fails; default 3",
+        choices=[*(metric.value for metric in Metric), *QUANTILES, METRIC]
     )
 
-
-class AnalysisSerializer(Serializer):
-    alpha = serializers.FloatField(
-        default=0.01, help_text="probability of aborting a good candidate by chance"
-    )
-    is_strict = serializers.BooleanField(
-        default=False,
-        help_text=("a guard passes only when the candidate is proven to be within the limit"),
-    )
+    def get_fields(self) -> dict[str, Any]:
+        # Of all kinds of guards: which of the fields a guard may have depends on its metric.
+        fields = super().get_fields()
+        for model in (GuardLimit, PercentileGuard, QueryGuard):
+            for name, found in fields_of(model).items():
+                if name not in fields:
+                    nullable = {} if found.kind is str else {"allow_null": True}
+                    fields[name] = _field(found, required=False, **nullable)
+        return fields
 
 
 class PlanSerializer(Serializer):
-    """Left out parts have their defaults. Blue/green has one dark step of weight 0, or no steps. A
-    shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
-    """
+    __doc__ = PlanSettings.__doc__
 
     kind = serializers.ChoiceField(choices=[kind.value for kind in PlanKind], required=False)
     guards = GuardLimitSerializer(many=True, required=False)
@@ -78,8 +82,7 @@ class PlanSerializer(Serializer):
     quality = serializers.DictField(
         child=serializers.FloatField(allow_null=True),
         required=False,
-        help_text="limits of label_drift, output_length, structured_failures, embedding_drift and "
-        "disagreement, 0 to 1; null switches one off",
+        help_text=fields_of(PlanSettings)["quality"].help,
     )
-    move_alias = serializers.CharField(required=False, allow_blank=True, max_length=60)
-    drain_seconds = serializers.IntegerField(required=False)
+    move_alias = _field(fields_of(PlanSettings)["move_alias"], required=False, allow_blank=True)
+    drain_seconds = _field(fields_of(PlanSettings)["drain_seconds"], required=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.states import ChangeKind, RolloutPhase
 
 KIND_NAMES: Final[Mapping[str, str]] = {
@@ -102,15 +103,15 @@ def _recorded(revision: int, restored: int) -> str:
     return f" It appears as r{revision}, a copy of r{restored}."
 
 
-def step_words(steps: Sequence[Mapping[str, Any]], *, is_shadow: bool = False) -> str:
-    """For example "5 → 25 → 50 → 100 %"."""
-    if not steps:
-        return ""
-    words = " → ".join(str(step["weight"]) for step in steps) + " %"
-    return f"mirrors {words}" if is_shadow else words
+def describe_steps(plan: RolloutPlan) -> str:
+    """For example "5 → 25 → 50 → 100%"."""
+    weights = " → ".join(str(step.weight) for step in plan.steps)
+    return f"mirrors {weights}%" if plan.is_shadow else f"{weights}%"
 
 
-def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bool = False) -> str:
+def describe_progress(
+    phase: str, *, step_index: int, step_count: int, is_shadow: bool = False
+) -> str:
     kind = "Shadow" if is_shadow else "Canary"
     texts = {
         RolloutPhase.PREPARING: f"{kind} · starting candidate",
@@ -126,14 +127,16 @@ def rollout_words(phase: str, *, step_index: int, step_count: int, is_shadow: bo
     return texts[RolloutPhase(phase)]
 
 
-def rollout_short(phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False) -> str:
+def describe_progress_briefly(
+    phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False
+) -> str:
     """For the rows of a table."""
     kind = "Shadow" if is_shadow else "Canary"
-    share = f"{mirror}% mirrored" if mirror else f"{weight}%"
+    percent = f"{mirror}% mirrored" if mirror else f"{weight}%"
     texts = {
         RolloutPhase.PREPARING: f"{kind} starting",
         RolloutPhase.RUNNING: f"{kind} {mirror or weight}%",
-        RolloutPhase.PAUSED: f"Paused at {share}",
+        RolloutPhase.PAUSED: f"Paused at {percent}",
         RolloutPhase.PROMOTING: "Promoting",
         RolloutPhase.ABORTING: "Aborting",
     }

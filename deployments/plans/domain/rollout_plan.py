@@ -1,41 +1,43 @@
-"""What is approved beside the steps: the kind of rollout, its guards, and how they are tested.
+"""The rollout plan of a change request: its kind, steps and guards, and how the guards are tested.
 
-    {"kind": "canary" | "blue-green" | "shadow",
-     "guards": [{"metric": "error_rate", "max": 0.02, "max_ratio": 1.25, "ignore_below": 0.005},
-                {"metric": "latency_p95", "max": 50}, {"metric": "promql", "name": …}, …],
-     "analysis": {"alpha": 0.01, "is_strict": false},
-     "quality": {"label_drift": 0.15, "embedding_drift": null, …},
-     "move_alias": "champion",
-     "drain_seconds": 15}
-
-All of it may be left out. Blue/green has one dark step: the candidate is prepared and checked
-without any traffic, waits for a person, then takes all requests at once. A shadow candidate gets
-copies of traffic moves in steps, and its answers are dropped: only people let users
-have them, by promoting it to all requests.
+This is the one definition: reading, rules, REST schema and form fields follow from it. A new
+setting is one field here with its rule and its description.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from deployments.errors import Rejected
-from deployments.guards.domain import answer_metrics as quality
 from deployments.guards.domain import guard_set
-from deployments.guards.domain import limits as guards
+from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, QualityMetric
 from deployments.guards.domain.guard_set import PlanGuards
-from deployments.guards.domain.limits import GuardLimit
-from deployments.guards.domain.percentiles import PercentileGuard
-from deployments.guards.domain.promql import QueryGuard
+from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
 from deployments.spec.domain import model_names
+from portal.core.definitions import rejection_of
 
 DRAIN_SECONDS: Final = 15
-_LONGEST_DRAIN: Final = 24 * 3600
-_FIELDS: Final = frozenset({"kind", "guards", "analysis", "quality", "move_alias", "drain_seconds"})
-_AS_THEY_ARE: Final = frozenset({"quality", "move_alias", "drain_seconds"})
-_ANALYSIS: Final = frozenset({"alpha", "is_strict"})
+_LONGEST_DRAIN_SECONDS: Final = 24 * 3600
+_MOST_STEPS: Final = 10
+_LEAST_REQUESTS_FOR_AUTO: Final = 20
+_LEAST_AFTER_SOAK_SECONDS: Final = 60
+_ONE_STEP: Final = (
+    "Blue/green has one step with 0% traffic: the candidate is checked, then takes over."
+)
 
 
 class PlanKind(StrEnum):
@@ -44,117 +46,158 @@ class PlanKind(StrEnum):
     SHADOW = "shadow"
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisSettings:
-    """`alpha`: at most this share of good candidates is aborted, over the whole rollout.
+class AnalysisSettings(BaseModel):
+    """How the guards are tested.
 
-    `is_strict`: a guard passes only when the candidate is proven to be within the limits limit; else it
-    also passes when enough requests were seen and none of the tests says otherwise.
+    `alpha` bounds the probability of aborting a good candidate, over the whole rollout.
+    `is_strict` False: a guard also passes after enough requests when no test finds a regression.
     """
 
-    alpha: float = 0.01
-    is_strict: bool = False
+    model_config = ConfigDict(frozen=True, extra="forbid", title="Analysis")
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    alpha: StrictFloat = Field(
+        default=0.01,
+        ge=0.0001,
+        le=0.2,
+        description="probability of aborting a good candidate by chance",
+    )
+    is_strict: StrictBool = Field(
+        default=False,
+        description="a guard passes only when the candidate is proven to be within the limit",
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSettings:
+class PlanSettings(BaseModel):
+    """Left out parts have their defaults. Blue/green has one step of weight 0, or no steps. A
+    shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="Plan")
+
     kind: PlanKind = PlanKind.CANARY
-    # Of counters; what the cluster's Prometheus is asked for has its own tests.
-    guards: tuple[GuardLimit, ...] = guards.DEFAULTS
-    percentiles: tuple[PercentileGuard, ...] = ()
-    queries: tuple[QueryGuard, ...] = ()
-    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
-    # Limits of the model-quality guards that differ from their defaults; None switches one off.
-    quality: Mapping[str, float | None] = field(default_factory=dict)
+    guards: PlanGuards = Field(default_factory=PlanGuards)
+    analysis: AnalysisSettings = Field(default_factory=AnalysisSettings)
+    quality: Mapping[QualityMetric, Annotated[StrictFloat, Field(ge=0, le=1)] | None] = Field(
+        default_factory=dict,
+        description="limits of label_drift, output_length, structured_failures, embedding_drift and "
+        "disagreement, 0 to 1; null switches one off",
+    )
     # The alias that points to the candidate's version once it is stable; empty: none.
-    move_alias: str = ""
-    drain_seconds: int = DRAIN_SECONDS
+    move_alias: str = Field(default="", max_length=60)
+    drain_seconds: StrictInt = Field(
+        default=DRAIN_SECONDS, ge=DRAIN_SECONDS, le=_LONGEST_DRAIN_SECONDS
+    )
+
+    @field_validator("move_alias")
+    @classmethod
+    def _check_alias(cls, alias: str) -> str:
+        if alias and (problem := model_names.alias_problem(alias)):
+            raise ValueError(problem)
+        return alias
 
     @property
-    def tests(self) -> int:
-        return self.all_guards.tests
+    def is_shadow(self) -> bool:
+        return self.kind == PlanKind.SHADOW
 
     @property
-    def all_guards(self) -> PlanGuards:
-        return PlanGuards(self.guards, self.percentiles, self.queries)
+    def quality_limits(self) -> dict[QualityMetric, float | None]:
+        return {**DEFAULT_LIMITS, **self.quality}
 
     def to_json(self) -> dict[str, Any]:
-        chosen = {"quality": dict(self.quality)} if self.quality else {}
-        return {
-            **chosen,
-            "kind": self.kind.value,
-            "guards": self.all_guards.to_json(),
-            "analysis": self.analysis.to_json(),
-            "move_alias": self.move_alias,
-            "drain_seconds": self.drain_seconds,
-        }
+        """Without the steps, which have a column of their own."""
+        left_out = {"steps"} if self.quality else {"steps", "quality"}
+        return self.model_dump(mode="json", exclude=left_out)
 
 
-def from_json(plan: Mapping[str, Any]) -> PlanSettings:
-    """Rows from before there were plans hold {}: the defaults."""
-    found = guard_set.from_json(plan["guards"]) if "guards" in plan else PlanGuards()
-    known = {name: value for name, value in plan.items() if name in _AS_THEY_ARE}
-    return PlanSettings(
-        kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
-        guards=found.limits,
-        percentiles=found.percentiles,
-        queries=found.queries,
-        analysis=AnalysisSettings(**plan.get("analysis", {})),
-        **known,
-    )
+class RolloutPlan(PlanSettings):
+    """The settings and the steps. No steps: the candidate takes over as soon as it is ready."""
+
+    steps: tuple[Step, ...] = ()
+
+    @field_validator("steps")
+    @classmethod
+    def _check_steps(cls, steps: tuple[Step, ...], info: ValidationInfo) -> tuple[Step, ...]:
+        """Weights increase within 1 to 100; promotion after the last step ends with 100."""
+        if info.data.get("kind") == PlanKind.BLUE_GREEN:
+            return _check_zero_traffic(steps)
+        if len(steps) > _MOST_STEPS:
+            raise ValueError(_count_of_steps())
+        for number, step in enumerate(steps, start=1):
+            _check_step(number, step)
+        weights = [step.weight for step in steps]
+        if weights != sorted(set(weights)):
+            raise ValueError(f"The weights {weights} must increase with each step.")
+        if info.data.get("kind") == PlanKind.SHADOW and steps and steps[-1].auto_promote:
+            raise ValueError(
+                "The last step of a shadow needs manual promotion, because the candidate serves "
+                "users afterwards."
+            )
+        return steps
+
+    def with_steps(self, steps: tuple[Step, ...]) -> Self:
+        return self.model_copy(update={"steps": steps})
+
+    def steps_to_json(self) -> list[dict[str, Any]]:
+        return [step.to_json() for step in self.steps]
 
 
-def is_shadow(plan: Mapping[str, Any]) -> bool:
-    return plan.get("kind") == PlanKind.SHADOW
+def check(plan: Any, steps: Any) -> RolloutPlan:
+    """Read the plan of a request. Raises Rejected with the path of each wrong field."""
+    if not isinstance(plan, Mapping) or "steps" in plan or not isinstance(steps, list):
+        raise Rejected("A plan is an object, and steps are a list.", {"plan": "not a plan"})
+    try:
+        checked = RolloutPlan.model_validate({**plan, "steps": steps})
+    except ValidationError as error:
+        raise _rejected(error) from error
+    if not checked.steps:
+        raise Rejected(_count_of_steps(), {"steps": _count_of_steps()})
+    return checked
 
 
-def check(plan: Any) -> PlanSettings:
-    """Raises Rejected, naming the field, unless the plan can be carried out."""
-    if not isinstance(plan, Mapping) or not set(plan) <= _FIELDS:
-        raise _bad("plan", f"A plan may have {', '.join(sorted(_FIELDS))}.")
-    if plan.get("kind", PlanKind.CANARY) not in set(PlanKind):
-        raise _bad("kind", f"kind must be one of {', '.join(PlanKind)}.")
-    found = guard_set.check(plan["guards"]) if "guards" in plan else PlanGuards()
-    return PlanSettings(
-        kind=PlanKind(plan.get("kind", PlanKind.CANARY)),
-        guards=found.limits,
-        percentiles=found.percentiles,
-        queries=found.queries,
-        analysis=_check_analysis(plan.get("analysis", {})),
-        quality=quality.check_limits(plan.get("quality", {})),
-        move_alias=_check_alias(plan.get("move_alias", "")),
-        drain_seconds=_check_drain(plan.get("drain_seconds", DRAIN_SECONDS)),
-    )
+def stored(plan: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> RolloutPlan:
+    """Read the two columns of a row."""
+    return RolloutPlan.model_validate({**plan, "steps": steps})
 
 
-def _check_analysis(found: Any) -> AnalysisSettings:
-    if not isinstance(found, Mapping) or not set(found) <= _ANALYSIS:
-        raise _bad("analysis", f"analysis may have {', '.join(sorted(_ANALYSIS))}.")
-    alpha, is_strict = found.get("alpha", 0.01), found.get("is_strict", False)
-    is_number = isinstance(alpha, float) and 0.0001 <= alpha <= 0.2
-    if not is_number or not isinstance(is_strict, bool):
-        raise _bad("analysis", "alpha must be 0.0001 to 0.2, is_strict true or false.")
-    return AnalysisSettings(alpha=alpha, is_strict=is_strict)
+def _rejected(error: ValidationError) -> Rejected:
+    """With paths as they are on the wire: without the tags of the union of guards."""
+    fields = {
+        ".".join(part for part in path.split(".") if part not in guard_set.SOURCES): message
+        for path, message in rejection_of(error, RolloutPlan).fields.items()
+    }
+    return Rejected(next(iter(fields.values())), fields)
 
 
-def _check_alias(found: Any) -> str:
-    if not isinstance(found, str):
-        raise _bad("move_alias", "move_alias must be the name of an alias.")
-    if found and (problem := model_names.alias_problem(found)):
-        raise _bad("move_alias", problem)
-    return found
+def _count_of_steps() -> str:
+    return f"Enter 1 to {_MOST_STEPS} steps, for example 5, 25, 50 and 100%."
 
 
-def _check_drain(found: Any) -> int:
-    is_whole = isinstance(found, int) and not isinstance(found, bool)
-    if not is_whole or not DRAIN_SECONDS <= found <= _LONGEST_DRAIN:
-        words = f"drain_seconds must be a whole number {DRAIN_SECONDS} to {_LONGEST_DRAIN}."
-        raise _bad("drain_seconds", words)
-    return int(found)
+def _check_zero_traffic(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    if not steps:
+        return (ZERO_TRAFFIC_STEP,)
+    if len(steps) > 1:
+        raise ValueError(_ONE_STEP)
+    if steps[0].weight or steps[0].min_requests or steps[0].auto_promote:
+        raise ValueError(f"{_ONE_STEP} It gets no requests and needs manual promotion.")
+    _check_deadline(1, steps[0])
+    return steps
 
 
-def _bad(name: str, words: str) -> Rejected:
-    return Rejected(words, {name: words})
+def _check_step(number: int, step: Step) -> None:
+    if step.weight == 0:
+        raise ValueError(f"weight of step {number} must be a whole number 1 to 100.")
+    if step.auto_promote and step.min_requests < _LEAST_REQUESTS_FOR_AUTO:
+        raise ValueError(
+            f"Step {number} is promoted automatically and needs min_requests of at least "
+            f"{_LEAST_REQUESTS_FOR_AUTO}."
+        )
+    _check_deadline(number, step)
+
+
+def _check_deadline(number: int, step: Step) -> None:
+    least = step.soak_seconds + _LEAST_AFTER_SOAK_SECONDS
+    if step.deadline_seconds is not None and step.deadline_seconds < least:
+        raise ValueError(
+            f"deadline_seconds of step {number} must be a whole number {least} (its soak time "
+            f"and a minute) to {2 * LONGEST_SOAK_SECONDS}."
+        )

@@ -1,10 +1,11 @@
-"""What a team lets its rollouts do by themselves."""
+"""The automatic promotion limit of a team, and the plan of a rollout within it."""
 
 from __future__ import annotations
 
 from deployments.models import Rollout, RolloutLimit
 from deployments.plans.domain import auto_promotion_limit
-from deployments.plans.domain.steps import Step
+from deployments.plans.domain.rollout_plan import RolloutPlan
+from deployments.plans.selectors import plans
 
 
 def limit_of(team_id: int) -> RolloutLimit | None:
@@ -12,13 +13,14 @@ def limit_of(team_id: int) -> RolloutLimit | None:
 
 
 def percent_of(team_id: int) -> int:
-    found = limit_of(team_id)
-    return auto_promotion_limit.NO_LIMIT if found is None else found.percent
+    limit = limit_of(team_id)
+    return auto_promotion_limit.NO_LIMIT if limit is None else limit.percent
 
 
-def steps_of(rollout: Rollout) -> tuple[Step, ...]:
-    """As they hold now: a limit that was lowered since takes back what the plan was allowed."""
-    steps = tuple(Step(**step) for step in rollout.steps)
-    if not any(step.auto_promote for step in steps):
-        return steps
-    return auto_promotion_limit.within(steps, percent_of(rollout.deployment.team_id))
+def limited_plan_of(rollout: Rollout) -> RolloutPlan:
+    """The approved plan under the present limit: one that was lowered since applies at once."""
+    plan = plans.plan_of(rollout)
+    if not any(step.auto_promote for step in plan.steps):
+        return plan
+    percent = percent_of(rollout.deployment.team_id)
+    return plan.with_steps(auto_promotion_limit.within(plan.steps, percent))

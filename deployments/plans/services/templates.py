@@ -11,7 +11,7 @@ from deployments import rejections
 from deployments.errors import Rejected
 from deployments.models import RolloutTemplate
 from deployments.plans.domain import rollout_plan
-from deployments.plans.domain import steps as plan_steps
+from deployments.plans.selectors import plans
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -51,17 +51,16 @@ def save(
     policy.require(actor, Action.REQUEST_CHANGE, team)
     kept = _checked_name(name)
     try:
-        settings = rollout_plan.check(plan)
-        checked = plan_steps.check_steps(list(steps), kind=settings.kind)
+        checked = rollout_plan.check(plan, list(steps))
     except Rejected as error:
         raise rejections.as_invalid(error) from error
-    found = RolloutTemplate.objects.filter(team=team)
-    old = found.filter(name=kept).first()
-    if old is None and found.count() >= _MOST:
+    templates = RolloutTemplate.objects.filter(team=team)
+    old = templates.filter(name=kept).first()
+    if old is None and templates.count() >= _MOST:
         raise Conflict(
             f"A team can have at most {_MOST} templates. Delete one first.", code="too_many"
         )
-    after = {"steps": [step.to_json() for step in checked], "plan": settings.to_json()}
+    after = plans.columns_of(checked)
     with transaction.atomic():
         template, _ = RolloutTemplate.objects.update_or_create(
             team=team,
@@ -74,7 +73,7 @@ def save(
             obj=template,
             label=f"{team.slug}: {kept}",
             team_slug=team.slug,
-            before={"steps": old.steps, "plan": old.plan} if old else None,
+            before=_columns(old) if old else None,
             after=after,
         )
     return template
@@ -91,9 +90,13 @@ def remove(*, actor: User, team: Team, template_id: int) -> None:
             obj=template,
             label=f"{team.slug}: {template.name}",
             team_slug=team.slug,
-            before={"steps": template.steps, "plan": template.plan},
+            before=_columns(template),
         )
         template.delete()
+
+
+def _columns(template: RolloutTemplate) -> dict[str, Any]:
+    return {"plan": template.plan, "steps": template.steps}
 
 
 def _checked_name(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.guards.domain import guard_set
 from deployments.models import RolloutTemplate
-from deployments.plans.domain import descriptions, rollout_plan
-from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.plans.domain import descriptions
+from deployments.plans.domain.steps import Step
+from deployments.plans.selectors import plans
 from deployments.plans.services import templates
 from deployments.plans.web import auto_promotion, plan_form
 from deployments.plans.web.plan_form import TemplateForm
@@ -71,8 +70,8 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
                 actor=user,
                 team=team,
                 name=form.cleaned_data["keep_as"],
-                steps=form.steps(),
-                plan=form.plan(),
+                steps=form.steps_json(),
+                plan=form.plan_json(),
             )
         )
         if kept is not None:
@@ -99,28 +98,27 @@ def remove(request: HttpRequest, user: User, slug: str, template_id: int) -> Htt
 
 def _initial(begun: RolloutTemplate | None) -> dict[str, Any]:
     if begun is None:
-        return plan_form.initial_of(plan_form.DEFAULT_STEPS, PlanSettings())
-    shown = plan_form.initial_of(begun.steps, rollout_plan.from_json(begun.plan))
-    return {**shown, "keep_as": begun.name}
+        return plan_form.initial_of(plan_form.DEFAULT_PLAN)
+    return {**plan_form.initial_of(plans.plan_of(begun)), "keep_as": begun.name}
 
 
 def _item(row: RolloutTemplate) -> TemplateItem:
-    plan = rollout_plan.from_json(row.plan)
-    named = {name: word for name, word, _ in plan_form.KIND_WORDS}
+    plan = plans.plan_of(row)
+    labels = {name: label for name, label, _ in plan_form.KINDS}
     return TemplateItem(
         row=row,
-        kind=named[plan.kind.value],
-        steps=tuple(_line(step) for step in row.steps),
-        guards=", ".join(guard_set.names_of(plan.all_guards)),
+        kind=labels[plan.kind.value],
+        steps=tuple(_line(step) for step in plan.steps),
+        guards=", ".join(plan.guards.names),
         move_alias=plan.move_alias,
     )
 
 
-def _line(step: Mapping[str, Any]) -> StepLine:
+def _line(step: Step) -> StepLine:
     needs = []
-    if step["soak_seconds"]:
-        needs.append(descriptions.duration_words(step["soak_seconds"]))
-    if step["min_requests"]:
-        needs.append(f"{step['min_requests']:,} requests")
-    then = "auto-promote" if step.get("auto_promote") else "manual promotion"
-    return StepLine(step["weight"], ", ".join(needs) or "no wait", then)
+    if step.soak_seconds:
+        needs.append(descriptions.duration_words(step.soak_seconds))
+    if step.min_requests:
+        needs.append(f"{step.min_requests:,} requests")
+    then = "auto-promote" if step.auto_promote else "manual promotion"
+    return StepLine(step.weight, ", ".join(needs) or "no wait", then)

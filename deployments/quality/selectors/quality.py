@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.db.models import Max, QuerySet
 
 from deployments.guards.domain import answer_verdicts
-from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, Kind, Summary
-from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.answer_metrics import Kind, QualityMetric, Summary
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import (
     GoldenRequest,
     GoldenResult,
@@ -121,9 +121,10 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
     return BeforeTraffic(Verdict.NOT_ENOUGH, "golden requests run once the candidate is ready")
 
 
-def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
-    """Lines to append to the evidence of a running step; none where there is nothing to tell."""
-    limits = {**DEFAULT_LIMITS, **rollout.plan.get("quality", {})}
+def guards_for(
+    *, rollout: Rollout, limits: Mapping[QualityMetric, float | None]
+) -> tuple[GuardResult, ...]:
+    """Results of the guards on answers at a running step; none where there is no data."""
     run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
     disagreement = limits["disagreement"]
     found = [] if run is None else [_golden_guard(run)]
@@ -153,16 +154,16 @@ def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary
     return [Summary(row.n, row.counts, tuple(row.total)) for row in rows]
 
 
-def _disagreement_guard(run: GoldenRun, limit: float) -> Guard:
+def _disagreement_guard(run: GoldenRun, limit: float) -> GuardResult:
     answered = [row for row in run.results.all() if row.against_stable]
     wrong = sum(not all(one["is_within"] for one in row.against_stable) for row in answered)
     return answer_verdicts.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
 
 
-def _golden_guard(run: GoldenRun) -> Guard:
+def _golden_guard(run: GoldenRun) -> GuardResult:
     verdicts = list(run.results.values_list("verdict", flat=True))
     good = verdicts.count(ProbeVerdict.PASSED)
-    return Guard(
+    return GuardResult(
         guard="Golden answers",
         stable="",
         candidate=f"{good} of {len(verdicts)} within tolerance",

@@ -1,4 +1,4 @@
-"""What a look at a rollout goes by: what was approved of it, and what the cluster shows."""
+"""What a reconcile pass of a rollout decides on: its progress, and what the cluster shows."""
 
 from __future__ import annotations
 
@@ -7,64 +7,76 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.states import RolloutPhase
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Percent of the requests that the candidate answers, and that are copied to it."""
+class TrafficSplit:
+    """Percent of the requests that the candidate answers, and that are mirrored to it."""
 
     weight: int
     mirror: int = 0
 
-    @property
-    def words(self) -> str:
+    def __str__(self) -> str:
         return f"mirror {self.mirror}%" if self.mirror else f"send {self.weight}%"
 
 
-NOTHING: Final = Share(0)
+NO_TRAFFIC: Final = TrafficSplit(0)
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutPlan:
-    """What was approved, and how far people have let it go. `is_swapped`: the candidate is stable."""
+class RolloutProgress:
+    """The approved plan, and how far the rollout has come. `is_swapped`: the candidate is stable."""
 
+    plan: RolloutPlan
     phase: RolloutPhase
-    steps: tuple[Step, ...]
     step_index: int
     step_started_at: datetime | None
     phase_deadline_at: datetime
-    drain_seconds: int
-    desired_weight: int
-    is_candidate_wanted: bool
+    desired: TrafficSplit
+    is_candidate_desired: bool
     is_swapped: bool
     drain_started_at: datetime | None
-    is_shadow: bool = False
-    desired_mirror: int = 0
 
     @property
-    def desired(self) -> Share:
-        return Share(self.desired_weight, self.desired_mirror)
-
-    @property
-    def asked(self) -> Share:
+    def requested(self) -> TrafficSplit:
         """What the present step gives the candidate."""
-        share = self.step.weight
-        return Share(0, share) if self.is_shadow else Share(share, 0)
+        weight = self.step.weight
+        return TrafficSplit(0, weight) if self.is_shadow else TrafficSplit(weight)
 
     @property
-    def may_promote_itself(self) -> bool:
-        is_last = self.step_index + 1 == len(self.steps)
-        return self.step.auto_promote and not (self.is_shadow and is_last)
+    def is_promoted_automatically(self) -> bool:
+        """Whether the present step needs no person. The last step of a shadow always does."""
+        return self.step.auto_promote and not (self.is_shadow and self.is_last_step)
+
+    @property
+    def is_last_step(self) -> bool:
+        return self.step_index + 1 == len(self.plan.steps)
+
+    @property
+    def next_weight(self) -> int:
+        """Percent after promoting the present step."""
+        return 100 if self.is_last_step else self.plan.steps[self.step_index + 1].weight
 
     @property
     def is_direct(self) -> bool:
-        return not self.steps
+        return not self.plan.steps
+
+    @property
+    def is_shadow(self) -> bool:
+        return self.plan.is_shadow
 
     @property
     def step(self) -> Step:
-        return self.steps[self.step_index]
+        return self.plan.steps[self.step_index]
+
+    @property
+    def step_key(self) -> str:
+        """Readings with another key are of another step, or of this one before it began again."""
+        started_at = self.step_started_at
+        return f"{self.step_index} {started_at.isoformat() if started_at else ''}"
 
 
 class Checks(StrEnum):
@@ -77,10 +89,10 @@ class Checks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """What the cluster shows. None is "not known"; `weight` is what the route sends the candidate,
-    `mirror` what it copies to it.
+    """What the cluster shows. None: not known. `weight` is the percentage that the route sends to the
+    candidate, `mirror` the percentage that it mirrors.
 
-    `is_current` is whether the cluster was seen after the last change of what is wanted.
+    `is_current`: the cluster was observed after the last change of the desired state.
     """
 
     is_current: bool
@@ -88,14 +100,14 @@ class RolloutObservation:
     is_candidate_ready: bool | None
     is_stable_ready: bool | None
     candidate_unready_since: datetime | None = None
-    candidate_words: str = ""
+    candidate_message: str = ""
     checks: Checks = Checks.PASSED
-    checks_words: str = ""
-    # Why the guards send the candidate away; empty while none of them does.
-    failing_words: str = ""
+    checks_message: str = ""
+    # Why guards abort the rollout; empty while none of them fails.
+    failure: str = ""
     # Soak, requests and guards allow a promotion, as far as it is known now.
     is_promotable: bool = False
     mirror: int | None = 0
 
-    def shows(self, share: Share) -> bool:
-        return self.is_current and (self.weight, self.mirror) == (share.weight, share.mirror)
+    def shows(self, split: TrafficSplit) -> bool:
+        return self.is_current and (self.weight, self.mirror) == (split.weight, split.mirror)

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from deployments.plans.domain import descriptions
-from deployments.rollouts.domain.observation import RolloutPlan
+from deployments.rollouts.domain.observation import RolloutProgress
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a person may promote now, in words either way."""
+    """Whether a person may promote now; `message` says why or why not."""
 
     is_promotable: bool
-    words: str
+    message: str
     soak_left_seconds: int
 
 
 def promotable(
-    plan: RolloutPlan,
+    progress: RolloutProgress,
     *,
     candidate_requests: int | None,
     failing: tuple[str, ...],
@@ -30,13 +30,13 @@ def promotable(
     """After soak and enough requests, when no guard fails. What is not known waits and says so:
     `unknown` says why there are no numbers.
     """
-    if plan.step_started_at is None:
-        words = f"the route does not {plan.asked.words} yet"
-        return Readiness(is_promotable=False, words=words, soak_left_seconds=0)
-    end = plan.step_started_at + timedelta(seconds=plan.step.soak_seconds)
+    if progress.step_started_at is None:
+        message = f"the route does not {progress.requested} yet"
+        return Readiness(is_promotable=False, message=message, soak_left_seconds=0)
+    end = progress.step_started_at + timedelta(seconds=progress.step.soak_seconds)
     left = max(0, int((end - now).total_seconds()))
-    needed, counted = plan.step.min_requests, candidate_requests
-    what = "mirrored requests" if plan.is_shadow else "requests"
+    needed, counted = progress.step.min_requests, candidate_requests
+    what = "mirrored requests" if progress.is_shadow else "requests"
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
         (left > 0, f"soaking for {descriptions.duration_words(left)} more"),
@@ -44,7 +44,7 @@ def promotable(
         (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),
         (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),
     )
-    missing = next((words for is_lacking, words in lacks if is_lacking), "")
-    done = "checked, no traffic so far" if plan.step.weight == 0 else "no guard failed"
-    words = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
-    return Readiness(is_promotable=not missing, words=words, soak_left_seconds=left)
+    missing = next((message for is_lacking, message in lacks if is_lacking), "")
+    done = "checked, no traffic so far" if progress.step.weight == 0 else "no guard failed"
+    message = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
+    return Readiness(is_promotable=not missing, message=message, soak_left_seconds=left)

@@ -1,4 +1,4 @@
-"""What Prometheus told of a rollout's present step, as lines of its evidence."""
+"""Results of the guards on Prometheus at the present step of a rollout."""
 
 from __future__ import annotations
 
@@ -12,59 +12,53 @@ from deployments.guards.domain import (
     prometheus_state,
     promql,
 )
-from deployments.guards.domain.evidence import Guard
+from deployments.guards.domain.evidence import GuardResult
 from deployments.guards.domain.percentile_verdicts import Judging
 from deployments.guards.domain.prometheus_state import State
 from deployments.guards.domain.promql import Watched
-from deployments.models import PrometheusReading, Rollout
-from deployments.plans.domain import rollout_plan
-from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.models import PrometheusReading
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from portal.core import clock
 
-# A few readings that did not come: what is known is no longer what is.
+# After a few missing readings the last known numbers are no longer current.
 _STALE: Final = timedelta(seconds=40)
 _NOT_YET: Final = "Prometheus was not queried at this step yet"
 
 
-def step_key(rollout: Rollout) -> str:
-    """A step that begins again, after a pause before traffic, is read anew."""
-    started_at = rollout.step_started_at
-    return f"{rollout.step_index} {started_at.isoformat() if started_at else ''}"
+def state_of(row: PrometheusReading, step_key: str) -> State:
+    """Empty when what is stored is of another step."""
+    return prometheus_state.from_json(row.state if row.step == step_key else {})
 
 
-def state_of(row: PrometheusReading, rollout: Rollout) -> State:
-    """What was read at the present step; nothing of the one before."""
-    return prometheus_state.from_json(row.state if row.step == step_key(rollout) else {})
-
-
-def guards_for(*, rollout: Rollout) -> tuple[Guard, ...]:
-    """Lines to append to the evidence of a running step; none where no guard needs Prometheus."""
-    plan = rollout_plan.from_json(rollout.plan)
-    if not plan.all_guards.is_prometheus_needed:
+def guards_for(snapshot: RolloutSnapshot) -> tuple[GuardResult, ...]:
+    """None where no guard of the plan needs Prometheus."""
+    guards = snapshot.plan.guards
+    if not guards.is_prometheus_needed:
         return ()
-    row = PrometheusReading.objects.filter(rollout=rollout).first()
-    state = State() if row is None else state_of(row, rollout)
-    by = _judging(rollout, plan, state)
+    row = PrometheusReading.objects.filter(rollout=snapshot.rollout).first()
+    state = State() if row is None else state_of(row, snapshot.progress.step_key)
+    by = _judging(snapshot, state)
     return (
-        *(percentile_verdicts.judge(guard, by) for guard in plan.percentiles),
-        *(_of_query(guard, state) for guard in plan.queries),
+        *(percentile_verdicts.judge(guard, by) for guard in guards.percentiles),
+        *(_judge_query(guard, state) for guard in guards.queries),
     )
 
 
-def _of_query(guard: promql.QueryGuard, state: State) -> Guard:
-    seen = state.watched.get(guard.name, Watched())
-    return promql.judge(guard, seen, unknown=_unknown(seen.at))
+def _judge_query(guard: promql.QueryGuard, state: State) -> GuardResult:
+    watched = state.watched.get(guard.name, Watched())
+    return promql.judge(guard, watched, unknown=_unknown(watched.at))
 
 
-def _judging(rollout: Rollout, plan: PlanSettings, state: State) -> Judging:
+def _judging(snapshot: RolloutSnapshot, state: State) -> Judging:
+    plan = snapshot.plan
     source = histograms.source_named(state.source)
     return Judging(
         tests=state.tests,
         alpha=counter_verdicts.alpha_of_one_test(
-            plan.analysis.alpha, tests=plan.tests, steps=len(rollout.steps)
+            plan.analysis.alpha, tests=plan.guards.tests, steps=len(plan.steps)
         ),
         is_strict=plan.analysis.is_strict,
-        min_requests=rollout.steps[rollout.step_index]["min_requests"],
+        min_requests=snapshot.progress.step.min_requests,
         source=source.label if source else "",
         query=state.query,
         at=state.histogram_at,

@@ -1,4 +1,4 @@
-"""Reading rollouts: the ladder of steps, the evidence, and what each button would do."""
+"""Rollouts as pages and the API show them: steps, evidence, and what each button does."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from deployments.guards.domain import evidence
+from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Deployment, Rollout, RolloutEvent
-from deployments.plans.domain import rollout_plan
-from deployments.plans.selectors import auto_promotion
+from deployments.plans.domain.rollout_plan import RolloutPlan
+from deployments.rollouts.domain.observation import RolloutProgress
+from deployments.rollouts.domain.step_observation import StepObservation
+from deployments.rollouts.selectors import snapshots
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.serving.selectors.deployments import OPEN_PHASES
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
@@ -44,10 +48,11 @@ class RolloutView:
     """All that the rollout page shows. Numbers that are not known are None."""
 
     rollout: Rollout
+    plan: RolloutPlan
     steps: tuple[StepView, ...]
     requested_weight: int
     observed_weight: int | None
-    # Of a shadow: copies in percent; its weight is what users get of it, nothing until the end.
+    # Of a shadow: the percentage that is mirrored; users get none of its answers before the end.
     is_shadow: bool
     requested_mirror: int
     observed_mirror: int | None
@@ -56,12 +61,13 @@ class RolloutView:
     share_high: float | None
     stable_requests: int | None
     candidate_requests: int | None
-    guards: tuple[evidence.Guard, ...]
+    guards: tuple[GuardResult, ...]
     soak_left_seconds: int | None
     earliest_finish_at: datetime | None
     next_weight: int | None
     is_promotable: bool
     promotable_reason: str
+    stale_metrics: str
     evidence_hash: str
     evidence_at: datetime | None
     may_promote: bool
@@ -71,7 +77,7 @@ class RolloutView:
 
     @property
     def requested_percent(self) -> int:
-        """Of the requests, as the present step asks: copied to a shadow, else sent."""
+        """Of the requests: mirrored to a shadow, else sent."""
         return self.requested_mirror or self.requested_weight
 
     @property
@@ -95,7 +101,7 @@ class RolloutView:
 
     @property
     def is_mirroring(self) -> bool:
-        """Whether copies go to it, or are about to: not when it takes over, or is gone."""
+        """Whether requests are mirrored to it, now or soon: not when it takes over, or is gone."""
         return self.is_shadow and not self.requested_weight and not self.is_final
 
 
@@ -120,22 +126,30 @@ def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[R
 def list_promotable_for(actor: Actor) -> list[Rollout]:
     """Rollouts whose next step waits for a decision that this person may take."""
     rows = list_visible_to(actor).filter(phase=RolloutPhase.RUNNING)
-    return [row for row in rows if row.observed.get("is_promotable") and may_promote(actor, row)[0]]
+    return [
+        rollout
+        for rollout in rows
+        if observation_of(rollout).is_promotable and may_promote(actor, rollout)[0]
+    ]
 
 
 def get_visible(*, actor: Actor, rollout_id: int) -> Rollout:
-    found = list_visible_to(actor).filter(pk=rollout_id).first()
-    if found is None:
+    rollout = list_visible_to(actor).filter(pk=rollout_id).first()
+    if rollout is None:
         raise NotFound(f"There is no rollout {rollout_id}, or you are not in its team.")
-    return found
+    return rollout
 
 
 def events_of(rollout: Rollout) -> QuerySet[RolloutEvent]:
     return RolloutEvent.objects.filter(rollout=rollout)
 
 
-def is_shadow(rollout: Rollout) -> bool:
-    return rollout_plan.is_shadow(rollout.plan)
+def observation_of(rollout: Rollout) -> StepObservation:
+    return StepObservation.from_json(rollout.observed)
+
+
+def evidence_of(rollout: Rollout) -> tuple[GuardResult, ...]:
+    return evidence.read(rollout.evidence)
 
 
 def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
@@ -147,29 +161,32 @@ def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
 
 
 def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
-    seen = rollout.observed
+    snapshot, observed = snapshots.snapshot_of(rollout), observation_of(rollout)
+    soak_left_seconds = _soak_left(snapshot.progress)
     is_final = not ROLLOUT[RolloutPhase(rollout.phase)]
     may, why_not = may_promote(actor, rollout)
-    share = seen.get("share", {})
+    split = observed.split
     return RolloutView(
         rollout=rollout,
-        steps=_steps_of(rollout),
+        plan=snapshot.plan,
+        steps=_steps_of(snapshot, observed),
         requested_weight=rollout.deployment.candidate_weight,
         observed_weight=rollout.deployment.observed_weight,
-        is_shadow=is_shadow(rollout),
+        is_shadow=snapshot.plan.is_shadow,
         requested_mirror=rollout.deployment.candidate_mirror,
         observed_mirror=rollout.deployment.observed_mirror,
-        observed_share=share.get("observed"),
-        share_low=share.get("low"),
-        share_high=share.get("high"),
-        stable_requests=seen.get("stable_requests"),
-        candidate_requests=seen.get("candidate_requests"),
-        guards=tuple(evidence.Guard(**line) for line in rollout.evidence),
-        soak_left_seconds=_soak_left(rollout),
-        earliest_finish_at=_earliest_finish(rollout),
-        next_weight=_next_weight(rollout),
-        is_promotable=rollout.phase == RolloutPhase.RUNNING and bool(seen.get("is_promotable")),
-        promotable_reason=seen.get("why", rollout.phase_reason),
+        observed_share=split.observed if split else None,
+        share_low=split.low if split else None,
+        share_high=split.high if split else None,
+        stable_requests=observed.stable_requests,
+        candidate_requests=observed.candidate_requests,
+        guards=evidence_of(rollout),
+        soak_left_seconds=soak_left_seconds,
+        earliest_finish_at=_earliest_finish(snapshot.progress, soak_left_seconds),
+        next_weight=_next_weight(snapshot.progress),
+        is_promotable=rollout.phase == RolloutPhase.RUNNING and observed.is_promotable,
+        promotable_reason=observed.reason or rollout.phase_reason,
+        stale_metrics=observed.stale_metrics,
         evidence_hash=rollout.evidence_hash,
         evidence_at=rollout.evidence_at,
         may_promote=may,
@@ -179,51 +196,45 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
     )
 
 
-def _steps_of(rollout: Rollout) -> tuple[StepView, ...]:
-    has_moved_on = rollout.phase in (RolloutPhase.PROMOTING, RolloutPhase.COMPLETED)
-
-    def state(index: int) -> str:
-        if index < rollout.step_index:
-            return "done"
-        if has_moved_on:
-            return _state_after(rollout, index)
-        is_running = rollout.phase in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
-        return "current" if is_running and index == rollout.step_index else "ahead"
-
+def _steps_of(snapshot: RolloutSnapshot, observed: StepObservation) -> tuple[StepView, ...]:
     return tuple(
-        StepView(index=index, state=state(index), **step.to_json())
-        for index, step in enumerate(auto_promotion.steps_of(rollout))
+        StepView(index=index, state=_state_of(snapshot.progress, observed, index), **step.to_json())
+        for index, step in enumerate(snapshot.plan.steps)
     )
 
 
-def _state_after(rollout: Rollout, index: int) -> str:
+def _state_of(progress: RolloutProgress, observed: StepObservation, index: int) -> str:
+    if index < progress.step_index:
+        return "done"
+    if progress.phase in (RolloutPhase.PROMOTING, RolloutPhase.COMPLETED):
+        return _state_after(progress, observed, index)
+    is_running = progress.phase in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+    return "current" if is_running and index == progress.step_index else "ahead"
+
+
+def _state_after(progress: RolloutProgress, observed: StepObservation, index: int) -> str:
     """Of a step once all requests go to the candidate: who promotes fully leaves the present step,
     maybe before its end, and those behind it never run. The evidence is that of the decision.
     """
-    if index > rollout.step_index:
+    if index > progress.step_index:
         return "skipped"
-    return "done" if rollout.observed.get("is_promotable") else "left"
+    return "done" if observed.is_promotable else "left"
 
 
-def _soak_left(rollout: Rollout) -> int | None:
-    if rollout.phase != RolloutPhase.RUNNING or rollout.step_started_at is None:
+def _soak_left(progress: RolloutProgress) -> int | None:
+    if progress.phase != RolloutPhase.RUNNING or progress.step_started_at is None:
         return None
-    soak = rollout.steps[rollout.step_index]["soak_seconds"]
-    gone = (clock.now() - rollout.step_started_at).total_seconds()
-    return max(0, int(soak - gone))
+    passed = (clock.now() - progress.step_started_at).total_seconds()
+    return max(0, int(progress.step.soak_seconds - passed))
 
 
-def _earliest_finish(rollout: Rollout) -> datetime | None:
-    left = _soak_left(rollout)
-    if left is None:
+def _earliest_finish(progress: RolloutProgress, soak_left_seconds: int | None) -> datetime | None:
+    if soak_left_seconds is None:
         return None
-    ahead = sum(step["soak_seconds"] for step in rollout.steps[rollout.step_index + 1 :])
-    return clock.now() + timedelta(seconds=left + ahead)
+    ahead = sum(step.soak_seconds for step in progress.plan.steps[progress.step_index + 1 :])
+    return clock.now() + timedelta(seconds=soak_left_seconds + ahead)
 
 
-def _next_weight(rollout: Rollout) -> int | None:
+def _next_weight(progress: RolloutProgress) -> int | None:
     """What promoting would send to the candidate; None when it cannot be promoted."""
-    if rollout.phase != RolloutPhase.RUNNING:
-        return None
-    ahead = rollout.steps[rollout.step_index + 1 :]
-    return ahead[0]["weight"] if ahead else 100
+    return progress.next_weight if progress.phase == RolloutPhase.RUNNING else None

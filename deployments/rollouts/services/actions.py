@@ -5,12 +5,15 @@ from __future__ import annotations
 from django.db import transaction
 
 from deployments import audit_actions
+from deployments.guards.domain.evidence import Verdict
 from deployments.models import Rollout
-from deployments.rollouts.domain.observation import NOTHING
+from deployments.rollouts.domain.observation import NO_TRAFFIC
 from deployments.rollouts.selectors import rollouts as rollout_selectors
+from deployments.rollouts.selectors import snapshots
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import analysis, evidence, transitions
 from deployments.rollouts.services import promote as rollout_promote
-from deployments.rollouts.services.reconcile import plan_of
+from deployments.rollouts.services.analysis import Analysis
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -22,65 +25,67 @@ _LONGEST_REASON = 500
 
 def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
     """To the next step, or after the last one to all requests. Raises Conflict when a verdict has
-    turned since it was shown, when the step is not promotable yet, or when someone else was first.
+    changed since it was shown, when the step is not promotable yet, or when someone else was first.
     """
-    rollout = _decidable(actor, rollout_id)
-    found = _same_evidence(rollout, evidence_hash)
-    if not found.readiness.is_promotable:
-        raise Conflict(f"Cannot be promoted yet: {found.readiness.words}.", code="not_promotable")
-    return rollout_promote.one_step(actor=actor, rollout=rollout, evidence_hash=evidence_hash)
+    snapshot = _decidable(actor, rollout_id)
+    readiness = _same_evidence(snapshot, evidence_hash).readiness
+    if not readiness.is_promotable:
+        raise Conflict(f"Cannot be promoted yet: {readiness.message}.", code="not_promotable")
+    return rollout_promote.one_step(actor=actor, snapshot=snapshot, evidence_hash=evidence_hash)
 
 
 def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
     """All requests at once, without the remaining steps. Refused while a guard fails."""
-    rollout = _decidable(actor, rollout_id)
-    found = _same_evidence(rollout, evidence_hash)
-    failing = [guard.guard for guard in found.guards if guard.verdict == "fail"]
+    snapshot = _decidable(actor, rollout_id)
+    guards = _same_evidence(snapshot, evidence_hash).guards
+    failing = [guard.guard for guard in guards if guard.verdict == Verdict.FAILED]
     if failing:
-        words = f"{', '.join(failing)} failed. Abort, or wait until it passes."
-        raise Conflict(words, code="not_promotable")
+        message = f"{', '.join(failing)} failed. Abort, or wait until it passes."
+        raise Conflict(message, code="not_promotable")
     action = audit_actions.ROLLOUT_PROMOTED_FULLY
     return rollout_promote.to_all(
-        actor=actor, rollout=rollout, evidence_hash=evidence_hash, action=action
+        actor=actor, snapshot=snapshot, evidence_hash=evidence_hash, action=action
     )
 
 
 def pause(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
     """The weight stays as it is, and nobody can promote until it is unpaused."""
-    rollout = _stoppable(actor, rollout_id)
-    words = f"paused: {reason.strip()}" if reason.strip() else "paused"
+    snapshot = _stoppable(actor, rollout_id)
+    message = f"paused: {reason.strip()}" if reason.strip() else "paused"
     with transaction.atomic():
         transitions.move(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.PAUSED,
             action=audit_actions.ROLLOUT_PAUSED,
-            words=words,
+            message=message,
             reason=_clean(reason),
         )
-    return rollout
+    return snapshot.rollout
 
 
 def unpause(*, actor: User, rollout_id: int) -> Rollout:
-    rollout = _stoppable(actor, rollout_id)
-    if rollout.phase != RolloutPhase.PAUSED:
-        raise Conflict(f"The rollout is {rollout.phase}, not paused.", code="rollout_phase")
-    has_begun = plan_of(rollout).desired != NOTHING
+    snapshot = _stoppable(actor, rollout_id)
+    progress = snapshot.progress
+    if progress.phase != RolloutPhase.PAUSED:
+        raise Conflict(f"The rollout is {progress.phase}, not paused.", code="rollout_phase")
+    has_begun = progress.desired != NO_TRAFFIC
     with transaction.atomic():
         transitions.move(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING,
             action=audit_actions.ROLLOUT_UNPAUSED,
-            words="unpaused",
+            message="unpaused",
         )
-    return rollout
+    return snapshot.rollout
 
 
 def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
     """Legal from every phase that is not final, and wins over workers: a lost race is tried again."""
     for _ in range(5):
-        rollout = _stoppable(actor, rollout_id)
+        snapshot = _stoppable(actor, rollout_id)
+        rollout = snapshot.rollout
         if rollout.phase == RolloutPhase.ABORTING:
             return rollout
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
@@ -91,7 +96,7 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
         try:
             transitions.begin_abort(
                 actor=actor,
-                rollout=rollout,
+                snapshot=snapshot,
                 action=audit_actions.ROLLOUT_ABORTED,
                 reason=_clean(reason),
             )
@@ -101,7 +106,7 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
     raise Conflict("The rollout changed at the same time. Abort again.", code="rollout_moved")
 
 
-def _decidable(actor: User, rollout_id: int) -> Rollout:
+def _decidable(actor: User, rollout_id: int) -> RolloutSnapshot:
     rollout = _visible(actor, rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     if rollout.phase != RolloutPhase.RUNNING:
@@ -110,31 +115,31 @@ def _decidable(actor: User, rollout_id: int) -> Rollout:
             f"The rollout is {rollout.phase}, so there is nothing to promote.{fix}",
             code="rollout_phase",
         )
-    return rollout
+    return snapshots.snapshot_of(rollout)
 
 
-def _stoppable(actor: User, rollout_id: int) -> Rollout:
+def _stoppable(actor: User, rollout_id: int) -> RolloutSnapshot:
     rollout = _visible(actor, rollout_id)
     policy.require(actor, Action.STOP, rollout)
-    return rollout
+    return snapshots.snapshot_of(rollout)
 
 
 def _visible(actor: User, rollout_id: int) -> Rollout:
     return rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
 
 
-def _same_evidence(rollout: Rollout, shown: str) -> analysis.Analysis:
-    """Judged anew at the moment of the click, and stored, so that the page shows why it was refused."""
-    found = analysis.analyse(rollout, plan_of(rollout))
-    evidence.store(rollout, found)
-    if shown != found.digest:
-        turned = evidence.changed_words(rollout, shown=shown, now=found.guards)
-        what = f" ({turned})" if turned else ""
+def _same_evidence(snapshot: RolloutSnapshot, shown: str) -> Analysis:
+    """Analysed again at the click, and stored, so that the page shows why it was refused."""
+    now = analysis.analyse(snapshot)
+    evidence.store(snapshot, now)
+    if shown != now.digest:
+        changes = evidence.describe_changes(snapshot.rollout, shown=shown, now=now.guards)
+        what = f" ({changes})" if changes else ""
         raise Conflict(
             f"The evidence changed after you opened the page{what}. Review it, then decide.",
             code="evidence_changed",
         )
-    return found
+    return now
 
 
 def _clean(reason: str) -> str:

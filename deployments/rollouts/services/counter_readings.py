@@ -1,72 +1,93 @@
-"""The readings of a running step: what was counted of both sides since it was last stored."""
+"""The counters of a running step: what both sides did since the tests were last stored."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from deployments.guards.domain import sequential_tests
 from deployments.guards.domain import synthetic_requests as guard_synthetic_requests
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.sequential_tests import Side, StepTests
 from deployments.models import Revision, Rollout
-from deployments.plans.domain import rollout_plan
-from deployments.rollouts.domain.observation import RolloutPlan
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import gpu_facts
-from deployments.serving.selectors import synthetic_requests as own_rows
+from deployments.serving.selectors import synthetic_requests
 from fleet.telemetry.selectors import requests
+from fleet.telemetry.selectors.requests import RequestCounts
 
-_JUST_AFTER: Final = timedelta(microseconds=1)
+_TICK: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """`seen` are the latest readings that ever came of each side at this step."""
+class CounterReadings:
+    """What `Rollout.tests` stores of one step. The times are of the latest readings of each side."""
 
-    tests: StepTests
-    until: datetime | None
-    stable_at: datetime | None
-    candidate_at: datetime | None
-    is_new: bool
-    # Requests of the portal itself that no reading has shown yet.
+    tests: StepTests = field(default_factory=StepTests)
+    until: datetime | None = None
+    stable_at: datetime | None = None
+    candidate_at: datetime | None = None
+    # Synthetic requests of each side that no reading has shown yet.
     owed: tuple[int, int] = (0, 0)
     # The last reading that showed requests of users.
     busy_at: datetime | None = None
+    # Whether there is something to store.
+    is_new: bool = False
 
     @property
     def is_known(self) -> bool:
         return self.stable_at is not None and self.candidate_at is not None
 
+    def to_json(self, step_key: str) -> dict[str, Any]:
+        times = {
+            "until": self.until,
+            "stable_at": self.stable_at,
+            "candidate_at": self.candidate_at,
+            "busy_at": self.busy_at,
+        }
+        return {
+            "step": step_key,
+            **{name: at.isoformat() if at else None for name, at in times.items()},
+            "owed": list(self.owed),
+            **self.tests.to_json(),
+        }
 
-def read(rollout: Rollout, plan: RolloutPlan) -> Read:
-    """The tests with what was counted since they were last stored."""
-    stored, started_at = rollout.tests, plan.step_started_at
-    nothing = Read(StepTests(), None, None, None, is_new=False)
-    if started_at is None:
-        return nothing
-    before = nothing
-    if stored.get("step") == _step_key(plan):
-        before = Read(
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], step_key: str) -> Self:
+        """Empty when what is stored is of another step."""
+        if stored.get("step") != step_key:
+            return cls()
+        return cls(
             tests=sequential_tests.from_json(stored),
             until=_time(stored["until"]),
             stable_at=_time(stored["stable_at"]),
             candidate_at=_time(stored["candidate_at"]),
-            is_new=False,
-            owed=tuple(stored.get("owed", (0, 0))),
-            busy_at=_time(stored.get("busy_at")),
+            owed=tuple(stored["owed"]),
+            busy_at=_time(stored["busy_at"]),
         )
-    since = started_at if before.until is None else before.until + _JUST_AFTER
-    return _advance(rollout, before, since, started_at=started_at)
 
 
-def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: datetime) -> Read:
-    stable = _seen(rollout, rollout.stable_revision, since)
-    candidate = _seen(rollout, rollout.candidate_revision, since)
-    new = [seen.latest_at for seen in (stable, candidate) if seen.latest_at is not None]
+def read(snapshot: RolloutSnapshot) -> CounterReadings:
+    """The stored readings, advanced by what was counted since."""
+    started_at = snapshot.progress.step_started_at
+    if started_at is None:
+        return CounterReadings()
+    before = CounterReadings.from_json(snapshot.rollout.tests, snapshot.progress.step_key)
+    since = started_at if before.until is None else before.until + _TICK
+    return _advance(snapshot, before, since, started_at=started_at)
+
+
+def _advance(
+    snapshot: RolloutSnapshot, before: CounterReadings, since: datetime, *, started_at: datetime
+) -> CounterReadings:
+    rollout, limits = snapshot.rollout, snapshot.plan.guards.limits
+    stable = _counts_since(rollout, rollout.stable_revision, since)
+    candidate = _counts_since(rollout, rollout.candidate_revision, since)
+    new = [counts.latest_at for counts in (stable, candidate) if counts.latest_at is not None]
     if not new:
         return before
-    limits = rollout_plan.from_json(rollout.plan).guards
     of_stable, stable_owed = _of_users(rollout.stable_revision, stable, since, before.owed[0])
     of_candidate, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
     tests = sequential_tests.advance(
@@ -76,7 +97,8 @@ def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: dat
         stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
         is_within_step=all(
-            seen.begins_at is None or seen.begins_at >= started_at for seen in (stable, candidate)
+            counts.begins_at is None or counts.begins_at >= started_at
+            for counts in (stable, candidate)
         ),
     )
     return replace(
@@ -92,19 +114,19 @@ def _advance(rollout: Rollout, before: Read, since: datetime, *, started_at: dat
 
 
 def _of_users(
-    revision: Revision, seen: requests.RequestCounts, since: datetime, owed: int
+    revision: Revision, counts: RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
-    """Without what the portal itself asked in the time that was read."""
-    sums = _sums(seen)
-    if seen.latest_at is None:
+    """Without the synthetic requests that were sent in the time of the reading."""
+    sums = _sums(counts)
+    if counts.latest_at is None:
         return sums, owed
-    begins_at = since if seen.begins_at is None else seen.begins_at
+    begins_at = since if counts.begins_at is None else counts.begins_at
     return guard_synthetic_requests.without(
-        sums, owed + own_rows.count(revision, begins_at, seen.latest_at)
+        sums, owed + synthetic_requests.count(revision, begins_at, counts.latest_at)
     )
 
 
-def _seen(rollout: Rollout, revision: Revision, since: datetime) -> requests.RequestCounts:
+def _counts_since(rollout: Rollout, revision: Revision, since: datetime) -> RequestCounts:
     deployment = rollout.deployment
     return requests.counts_since(
         cluster_id=deployment.cluster_id,
@@ -114,37 +136,16 @@ def _seen(rollout: Rollout, revision: Revision, since: datetime) -> requests.Req
     )
 
 
-def _sums(seen: requests.RequestCounts) -> Sums:
+def _sums(counts: RequestCounts) -> Sums:
     return Sums(
-        success=seen.success,
-        failure=seen.failure,
-        inferences=seen.inferences,
-        duration_us=seen.duration_us,
-        queue_us=seen.queue_us,
-        busy_ms=seen.busy_ms,
-        observed_ms=seen.observed_ms,
+        success=counts.success,
+        failure=counts.failure,
+        inferences=counts.inferences,
+        duration_us=counts.duration_us,
+        queue_us=counts.queue_us,
+        busy_ms=counts.busy_ms,
+        observed_ms=counts.observed_ms,
     )
-
-
-def to_json(plan: RolloutPlan, read: Read) -> dict[str, Any]:
-    times = {
-        "until": read.until,
-        "stable_at": read.stable_at,
-        "candidate_at": read.candidate_at,
-        "busy_at": read.busy_at,
-    }
-    return {
-        "step": _step_key(plan),
-        **{name: at.isoformat() if at else None for name, at in times.items()},
-        "owed": list(read.owed),
-        **read.tests.to_json(),
-    }
-
-
-def _step_key(plan: RolloutPlan) -> str:
-    """A step that begins again, after a pause before traffic, counts anew."""
-    started_at = plan.step_started_at
-    return f"{plan.step_index} {started_at.isoformat() if started_at else ''}"
 
 
 def _time(stored: str | None) -> datetime | None:

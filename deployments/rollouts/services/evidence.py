@@ -1,4 +1,4 @@
-"""Write evidence beside the rollout: what the page shows, what a click binds to, what has turned."""
+"""Store the evidence of a rollout: what pages show, and what a decision binds to."""
 
 from __future__ import annotations
 
@@ -8,67 +8,66 @@ from typing import Final
 from django.db import transaction
 
 from deployments.guards.domain import evidence
-from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import Rollout, RolloutVerdict
+from deployments.rollouts.domain.step_observation import StepObservation
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import notifications, transitions
 from deployments.rollouts.services.analysis import Analysis
 from portal.core import clock
 
-# Without news the row is written this often, so that its age shows that someone looked.
+# Without news the row is written this often, so that its age shows that it is current.
 _AT_LEAST: Final = timedelta(seconds=5)
 
 
-def store(rollout: Rollout, found: Analysis) -> None:
-    at = clock.now()
+def store(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
+    rollout, at = snapshot.rollout, clock.now()
     last = rollout.evidence_at
-    if not found.is_news and last is not None and at - last < _AT_LEAST:
+    if not analysis.is_news and last is not None and at - last < _AT_LEAST:
         return
-    is_turned = found.digest != rollout.evidence_hash
+    is_changed = analysis.digest != rollout.evidence_hash
     fields = {
-        "tests": found.tests,
-        "evidence": [guard.to_json() for guard in found.guards],
-        "evidence_hash": found.digest,
+        "tests": analysis.tests,
+        "evidence": [guard.to_json() for guard in analysis.guards],
+        "evidence_hash": analysis.digest,
         "evidence_at": at,
-        "observed": found.observed,
-        "phase_reason": found.readiness.words,
+        "observed": analysis.observed.to_json(),
+        "phase_reason": analysis.readiness.message,
     }
     with transaction.atomic():
-        if transitions.mark(rollout, fields) and is_turned:
+        if transitions.mark(rollout, fields) and is_changed:
             RolloutVerdict.objects.create(
                 rollout=rollout,
                 at=at,
                 phase=rollout.phase,
                 step_index=rollout.step_index,
-                evidence_hash=found.digest,
+                evidence_hash=analysis.digest,
                 guards=fields["evidence"],
             )
-        _tell(rollout, found)
-        _tell_silence(rollout, found)
-    rollout.tests, rollout.evidence_at = found.tests, at
-    rollout.evidence_hash, rollout.observed = found.digest, found.observed
-    rollout.evidence = [guard.to_json() for guard in found.guards]
+        _notify(snapshot, analysis)
+    rollout.tests, rollout.observed = fields["tests"], fields["observed"]
+    rollout.evidence, rollout.evidence_hash = fields["evidence"], analysis.digest
+    rollout.evidence_at = at
 
 
-def _tell(rollout: Rollout, found: Analysis) -> None:
-    was_promotable = bool(rollout.observed.get("is_promotable"))
-    if found.readiness.is_promotable and not was_promotable:
-        notifications.waits(rollout, words=found.readiness.words, evidence_hash=found.digest)
-    before = {guard["guard"]: guard["verdict"] for guard in rollout.evidence}
-    for guard in found.guards:
+def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
+    """What is new since the row was read."""
+    rollout, observed = snapshot.rollout, analysis.observed
+    before = StepObservation.from_json(rollout.observed)
+    if observed.is_promotable and not before.is_promotable:
+        notifications.waits(
+            snapshot, message=analysis.readiness.message, evidence_hash=analysis.digest
+        )
+    old_verdicts = {guard.guard: guard.verdict for guard in evidence.read(rollout.evidence)}
+    for guard in analysis.guards:
         is_alarm = guard.guard in evidence.SPLITS and guard.verdict == Verdict.FAILED
-        if is_alarm and before.get(guard.guard) != guard.verdict:
-            notifications.alarm(rollout, words=guard.words)
+        if is_alarm and old_verdicts.get(guard.guard) != guard.verdict:
+            notifications.alarm(rollout, message=guard.words)
+    if observed.stale_metrics and not before.stale_metrics:
+        notifications.alarm(rollout, message=observed.stale_metrics)
 
 
-def _tell_silence(rollout: Rollout, found: Analysis) -> None:
-    words = found.observed.get("silence", "")
-    if words and not rollout.observed.get("silence"):
-        notifications.alarm(rollout, words=words)
-
-
-def changed_words(rollout: Rollout, *, shown: str, now: tuple[Guard, ...]) -> str:
-    """What has turned since someone saw the evidence with the hash `shown`; empty when not known."""
+def describe_changes(rollout: Rollout, *, shown: str, now: tuple[GuardResult, ...]) -> str:
+    """What changed since the evidence with the hash `shown`; empty when that is not stored."""
     row = RolloutVerdict.objects.filter(rollout=rollout, evidence_hash=shown).first()
-    if row is None:
-        return ""
-    return evidence.changed_words([Guard(**guard) for guard in row.guards], now)
+    return "" if row is None else evidence.describe_changes(evidence.read(row.guards), now)

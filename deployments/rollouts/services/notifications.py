@@ -1,4 +1,4 @@
-"""Whom a rollout is told to. Inside the transaction of what it tells of."""
+"""Queue notifications about a rollout. Call inside the transaction of the change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from deployments.models import Rollout
-from deployments.plans.domain import rollout_plan
-from deployments.plans.selectors import auto_promotion
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.states import RolloutPhase
 from portal.notifications import events, links, services
 from portal.notifications.events import Event
@@ -24,20 +23,22 @@ _EVENTS: Final[Mapping[RolloutPhase, Event]] = {
 }
 
 
-def started(rollout: Rollout, *, words: str) -> None:
-    _tell(rollout, events.ROLLOUT_STARTED, words, {})
+def started(rollout: Rollout, *, message: str) -> None:
+    _notify(rollout, events.ROLLOUT_STARTED, message, {})
 
 
-def moved(rollout: Rollout, *, words: str) -> None:
-    """Each phase and step that people wait for; preparing is told of by `started`."""
+def moved(rollout: Rollout, *, message: str) -> None:
+    """Each phase and step that people wait for; `started` covers preparing."""
     event = _EVENTS.get(RolloutPhase(rollout.phase))
     if event is not None:
-        _tell(rollout, event, words, {"phase": rollout.phase, "step_index": rollout.step_index})
+        data = {"phase": rollout.phase, "step_index": rollout.step_index}
+        _notify(rollout, event, message, data)
 
 
-def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
-    """A step may be promoted: people who may decide get a link that is bound to this evidence."""
-    if auto_promotion.steps_of(rollout)[rollout.step_index].auto_promote:
+def waits(snapshot: RolloutSnapshot, *, message: str, evidence_hash: str) -> None:
+    """A step can be promoted: people who may decide get a link that is bound to this evidence."""
+    rollout, step = snapshot.rollout, snapshot.progress.step
+    if step.auto_promote:
         return
     question = links.DecisionRequest(
         kind=links.ROLLOUT,
@@ -46,24 +47,23 @@ def waits(rollout: Rollout, *, words: str, evidence_hash: str) -> None:
         evidence_hash=evidence_hash,
         step_index=rollout.step_index,
     )
-    weight = rollout.steps[rollout.step_index]["weight"]
-    share = f"{weight}% mirrored" if rollout_plan.is_shadow(rollout.plan) else f"{weight}%"
-    said = f"At {share}: {words}. Promote it, or leave it at this step."
-    _tell(rollout, events.ROLLOUT_WAITS, said, {"decide": question.to_json()})
+    mirrored = " mirrored" if snapshot.plan.is_shadow else ""
+    text = f"At {step.weight}%{mirrored}: {message}. Promote it, or leave it at this step."
+    _notify(rollout, events.ROLLOUT_WAITS, text, {"decide": question.to_json()})
 
 
-def alarm(rollout: Rollout, *, words: str) -> None:
-    _tell(rollout, events.ROLLOUT_ALARM, words, {})
+def alarm(rollout: Rollout, *, message: str) -> None:
+    _notify(rollout, events.ROLLOUT_ALARM, message, {})
 
 
-def _tell(rollout: Rollout, event: Event, words: str, data: Mapping[str, Any]) -> None:
+def _notify(rollout: Rollout, event: Event, message: str, data: Mapping[str, Any]) -> None:
     deployment = rollout.deployment
     candidate = rollout.candidate_revision.version.label
     services.notify(
         team=deployment.team,
         event=event.code,
         subject=f"{candidate} on {deployment}: {event.phrase}",
-        message=words,
+        message=message,
         path=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         data={"rollout_id": rollout.pk, **data},
     )

@@ -1,7 +1,7 @@
-"""Ask the cluster's Prometheus what the guards of running rollouts need, every few seconds.
+"""Query the cluster's Prometheus for the guards of running rollouts, every few seconds.
 
-On its own, so that a Prometheus that is slow or away holds up no rollout: guards that come from
-counters go on, and those that need it say that nothing is known.
+A task of its own, so that a slow or absent Prometheus delays no rollout: guards on counters
+continue, and those that need Prometheus have not enough data.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from deployments.guards.domain import prometheus_state, promql
+from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.prometheus_state import Sides, State
 from deployments.guards.domain.promql import Place
 from deployments.models import PrometheusReading, Revision, Rollout
-from deployments.plans.domain import rollout_plan
-from deployments.plans.domain.rollout_plan import PlanSettings
+from deployments.plans.selectors import plans
 from deployments.rollouts.selectors import prometheus as readings
+from deployments.rollouts.selectors import snapshots
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.states import ROLLOUT, RolloutPhase
 from fleet.clusters.services import prometheus
 from portal.core import clock, leases
@@ -26,7 +28,7 @@ EVERY_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 3.0
 # Fourteen queries of five seconds at most, eight at a time.
 _LEASE_SECONDS: Final = 60.0
-# Of one sweep; what is left is read by the next.
+# Of one sweep; the next one reads what is left.
 _WORK: Final = timedelta(seconds=40)
 _READ: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 _RELATED: Final = (
@@ -39,8 +41,8 @@ _RELATED: Final = (
 
 
 def begin(rollout: Rollout) -> None:
-    """Inside the transaction that makes the rollout; nothing where no guard needs it."""
-    if rollout_plan.from_json(rollout.plan).all_guards.is_prometheus_needed:
+    """Inside the transaction that creates the rollout; nothing where no guard needs Prometheus."""
+    if plans.plan_of(rollout).guards.is_prometheus_needed:
         PrometheusReading.objects.create(rollout=rollout, next_check_at=clock.now())
 
 
@@ -53,7 +55,7 @@ def sweep(*, limit: int = 20) -> int:
 
 
 def advance(*, reading_id: int) -> None:
-    """Read once what is due; nothing when another worker holds it."""
+    """Read once what is due; nothing while another worker has the lease."""
     lease = leases.claim(PrometheusReading, reading_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return
@@ -66,8 +68,10 @@ def advance(*, reading_id: int) -> None:
         wait = timedelta(seconds=_IDLE_SECONDS)
         leases.release(PrometheusReading, lease, next_check_at=at + wait)
         return
-    state = _read(rollout, readings.state_of(row, rollout), rollout.step_started_at)
-    _store(row, lease, readings.step_key(rollout), state)
+    snapshot = snapshots.snapshot_of(rollout)
+    step_key = snapshot.progress.step_key
+    state = _read(snapshot, readings.state_of(row, step_key), rollout.step_started_at)
+    _store(row, lease, step_key, state)
     leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))
 
 
@@ -83,37 +87,37 @@ def place_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Pl
     )
 
 
-def _read(rollout: Rollout, state: State, started_at: datetime) -> State:
-    """One round of questions; the state after it."""
-    plan = rollout_plan.from_json(rollout.plan)
+def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> State:
+    """The state after one round of queries."""
+    rollout, guards = snapshot.rollout, snapshot.plan.guards
     seconds = (clock.now() - started_at).total_seconds()
     sides = Sides(
         stable=place_of(rollout, rollout.stable_revision, step_seconds=seconds),
         candidate=place_of(rollout, rollout.candidate_revision, step_seconds=seconds),
     )
-    of_histograms = prometheus_state.histogram_queries(state, sides) if plan.percentiles else []
-    filled = [promql.fill(guard.query, sides.candidate) for guard in plan.queries]
-    found = prometheus.query(
+    of_histograms = prometheus_state.histogram_queries(state, sides) if guards.percentiles else []
+    filled = [promql.fill(guard.query, sides.candidate) for guard in guards.queries]
+    answers = prometheus.query(
         cluster_id=rollout.deployment.cluster_id, queries=[*of_histograms, *filled]
     )
     at = clock.now()
-    if plan.percentiles:
-        counts = found[: len(of_histograms)]
-        state = prometheus_state.take_histograms(state, plan.percentiles, counts, sides, at)
-    return _with_queries(plan, state, filled, found[len(of_histograms) :], at)
+    if guards.percentiles:
+        counts = answers[: len(of_histograms)]
+        state = prometheus_state.take_histograms(state, guards.percentiles, counts, sides, at)
+    return _with_queries(guards, state, filled, answers[len(of_histograms) :], at)
 
 
 def _with_queries(
-    plan: PlanSettings, state: State, filled: list[str], found: list[Any], at: datetime
+    guards: PlanGuards, state: State, filled: list[str], answers: list[Any], at: datetime
 ) -> State:
-    for guard, query, one in zip(plan.queries, filled, found, strict=True):
-        state = prometheus_state.take_query(state, guard, one, query=query, at=at)
+    for guard, query, answer in zip(guards.queries, filled, answers, strict=True):
+        state = prometheus_state.take_query(state, guard, answer, query=query, at=at)
     return state
 
 
 def _store(row: PrometheusReading, lease: Lease, step: str, state: State) -> None:
-    """Not when the lease was lost: another worker's reading came after this one."""
-    held = PrometheusReading.objects.filter(pk=row.pk, lease_token=lease.token)
-    if held.update(step=step, state=state.to_json(), read_at=clock.now()):
+    """Nothing when the lease was lost: another worker's reading is newer than this one."""
+    rows = PrometheusReading.objects.filter(pk=row.pk, lease_token=lease.token)
+    if rows.update(step=step, state=state.to_json(), read_at=clock.now()):
         leases.nudge(Rollout, row.rollout_id)
         wake("deployments.advance_rollout", row.rollout_id)

@@ -1,4 +1,4 @@
-"""Letting traffic move on: to the next step, or all of it. Whoever decided is the actor."""
+"""Move traffic to the next step, or all of it. The actor is who decided."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.db import transaction
 
 from deployments import audit_actions
 from deployments.models import Rollout
-from deployments.plans.domain import rollout_plan
 from deployments.registry.services import aliases
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import transitions
 from deployments.serving.services import desired_state, timeline
 from deployments.states import RolloutPhase
@@ -18,34 +18,32 @@ from portal.core.errors import DomainError
 
 
 def one_step(
-    *, actor: Actor, rollout: Rollout, evidence_hash: str, words: str = "promoted"
+    *, actor: Actor, snapshot: RolloutSnapshot, evidence_hash: str, message: str = "promoted"
 ) -> Rollout:
     """Raises Conflict when the evidence is no longer the one decided on, or someone was first."""
-    if rollout.step_index + 1 == len(rollout.steps):
+    rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
+    if progress.is_last_step:
         return to_all(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             evidence_hash=evidence_hash,
             action=audit_actions.ROLLOUT_PROMOTED,
-            words=f"{words} to all requests",
+            message=f"{message} to all requests",
         )
-    index = rollout.step_index + 1
-    weight = rollout.steps[index]["weight"]
-    before = rollout.steps[rollout.step_index]["weight"]
-    is_shadow = rollout_plan.is_shadow(rollout.plan)
-    mirrored = " mirrored" if is_shadow else ""
+    weight = progress.next_weight
+    mirrored = " mirrored" if plan.is_shadow else ""
     with transaction.atomic():
         transitions.move(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.RUNNING,
             action=audit_actions.ROLLOUT_PROMOTED,
-            words=f"{words} {before} → {weight}%{mirrored}",
-            step_index=index,
+            message=f"{message} {progress.step.weight} → {weight}%{mirrored}",
+            step_index=progress.step_index + 1,
             evidence=evidence_hash,
         )
         deployment = transitions.reload(rollout)
-        if is_shadow:
+        if plan.is_shadow:
             desired_state.set_weight(deployment, 0, mirror=weight)
         else:
             desired_state.set_weight(deployment, weight)
@@ -55,18 +53,19 @@ def one_step(
 def to_all(
     *,
     actor: Actor,
-    rollout: Rollout,
+    snapshot: RolloutSnapshot,
     evidence_hash: str,
     action: AuditAction,
-    words: str = "promoted to all requests",
+    message: str = "promoted to all requests",
 ) -> Rollout:
+    rollout = snapshot.rollout
     with transaction.atomic():
         transitions.move(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.PROMOTING,
             action=action,
-            words=words,
+            message=message,
             evidence=evidence_hash,
         )
         deployment = transitions.reload(rollout)
@@ -75,12 +74,12 @@ def to_all(
     return rollout
 
 
-def move_alias(rollout: Rollout) -> None:
+def move_alias(snapshot: RolloutSnapshot) -> None:
     """In the name of the person who approved the plan, so that a protected alias needs a lead.
 
-    A refusal does not hold up the rollout: it is written where people look.
+    A refusal does not stop the rollout: it is written to the timeline.
     """
-    name = rollout_plan.from_json(rollout.plan).move_alias
+    rollout, name = snapshot.rollout, snapshot.plan.move_alias
     if not name:
         return
     version = rollout.candidate_revision.version
@@ -92,10 +91,10 @@ def move_alias(rollout: Rollout) -> None:
             alias=name,
             number=version.number,
         )
-        words = f"{version.model.name}@{name} now points to {version.label}"
+        message = f"{version.model.name}@{name} now points to {version.label}"
     except DomainError as error:
-        words = f"{version.model.name}@{name} was not moved: {error.message}"
-    timeline.note_rollout(rollout=rollout, kind="alias", message=words, actor=SYSTEM)
+        message = f"{version.model.name}@{name} was not moved: {error.message}"
+    timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
 
 
 def _approver_of(rollout: Rollout) -> User:

@@ -1,7 +1,7 @@
-"""Move a rollout along: look at what the cluster showed, decide, one effect, look again.
+"""Reconcile a rollout: read one snapshot, observe, decide, one effect, again.
 
-Its effects are rows only: what the deployment wants. Each is one transaction together with the
-rollout's own move, so there is no place between two of them at which a crash could leave half.
+Its effects are rows only: the desired state of the deployment. Each is one transaction together with
+the rollout's own move, so a crash never leaves half of one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.guards.domain.evidence import Verdict
 from deployments.models import Rollout
-from deployments.plans.domain import rollout_plan
-from deployments.plans.selectors import auto_promotion
 from deployments.quality.selectors import quality
 from deployments.rollouts.domain import decide
 from deployments.rollouts.domain.decide import Decision, Effect
-from deployments.rollouts.domain.observation import Checks, RolloutObservation, RolloutPlan
+from deployments.rollouts.domain.observation import Checks, RolloutObservation
+from deployments.rollouts.selectors import snapshots
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import analysis, evidence, promote, transitions
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
@@ -53,7 +53,7 @@ def sweep(*, limit: int = 50) -> int:
 
 
 def advance(*, rollout_id: int) -> None:
-    """Do what is due for one rollout; nothing when another worker holds it."""
+    """Do what is due for one rollout; nothing while another worker has the lease."""
     lease = leases.claim(Rollout, rollout_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return
@@ -63,54 +63,38 @@ def advance(*, rollout_id: int) -> None:
         if not ROLLOUT[RolloutPhase(rollout.phase)]:
             wait = None
             break
-        found = _decide(rollout)
-        wait = found.look_again_seconds
-        if found.effect == Effect.WAIT:
-            _wait(rollout, found)
+        snapshot = snapshots.snapshot_of(rollout)
+        decision = _decide(snapshot)
+        wait = decision.requeue_seconds
+        if decision.effect == Effect.WAIT:
+            _wait(snapshot, decision)
             break
         try:
-            _EFFECTS[found.effect](rollout, found)
+            _EFFECTS[decision.effect](snapshot, decision)
         except Conflict as error:
             logger.info("rollout=%s lost a race: %s", rollout_id, error.message)
     at = None if wait is None else clock.now() + timedelta(seconds=wait)
     leases.release(Rollout, lease, next_check_at=at)
 
 
-def plan_of(rollout: Rollout) -> RolloutPlan:
-    deployment = rollout.deployment
-    return RolloutPlan(
-        phase=RolloutPhase(rollout.phase),
-        steps=auto_promotion.steps_of(rollout),
-        step_index=rollout.step_index,
-        step_started_at=rollout.step_started_at,
-        phase_deadline_at=rollout.deadline_at,
-        drain_seconds=rollout_plan.from_json(rollout.plan).drain_seconds,
-        desired_weight=deployment.candidate_weight,
-        is_candidate_wanted=deployment.candidate_revision_id is not None,
-        is_swapped=transitions.is_swapped(rollout),
-        drain_started_at=rollout.drain_started_at,
-        is_shadow=rollout_plan.is_shadow(rollout.plan),
-        desired_mirror=deployment.candidate_mirror,
-    )
-
-
-def _decide(rollout: Rollout) -> Decision:
-    """With the evidence as it is now, stored before anything is done about it."""
-    plan, at = plan_of(rollout), clock.now()
-    if rollout.phase not in _ANALYSED or plan.step_started_at is None:
-        return decide.decide(plan, observation_of(rollout), at)
-    found = analysis.analyse(rollout, plan)
-    evidence.store(rollout, found)
+def _decide(snapshot: RolloutSnapshot) -> Decision:
+    """With the present evidence, which is stored before the effect."""
+    progress, at = snapshot.progress, clock.now()
+    observed = observation_of(snapshot.rollout)
+    if progress.phase not in _ANALYSED or progress.step_started_at is None:
+        return decide.decide(progress, observed, at)
+    analysed = analysis.analyse(snapshot)
+    evidence.store(snapshot, analysed)
     observed = replace(
-        observation_of(rollout),
-        failing_words=found.failing_words,
-        is_promotable=found.readiness.is_promotable,
+        observed,
+        failure=analysed.failure,
+        is_promotable=analysed.readiness.is_promotable,
     )
-    return decide.decide(plan, observed, at)
+    return decide.decide(progress, observed, at)
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
-    """From the columns that reconciliation wrote; never newer than what the cluster showed."""
+    """From the columns that the reconciler of the deployment wrote."""
     deployment = rollout.deployment
     stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
     candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
@@ -121,7 +105,7 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
         is_candidate_ready=candidate.is_ready,
         is_stable_ready=stable.is_ready,
         candidate_unready_since=candidate.since,
-        candidate_words=candidate.message,
+        candidate_message=candidate.message,
         **_checks(rollout, is_ready=candidate.is_ready is True),
     )
 
@@ -129,44 +113,45 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
 def _checks(rollout: Rollout, *, is_ready: bool) -> dict[str, Any]:
     if rollout.phase != RolloutPhase.PREPARING or not is_ready:
         return {}
-    found = quality.before_traffic(rollout=rollout)
-    return {"checks": _CHECKS[found.verdict], "checks_words": found.words}
+    answers = quality.before_traffic(rollout=rollout)
+    return {"checks": _CHECKS[answers.verdict], "checks_message": answers.words}
 
 
-def _wait(rollout: Rollout, found: Decision) -> None:
-    if found.words and found.words != rollout.phase_reason:
-        transitions.mark(rollout, {"phase_reason": found.words})
+def _wait(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    if decision.message and decision.message != snapshot.rollout.phase_reason:
+        transitions.mark(snapshot.rollout, {"phase_reason": decision.message})
 
 
-def _add_candidate(rollout: Rollout, found: Decision) -> None:
+def _add_candidate(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
-        _move(rollout, RolloutPhase.PREPARING, found.words)
-        desired_state.add_candidate(transitions.reload(rollout), rollout.candidate_revision)
+        _move(snapshot, RolloutPhase.PREPARING, decision.message)
+        deployment = transitions.reload(snapshot.rollout)
+        desired_state.add_candidate(deployment, snapshot.rollout.candidate_revision)
 
 
-def _start(rollout: Rollout, found: Decision) -> None:
+def _start(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
-        _move(rollout, RolloutPhase.RUNNING, found.words)
-        _share(rollout, found)
+        _move(snapshot, RolloutPhase.RUNNING, decision.message)
+        _set_traffic(snapshot, decision)
 
 
-def _set_weight(rollout: Rollout, found: Decision) -> None:
+def _set_weight(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
-        _move(rollout, RolloutPhase(rollout.phase), found.words)
-        _share(rollout, found)
+        _move(snapshot, snapshot.progress.phase, decision.message)
+        _set_traffic(snapshot, decision)
 
 
-def _share(rollout: Rollout, found: Decision) -> None:
-    deployment = transitions.reload(rollout)
-    desired_state.set_weight(deployment, found.weight or 0, mirror=found.mirror)
+def _set_traffic(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    deployment = transitions.reload(snapshot.rollout)
+    desired_state.set_weight(deployment, decision.weight or 0, mirror=decision.mirror)
 
 
-def _start_soak(rollout: Rollout, found: Decision) -> None:
-    """Its first reading is asked for at once: a candidate that fails everything should be gone before
-    the next usual one.
+def _start_soak(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    """Request the first reading at once: a candidate that fails everything should be aborted before
+    the next regular one.
     """
-    transitions.mark(rollout, {"step_started_at": clock.now(), "phase_reason": found.words})
-    deployment = rollout.deployment
+    rollout, deployment = snapshot.rollout, snapshot.rollout.deployment
+    transitions.mark(rollout, {"step_started_at": clock.now(), "phase_reason": decision.message})
     revisions = (rollout.stable_revision, rollout.candidate_revision)
     poll.poll_soon(
         cluster_id=deployment.cluster_id,
@@ -175,52 +160,60 @@ def _start_soak(rollout: Rollout, found: Decision) -> None:
     )
 
 
-def _switch(rollout: Rollout, found: Decision) -> None:
+def _switch(snapshot: RolloutSnapshot, decision: Decision) -> None:
     """A plan without steps: approved as "switch when ready"."""
     with transaction.atomic():
-        _move(rollout, RolloutPhase.RUNNING, found.words)
-        _move(rollout, RolloutPhase.PROMOTING, found.words)
-        desired_state.set_weight(transitions.reload(rollout), 100)
+        _move(snapshot, RolloutPhase.RUNNING, decision.message)
+        _move(snapshot, RolloutPhase.PROMOTING, decision.message)
+        desired_state.set_weight(transitions.reload(snapshot.rollout), 100)
 
 
-def _swap(rollout: Rollout, found: Decision) -> None:
+def _swap(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
-        _move(rollout, RolloutPhase.PROMOTING, found.words)
-        deployment = transitions.reload(rollout)
+        _move(snapshot, RolloutPhase.PROMOTING, decision.message)
+        deployment = transitions.reload(snapshot.rollout)
         # A worker that lost its lease must not swap a second time, which would swap back.
-        if not transitions.is_swapped(rollout):
+        if not snapshots.is_swapped(snapshot.rollout):
             desired_state.swap(deployment)
 
 
-def _start_drain(rollout: Rollout, found: Decision) -> None:
-    transitions.mark(rollout, {"drain_started_at": clock.now(), "phase_reason": found.words})
+def _start_drain(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    transitions.mark(
+        snapshot.rollout, {"drain_started_at": clock.now(), "phase_reason": decision.message}
+    )
 
 
-def _complete(rollout: Rollout, found: Decision) -> None:
+def _complete(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
-        transitions.finish(rollout=rollout, to=RolloutPhase.COMPLETED, words=found.words)
-        promote.move_alias(rollout)
+        transitions.finish(snapshot=snapshot, to=RolloutPhase.COMPLETED, message=decision.message)
+        promote.move_alias(snapshot)
 
 
-def _promote(rollout: Rollout, found: Decision) -> None:
+def _promote(snapshot: RolloutSnapshot, decision: Decision) -> None:
     promote.one_step(
-        actor=SYSTEM, rollout=rollout, evidence_hash=rollout.evidence_hash, words=found.words
+        actor=SYSTEM,
+        snapshot=snapshot,
+        evidence_hash=snapshot.rollout.evidence_hash,
+        message=decision.message,
     )
 
 
-def _abort(rollout: Rollout, found: Decision) -> None:
+def _abort(snapshot: RolloutSnapshot, decision: Decision) -> None:
     transitions.begin_abort(
-        actor=SYSTEM, rollout=rollout, action=audit_actions.ROLLOUT_ABORTED, reason=found.words
+        actor=SYSTEM,
+        snapshot=snapshot,
+        action=audit_actions.ROLLOUT_ABORTED,
+        reason=decision.message,
     )
 
 
-def _finish_abort(rollout: Rollout, found: Decision) -> None:
+def _finish_abort(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
         transitions.finish(
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.ABORTED,
-            words=found.words,
-            reason=_reason_of_abort(rollout),
+            message=decision.message,
+            reason=_reason_of_abort(snapshot.rollout),
         )
 
 
@@ -229,13 +222,13 @@ def _reason_of_abort(rollout: Rollout) -> str:
     return event.message if event else "aborted"
 
 
-def _move(rollout: Rollout, to: RolloutPhase, words: str) -> None:
+def _move(snapshot: RolloutSnapshot, to: RolloutPhase, message: str) -> None:
     transitions.move(
-        actor=SYSTEM, rollout=rollout, to=to, action=audit_actions.ROLLOUT_MOVED, words=words
+        actor=SYSTEM, snapshot=snapshot, to=to, action=audit_actions.ROLLOUT_MOVED, message=message
     )
 
 
-_EFFECTS: Mapping[Effect, Callable[[Rollout, Decision], None]] = {
+_EFFECTS: Mapping[Effect, Callable[[RolloutSnapshot, Decision], None]] = {
     Effect.ADD_CANDIDATE: _add_candidate,
     Effect.START: _start,
     Effect.SET_WEIGHT: _set_weight,

@@ -1,7 +1,7 @@
-"""The one way in which a rollout moves, and the writers of what each phase change implies.
+"""The only writer of a rollout's phase and step, and of what each change implies.
 
 Every write is a compare-and-swap on phase and step: of a worker and two people who act at the same
-moment, exactly one wins, and the others look again.
+moment, exactly one wins, and the others start over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.changes.services import transitions
 from deployments.models import ChangeRequest, Deployment, Rollout
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.rollouts.domain import decide
+from deployments.rollouts.selectors import snapshots
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import notifications
 from deployments.serving.selectors import revisions
 from deployments.serving.services import desired_state, timeline
@@ -40,34 +43,32 @@ _SECONDS: Final[Mapping[RolloutPhase, int]] = {
 }
 
 
-def seconds_of(rollout: Rollout, phase: RolloutPhase, step_index: int) -> int:
-    if phase == RolloutPhase.RUNNING and rollout.steps:
-        own = rollout.steps[step_index].get("deadline_seconds")
-        if own is not None:
-            return int(own)
-    soak = sum(step["soak_seconds"] for step in rollout.steps)
+def deadline_seconds(plan: RolloutPlan, phase: RolloutPhase, step_index: int) -> int:
+    """From the beginning of the phase, or of the step while it is running."""
+    if phase == RolloutPhase.RUNNING and plan.steps:
+        of_step = plan.steps[step_index].deadline_seconds
+        if of_step is not None:
+            return of_step
+    soak = sum(step.soak_seconds for step in plan.steps)
     return _SECONDS.get(phase, decide.DECIDE_SECONDS + soak)
-
-
-def is_swapped(rollout: Rollout) -> bool:
-    return rollout.deployment.stable_revision_id == rollout.candidate_revision_id
 
 
 def move(
     *,
     actor: Actor,
-    rollout: Rollout,
+    snapshot: RolloutSnapshot,
     to: RolloutPhase,
     action: AuditAction,
-    words: str,
+    message: str,
     reason: str = "",
     step_index: int | None = None,
     evidence: str | None = None,
 ) -> None:
-    """Inside a transaction. Raises Conflict when the rollout is no longer where `rollout` was read.
+    """Call inside a transaction. Raises Conflict when the rollout has moved since it was read.
 
     `evidence`, when given, must still be the row's: the decision binds to it.
     """
+    rollout = snapshot.rollout
     old = RolloutPhase(rollout.phase)
     if to != old and to not in ROLLOUT[old]:
         raise Conflict(f"The rollout is {old}, so it cannot become {to}.", code="rollout_phase")
@@ -75,7 +76,7 @@ def move(
     rows = Rollout.objects.filter(pk=rollout.pk, phase=old, step_index=rollout.step_index)
     if evidence is not None:
         rows = rows.filter(evidence_hash=evidence)
-    written = rows.update(**_columns(rollout, to, index, reason or words))
+    written = rows.update(**_columns(snapshot, to, index, reason or message))
     if written == 0:
         raise Conflict(
             "Someone else moved the rollout at the same time. Reload the page.",
@@ -84,39 +85,41 @@ def move(
     before = {"phase": old, "step": rollout.step_index}
     if index != rollout.step_index:
         rollout.observed = {}
-    rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or words, index
-    _tell(actor, rollout, action, before=before, words=words, reason=reason)
+    rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or message, index
+    _announce(actor, rollout, action, before=before, message=message, reason=reason)
     if ROLLOUT[to]:
         wake("deployments.advance_rollout", rollout.pk)
 
 
-def _columns(rollout: Rollout, to: RolloutPhase, index: int, words: str) -> dict[str, Any]:
-    """A new step, and the first one, soak from when the route is seen to send their weight."""
-    at = clock.now()
+def _columns(
+    snapshot: RolloutSnapshot, to: RolloutPhase, index: int, reason: str
+) -> dict[str, Any]:
+    """The soak time of a new step begins when the route shows its weight."""
+    rollout, at = snapshot.rollout, clock.now()
     is_first = (rollout.phase, to) == (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
     is_restart = is_first or index != rollout.step_index
-    # What was observed at the last step says nothing of this one.
+    # Figures of the last step do not apply to this one.
     cleared: dict[str, Any] = {"observed": {}} if is_restart else {}
     return {
         **cleared,
         "phase": to,
-        "phase_reason": words,
+        "phase_reason": reason,
         "step_index": index,
         "step_started_at": None if is_restart else rollout.step_started_at,
-        "deadline_at": at + timedelta(seconds=seconds_of(rollout, to, index)),
+        "deadline_at": at + timedelta(seconds=deadline_seconds(snapshot.plan, to, index)),
         "drain_started_at": None,
         "finished_at": None if ROLLOUT[to] else at,
         "next_check_at": at if ROLLOUT[to] else None,
     }
 
 
-def _tell(
+def _announce(
     actor: Actor,
     rollout: Rollout,
     action: AuditAction,
     *,
     before: Mapping[str, Any],
-    words: str,
+    message: str,
     reason: str,
 ) -> None:
     trail.record(
@@ -133,35 +136,37 @@ def _tell(
     timeline.note_rollout(
         rollout=rollout,
         kind=rollout.phase,
-        message=words,
+        message=message,
         actor=actor,
         data={"evidence": rollout.evidence} if rollout.phase == RolloutPhase.ABORTING else None,
     )
-    notifications.moved(rollout, words=words)
+    notifications.moved(rollout, message=message)
 
 
-def begin_abort(*, actor: Actor, rollout: Rollout, action: AuditAction, reason: str) -> None:
-    """All requests back to the revision that was stable when the rollout began, at once."""
+def begin_abort(
+    *, actor: Actor, snapshot: RolloutSnapshot, action: AuditAction, reason: str
+) -> None:
+    """Send all requests back to the revision that was stable when the rollout began, at once."""
+    rollout = snapshot.rollout
     with transaction.atomic():
-        words = f"aborted: {reason}" if reason else "aborted"
         move(
             actor=actor,
-            rollout=rollout,
+            snapshot=snapshot,
             to=RolloutPhase.ABORTING,
             action=action,
-            words=words,
+            message=f"aborted: {reason}" if reason else "aborted",
             reason=reason,
         )
-        # Read after the row above is ours: a worker may have swapped a moment ago.
+        # Read after the row above is locked: a worker may have swapped a moment ago.
         deployment = reload(rollout)
-        if is_swapped(rollout) and deployment.candidate_revision is not None:
+        if snapshots.is_swapped(rollout) and deployment.candidate_revision is not None:
             desired_state.swap(deployment)
         elif deployment.candidate_weight or deployment.candidate_mirror:
             desired_state.set_weight(deployment, 0)
 
 
 def load(rollout_id: int) -> Rollout:
-    """With all that a look at it needs."""
+    """With all rows that a reconcile pass needs."""
     rollout = Rollout.objects.select_related(*_RELATED).get(pk=rollout_id)
     revisions.load_onto(rollout, rollout.deployment)
     rollout.change.deployment = rollout.deployment
@@ -175,15 +180,15 @@ def reload(rollout: Rollout) -> Deployment:
     return rollout.deployment
 
 
-def finish(*, rollout: Rollout, to: RolloutPhase, words: str, reason: str = "") -> None:
-    """Inside a transaction: the last revision to go is no longer wanted, and the request ends."""
-    is_done = to == RolloutPhase.COMPLETED
+def finish(*, snapshot: RolloutSnapshot, to: RolloutPhase, message: str, reason: str = "") -> None:
+    """Drop the revision that is no longer desired, and end the request. Call inside a transaction."""
+    rollout, is_done = snapshot.rollout, to == RolloutPhase.COMPLETED
     move(
         actor=SYSTEM,
-        rollout=rollout,
+        snapshot=snapshot,
         to=to,
         action=audit_actions.ROLLOUT_MOVED,
-        words=words,
+        message=message,
         reason=reason,
     )
     if reload(rollout).candidate_revision is not None:
@@ -201,6 +206,6 @@ def finish(*, rollout: Rollout, to: RolloutPhase, words: str, reason: str = "") 
 
 
 def mark(rollout: Rollout, fields: Mapping[str, Any]) -> bool:
-    """Facts of the present phase and step; lost without harm, and False, when it has moved on."""
+    """Write facts of the present phase and step. False, and nothing written, when it has moved on."""
     rows = Rollout.objects.filter(pk=rollout.pk, phase=rollout.phase, step_index=rollout.step_index)
     return rows.update(**fields) == 1

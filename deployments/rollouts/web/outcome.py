@@ -9,7 +9,7 @@ from decimal import Decimal
 from django.urls import reverse
 
 from deployments.guards.domain import evidence
-from deployments.guards.domain.evidence import Guard
+from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
@@ -36,13 +36,16 @@ class Outcome:
     tone: str
     title: str
     words: str
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
     next_text: str = ""
     next_url: str = ""
 
 
-def cost_of(found: Rollout, view: RolloutView) -> BothCost:
-    stable, candidate = _key(found, found.stable_revision), _key(found, found.candidate_revision)
+def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
+    stable, candidate = (
+        _key(rollout, rollout.stable_revision),
+        _key(rollout, rollout.candidate_revision),
+    )
     held = current.allocated_to([stable, candidate])
     hourly = held[candidate].usd_per_hour_amount if candidate in held else None
     until = None
@@ -56,61 +59,62 @@ def cost_of(found: Rollout, view: RolloutView) -> BothCost:
     )
 
 
-def outcome_of(found: Rollout) -> Outcome | None:
+def outcome_of(view: RolloutView) -> Outcome | None:
     """None while it may still go either way."""
-    phase = RolloutPhase(found.phase)
+    phase = RolloutPhase(view.rollout.phase)
     if phase in (RolloutPhase.ABORTING, RolloutPhase.ABORTED):
-        return _stopped(found, phase)
+        return _stopped(view, phase)
     if phase == RolloutPhase.COMPLETED:
-        return _completed(found)
+        return _completed(view.rollout)
     return None
 
 
 def alarm_of(view: RolloutView) -> str:
     """A fault of the gateway or of who reads the numbers, not of the candidate."""
-    return _split_alarm(view) or _silence_alarm(view)
+    return _split_alarm(view) or _stale_metrics_alarm(view)
 
 
-def _silence_alarm(view: RolloutView) -> str:
-    words = view.rollout.observed.get("silence", "")
-    if not words or view.is_final:
+def _stale_metrics_alarm(view: RolloutView) -> str:
+    message = view.stale_metrics
+    if not message or view.is_final:
         return ""
     return (
-        f"{words[:1].upper()}{words[1:]}. The numbers below are from that time. Slipway neither "
+        f"{message[:1].upper()}{message[1:]}. The numbers below are from that time. Slipway neither "
         "promotes nor aborts on them."
     )
 
 
 def _split_alarm(view: RolloutView) -> str:
-    wrong = (guard for guard in view.guards if guard.guard in evidence.SPLITS)
-    share = next((guard for guard in wrong if guard.verdict == evidence.Verdict.FAILED), None)
-    if share is None:
+    splits = (guard for guard in view.guards if guard.guard in evidence.SPLITS)
+    wrong = next((guard for guard in splits if guard.verdict == evidence.Verdict.FAILED), None)
+    if wrong is None:
         return ""
-    does = "mirror" if share.guard == evidence.MIRROR else "split"
+    does = "mirror" if wrong.guard == evidence.MIRROR else "split"
     return (
-        f"The gateway does not {does} as requested: {share.words}. This is not chance. "
+        f"The gateway does not {does} as requested: {wrong.words}. This is not chance. "
         "Promotion is blocked until it is fixed."
     )
 
 
-def _stopped(found: Rollout, phase: RolloutPhase) -> Outcome:
-    stable = found.stable_revision.version.label
-    failed = evidence.stopping([Guard(**line) for line in found.evidence])
+def _stopped(view: RolloutView, phase: RolloutPhase) -> Outcome:
+    rollout = view.rollout
+    stable = rollout.stable_revision.version.label
+    failed = evidence.stopping(view.guards)
     is_over = phase == RolloutPhase.ABORTED
-    after = _after(found, stable, is_over=is_over)
-    place = [found.deployment.team.slug, found.deployment.name]
+    after = _after(view, stable, is_over=is_over)
+    place = [rollout.deployment.team.slug, rollout.deployment.name]
     return Outcome(
         tone="bad",
         title="Aborted",
-        words=f"{_reason_of(found)} {after}",
+        words=f"{_reason_of(rollout)} {after}",
         guards=failed,
         next_text="Request another canary" if is_over else "",
         next_url=reverse("request-canary", args=place) if is_over else "",
     )
 
 
-def _after(found: Rollout, stable: str, *, is_over: bool) -> str:
-    if rollouts.is_shadow(found):
+def _after(view: RolloutView, stable: str, *, is_over: bool) -> str:
+    if view.is_shadow:
         ends = "is removed" if is_over else "is removed once mirroring has stopped"
         return f"{stable} serves all users, as before. The candidate {ends}."
     if is_over:
@@ -118,13 +122,13 @@ def _after(found: Rollout, stable: str, *, is_over: bool) -> str:
     return f"All requests go back to {stable}. The candidate is removed once it is drained."
 
 
-def _completed(found: Rollout) -> Outcome:
-    old, new = found.stable_revision, found.candidate_revision
-    event = rollouts.events_of(found).filter(kind="alias").first()
+def _completed(rollout: Rollout) -> Outcome:
+    old, new = rollout.stable_revision, rollout.candidate_revision
+    event = rollouts.events_of(rollout).filter(kind="alias").first()
     moved = f" {_sentence(event.message)}" if event else ""
     words = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
-    place = [found.deployment.team.slug, found.deployment.name]
-    is_still = found.deployment.stable_revision_id == new.pk
+    place = [rollout.deployment.team.slug, rollout.deployment.name]
+    is_still = rollout.deployment.stable_revision_id == new.pk
     return Outcome(
         tone="ok",
         title="Completed",
@@ -136,18 +140,18 @@ def _completed(found: Rollout) -> Outcome:
     )
 
 
-def _reason_of(found: Rollout) -> str:
+def _reason_of(rollout: Rollout) -> str:
     """What was said when it began to stop, and who said it."""
-    event = rollouts.events_of(found).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
+    event = rollouts.events_of(rollout).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
     if event is None:
-        return _sentence(found.phase_reason)
+        return _sentence(rollout.phase_reason)
     who = f"by {event.actor_name}" if event.actor_name else "automatically"
     head, colon, rest = event.message.partition(": ")
     return _sentence(f"{head} {who}{colon}{rest}")
 
 
-def _key(found: Rollout, revision: Revision) -> WorkloadKey:
-    deployment = found.deployment
+def _key(rollout: Rollout, revision: Revision) -> WorkloadKey:
+    deployment = rollout.deployment
     return WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)
 
 

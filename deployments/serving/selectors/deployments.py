@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Prefetch, Q, QuerySet
 
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
-from deployments.plans.domain import rollout_plan
+from deployments.plans.selectors import plans
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
@@ -157,7 +157,7 @@ def is_mirrored(deployment: Deployment) -> bool:
     """Whether the candidate gets mirrored requests only, so that no user sees its responses."""
     open_rollouts: list[Rollout] = getattr(deployment, "open_rollouts", [])
     is_shadow = any(
-        rollout_plan.is_shadow(rollout.plan)
+        plans.plan_of(rollout).is_shadow
         and rollout.stable_revision_id == deployment.stable_revision_id
         for rollout in open_rollouts
     )

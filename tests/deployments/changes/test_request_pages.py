@@ -16,10 +16,20 @@ SignIn = Callable[[User], Client]
 
 
 def steps(*weights: int | str) -> dict[str, str]:
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = {
+        "steps-TOTAL_FORMS": "6",
+        "steps-INITIAL_FORMS": "0",
+        "queries-TOTAL_FORMS": "6",
+        "queries-INITIAL_FORMS": "0",
+    }
     for index in range(6):
         weight = str(weights[index]) if index < len(weights) else ""
-        data |= {f"weight_{index}": weight, f"soak_{index}": "60", f"requests_{index}": "10"}
+        row = f"steps-{index}"
+        data |= {
+            f"{row}-weight": weight,
+            f"{row}-soak_seconds": "60",
+            f"{row}-min_requests": "10",
+        }
     return data
 
 

@@ -12,6 +12,7 @@ from deployments.errors import Rejected
 from deployments.guards.domain import answer_metrics, answer_verdicts
 from deployments.guards.domain import two_sample_tests as statistics
 from deployments.guards.domain.answer_metrics import Kind, Summary
+from deployments.plans.domain import rollout_plan
 
 
 def summary(**counts: int) -> Summary:
@@ -198,11 +199,15 @@ def test_what_is_no_vector_is_refused(values: object) -> None:
 
 
 def test_limits_of_a_plan_are_numbers_or_off() -> None:
-    assert answer_metrics.check_limits({"label_drift": 1, "embedding_drift": None}) == {
+    steps = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
+    plan = rollout_plan.check({"quality": {"label_drift": 1, "embedding_drift": None}}, steps)
+    assert plan.quality_limits == {
+        **answer_metrics.DEFAULT_LIMITS,
         "label_drift": 1.0,
         "embedding_drift": None,
     }
     refused: list[Any] = [{"nothing": 0.1}, {"label_drift": 2}, {"label_drift": True}, []]
     for wrong in refused:
-        with pytest.raises(Rejected, match="label_drift"):
-            answer_metrics.check_limits(wrong)
+        with pytest.raises(Rejected) as refusal:
+            rollout_plan.check({"quality": wrong}, steps)
+        assert all(path.startswith("quality") for path in refusal.value.fields)

@@ -14,7 +14,9 @@ BUSY = SINCE + timedelta(minutes=10)
 
 def _words(requests: int, quiet_seconds: float, *, busy_at: datetime | None = BUSY) -> str:
     now = BUSY + timedelta(seconds=quiet_seconds)
-    return stale_metrics.quiet_words(requests=requests, since=SINCE, busy_at=busy_at, now=now)
+    return stale_metrics.describe_no_requests(
+        requests=requests, since=SINCE, busy_at=busy_at, now=now
+    )
 
 
 def test_a_busy_model_that_falls_silent_is_told_of_after_two_minutes() -> None:

@@ -9,7 +9,7 @@ from deployments.guards.domain import counter_verdicts, evidence, sequential_tes
 from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
-from deployments.guards.domain.evidence import Guard, Verdict
+from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit, Metric
 from deployments.guards.domain.sequential_tests import Side, StepTests
 from deployments.plans.domain import rollout_plan
@@ -55,7 +55,7 @@ def judge(
     is_strict: bool = False,
     unknown: str = "",
     facts: Facts = NO_FACTS,
-) -> list[Guard]:
+) -> list[GuardResult]:
     by = Judging(
         tests=tests,
         alpha=0.01 / 8,
@@ -140,10 +140,10 @@ def test_a_failed_guard_stays_failed_for_the_step() -> None:
 
 def test_absolute_limits_need_no_stable_revision() -> None:
     limits = (
-        GuardLimit(Metric.ERROR_RATE, max=0.02),
-        GuardLimit(Metric.LATENCY_MEAN, max=10.0),
-        GuardLimit(Metric.GPU_UTILISATION, max=0.01),
-        GuardLimit(Metric.GPU_MEMORY, max=8.0),
+        GuardLimit(metric=Metric.ERROR_RATE, max=0.02),
+        GuardLimit(metric=Metric.LATENCY_MEAN, max=10.0),
+        GuardLimit(metric=Metric.GPU_UTILISATION, max=0.01),
+        GuardLimit(metric=Metric.GPU_MEMORY, max=8.0),
     )
     facts = Facts(gpu_memory_gib=9.5)
     tests = seen(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
@@ -158,8 +158,8 @@ def test_absolute_limits_need_no_stable_revision() -> None:
 def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
     """One tenth of the requests must not look like one tenth of the throughput."""
     limits = (
-        GuardLimit(Metric.THROUGHPUT_PER_GPU, max_ratio=1.2),
-        GuardLimit(Metric.COST_PER_1000, max_ratio=1.2),
+        GuardLimit(metric=Metric.THROUGHPUT_PER_GPU, max_ratio=1.2),
+        GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),
     )
     facts = Facts(usd_per_gpu_hour=3.6)
     slow = Sums(success=100, inferences=100, busy_ms=200, observed_ms=5000)
@@ -181,7 +181,7 @@ def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
 
 
 def test_without_a_price_the_cost_is_not_known() -> None:
-    limits = (GuardLimit(Metric.COST_PER_1000, max_ratio=1.2),)
+    limits = (GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),)
 
     (found,) = judge(seen(sums(900), sums(100), limits=limits), limits=limits)
 
@@ -204,7 +204,7 @@ def test_without_a_price_the_cost_is_not_known() -> None:
 def test_the_observed_share_is_held_against_the_requested_one(
     weight: int, stable: int | None, candidate: int | None, verdict: Verdict
 ) -> None:
-    found = evidence.judge_share(weight=weight, stable=stable, candidate=candidate)
+    found = evidence.judge_split(weight=weight, stable=stable, candidate=candidate)
 
     assert found.verdict == verdict
     assert evidence.stopping([found]) == ()
@@ -223,11 +223,14 @@ def test_what_turned_is_said_in_words() -> None:
     before = judge(seen(sums(900), sums(100)))
     after = judge(seen(sums(900), sums(100, 9), intervals=2))
 
-    assert evidence.changed_words(before, before) == ""
-    assert evidence.changed_words(before, after) == (
+    assert evidence.describe_changes(before, before) == ""
+    assert evidence.describe_changes(before, after) == (
         "error ratio: pass → fail (worse than allowed: 18 of 200 requests failed)"
     )
-    assert evidence.changed_words(before, after[:1]).endswith("; mean latency: no longer judged")
+    assert evidence.describe_changes(before, after[:1]).endswith("; mean latency: no longer judged")
+
+
+STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
 
 
 @pytest.mark.parametrize(
@@ -247,33 +250,35 @@ def test_what_turned_is_said_in_words() -> None:
         ({"analysis": {"is_strict": 1}}, "analysis"),
         ({"move_alias": "no good"}, "move_alias"),
         ({"drain_seconds": 1}, "drain_seconds"),
-        ({"speed": 1}, "plan"),
+        ({"speed": 1}, "speed"),
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_refused_with_its_field(
     plan: dict[str, object], field: str
 ) -> None:
     with pytest.raises(Rejected) as refusal:
-        rollout_plan.check(plan)
+        rollout_plan.check(plan, STEPS)
 
-    assert set(refusal.value.fields) == {field}
+    assert {path.partition(".")[0] for path in refusal.value.fields} == {field}
 
 
-def test_a_plan_survives_its_row_and_old_rows_have_the_defaults() -> None:
-    asked = rollout_plan.check(
+def test_a_plan_survives_its_row_and_an_empty_one_has_the_defaults() -> None:
+    plan = rollout_plan.check(
         {
             "kind": "blue-green",
             "guards": [{"metric": "queue_time", "max": 20, "max_ratio": 2}],
             "analysis": {"alpha": 0.05, "is_strict": True},
             "move_alias": "champion",
             "drain_seconds": 60,
-        }
+        },
+        [],
     )
 
-    assert rollout_plan.from_json(asked.to_json()) == asked
-    assert asked.tests == 2
-    assert rollout_plan.from_json({}) == rollout_plan.check({})
-    assert [limit.metric for limit in rollout_plan.from_json({}).guards] == [
+    assert rollout_plan.stored(plan.to_json(), plan.steps_to_json()) == plan
+    assert plan.guards.tests == 2
+    assert [step.weight for step in plan.steps] == [0]
+    assert rollout_plan.stored({}, STEPS) == rollout_plan.check({}, STEPS)
+    assert [limit.metric for limit in rollout_plan.stored({}, []).guards.limits] == [
         Metric.ERROR_RATE,
         Metric.LATENCY_MEAN,
     ]

@@ -161,7 +161,7 @@ def test_a_split_that_chance_does_not_explain_raises_an_alarm(
 ) -> None:
     wrong = [
         {**guard, "verdict": "fail", "words": "the candidate got 900 of 1,000 requests"}
-        if guard["guard"] == "Share of requests"
+        if guard["guard"] == "Traffic split"
         else guard
         for guard in rollout.evidence
     ]

@@ -8,7 +8,10 @@ from deployments.errors import Rejected
 from deployments.plans.domain import auto_promotion_limit
 from deployments.plans.domain.steps import Step
 
-STEPS = tuple(Step(weight, 60, 100, auto_promote=True) for weight in (5, 25, 50))
+STEPS = tuple(
+    Step(weight=weight, soak_seconds=60, min_requests=100, auto_promote=True)
+    for weight in (5, 25, 50)
+)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +36,7 @@ def test_a_step_goes_on_alone_when_what_comes_next_is_within_the_limit(
 
 
 def test_what_waits_for_a_person_stays_so_whatever_the_limit() -> None:
-    by_hand = (Step(5, 60, 100),)
+    by_hand = (Step(weight=5, soak_seconds=60, min_requests=100),)
 
     assert auto_promotion_limit.within(by_hand, 100) == by_hand
     auto_promotion_limit.require_within(by_hand, 0, team="vision")

@@ -18,6 +18,12 @@ URL = "/deployments/vision/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
 TEMPLATES = "/admin/teams/vision/rollout-templates"
 SignIn = Callable[[User], Client]
+ROWS = {
+    "steps-TOTAL_FORMS": "6",
+    "steps-INITIAL_FORMS": "0",
+    "queries-TOTAL_FORMS": "6",
+    "queries-INITIAL_FORMS": "0",
+}
 SIDE: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
 API_STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 50}]
 
@@ -27,15 +33,16 @@ def _plan(world: World, **typed: Any) -> dict[str, Any]:
         "version": str(world.version2.pk),
         "comment": "",
         "has_plan": "1",
+        **ROWS,
         "kind": "canary",
-        "weight_0": "10",
-        "soak_0": "60",
-        "requests_0": "50",
-        "auto_0": "on",
-        "deadline_0": "3600",
-        "weight_1": "100",
-        "max_error_rate": "2",
-        "ratio_latency_mean": "1.3",
+        "steps-0-weight": "10",
+        "steps-0-soak_seconds": "60",
+        "steps-0-min_requests": "50",
+        "steps-0-auto_promote": "on",
+        "steps-0-deadline_seconds": "3600",
+        "steps-1-weight": "100",
+        "error_rate-max": "2",
+        "latency_mean-max_ratio": "1.3",
         "move_alias": "champion",
         **typed,
     }
@@ -72,7 +79,9 @@ def test_time_and_dollars_show_before_anything_is_asked_for(
     client = signed_in(world.member)
 
     page = client.get(URL).content.decode()
-    side = client.post(URL, _plan(world, soak_0="7200", requests_0="0"), **SIDE)
+    side = client.post(
+        URL, _plan(world, **{"steps-0-soak_seconds": "7200", "steps-0-min_requests": "0"}), **SIDE
+    )
 
     assert "Earliest finish" in page
     text = side.content.decode()
@@ -86,7 +95,7 @@ def test_a_plan_that_cannot_be_is_refused_at_its_place(world: World, signed_in: 
     world.serving()
     audited = AuditEvent.objects.count()
 
-    answer = signed_in(world.member).post(URL, _plan(world, requests_0="3"))
+    answer = signed_in(world.member).post(URL, _plan(world, **{"steps-0-min_requests": "3"}))
 
     assert answer.status_code == 422
     assert "is promoted automatically and needs min_requests" in answer.content.decode()
@@ -105,7 +114,7 @@ def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> Non
     assert (template.name, template.saved_by) == ("careful", world.member)
     assert kept["Location"] == f"{URL}?template={template.pk}"
     assert 'value="3600"' in page
-    assert 'name="max_error_rate" value="2.0"' in " ".join(page.split())
+    assert 'name="error_rate-max" value="2.0"' in " ".join(page.split())
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 
@@ -115,7 +124,9 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
     client = signed_in(world.member)
     assert "No templates yet" in client.get(TEMPLATES).content.decode()
 
-    plan = _plan(world, keep_as="careful", quality_label_drift="", quality_output_length="0.2")
+    plan = _plan(
+        world, keep_as="careful", **{"quality-label_drift": "", "quality-output_length": "0.2"}
+    )
     made = client.post(f"{TEMPLATES}/edit", plan)
     template = RolloutTemplate.objects.get()
     listed = client.get(TEMPLATES).content.decode()
@@ -131,7 +142,9 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
 
 
 def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn) -> None:
-    typed = _plan(world, keep_as="careful", requests_0="3", quality_label_drift="7")
+    typed = _plan(
+        world, keep_as="careful", **{"steps-0-min_requests": "3", "quality-label_drift": "7"}
+    )
 
     answer = signed_in(world.lead).post(f"{TEMPLATES}/edit", typed)
 

@@ -14,6 +14,12 @@ from tests.deployments.world import World
 
 URL = "/deployments/vision/detector/canary"
 SignIn = Callable[[User], Client]
+ROWS = {
+    "steps-TOTAL_FORMS": "6",
+    "steps-INITIAL_FORMS": "0",
+    "queries-TOTAL_FORMS": "6",
+    "queries-INITIAL_FORMS": "0",
+}
 QUERY = 'sum(rate(errors{pod=~"$workload-.*"}[$window]))'
 
 
@@ -21,14 +27,15 @@ def typed(world: World, **changed: Any) -> dict[str, Any]:
     return {
         "version": str(world.version2.pk),
         "has_plan": "1",
+        **ROWS,
         "kind": "canary",
-        "weight_0": "10",
-        "max_latency_p95": "40",
-        "ratio_latency_p95": "1.5",
-        "query_name_0": "Checkout errors",
-        "query_0": QUERY,
-        "query_max_0": "2.5",
-        "query_breaches_0": "4",
+        "steps-0-weight": "10",
+        "latency_p95-max": "40",
+        "latency_p95-max_ratio": "1.5",
+        "queries-0-name": "Checkout errors",
+        "queries-0-query": QUERY,
+        "queries-0-max": "2.5",
+        "queries-0-breaches": "4",
         **changed,
     }
 
@@ -64,11 +71,11 @@ def test_what_is_wrong_with_a_query_stands_at_the_guards(world: World, signed_in
     Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
     world.serving()
 
-    answer = signed_in(world.member).post(URL, typed(world, query_0="x{a='$team'}"))
+    answer = signed_in(world.member).post(URL, typed(world, **{"queries-0-query": "x{a='$team'}"}))
 
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "Checkout errors: $team stands for nothing; known are $namespace" in page
+    assert "Checkout errors: $team is not a placeholder. Use one of $namespace" in page
     assert "x{a=&#x27;$team&#x27;}" in page, "what was typed is still there"
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 

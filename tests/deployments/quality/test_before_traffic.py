@@ -11,6 +11,7 @@ from deployments.quality.services import golden_requests, golden_runs
 from tests.deployments.golden_requests import (
     begin,
     double,
+    guards_for,
     metadata,
     run,
     save,
@@ -186,13 +187,13 @@ def test_probes_ask_again_at_each_step_and_a_turned_answer_aborts(world: World) 
     begin(world, deployment)
     sweep(world, deployment)
     rollout = sweep(world, deployment, seconds=5)
-    guard = quality.guards_for(rollout=rollout)[0]
+    guard = guards_for(rollout)[0]
     assert (guard.guard, guard.verdict, guard.n) == ("Golden answers", "pass", 1)
 
     pods.answers[2] = lambda x: -x
     rollout = sweep(world, deployment, seconds=31)
 
-    assert quality.guards_for(rollout=rollout)[0].verdict == "fail"
+    assert guards_for(rollout)[0].verdict == "fail"
     assert rollout.phase in ("aborting", "aborted")
     assert weight(deployment) == 0
 
@@ -208,11 +209,11 @@ def test_a_probe_that_hears_nothing_for_a_while_is_not_known_and_aborts_nothing(
     del pods.answers[2]
 
     rollout = sweep(world, deployment, seconds=31)
-    assert quality.guards_for(rollout=rollout)[0].verdict == "pass"
+    assert guards_for(rollout)[0].verdict == "pass"
     for _ in range(2):
         rollout = sweep(world, deployment, seconds=31)
 
-    guard = quality.guards_for(rollout=rollout)[0]
+    guard = guards_for(rollout)[0]
     assert guard.verdict == "not enough data"
     assert "did not respond to golden requests" in guard.words
     assert rollout.phase == "running"

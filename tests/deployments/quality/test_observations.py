@@ -8,10 +8,10 @@ import pytest
 
 from deployments.guards.domain.answer_metrics import Kind
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Rollout
-from deployments.quality.selectors import quality
 from deployments.quality.services import observations
 from portal.core.errors import Forbidden, Invalid, NotFound
 from tests.deployments import canaries
+from tests.deployments.golden_requests import guards_for
 from tests.deployments.world import World
 
 
@@ -28,7 +28,7 @@ def post(
 
 
 def guard_of(rollout: Rollout, name: str) -> Any:
-    return next(one for one in quality.guards_for(rollout=rollout) if one.guard == name)
+    return next(one for one in guards_for(rollout) if one.guard == name)
 
 
 def test_batches_of_one_minute_are_one_row(world: World) -> None:
@@ -48,7 +48,7 @@ def test_batches_of_one_minute_are_one_row(world: World) -> None:
 
 def test_a_shift_of_labels_stops_the_rollout(world: World) -> None:
     deployment, rollout = canaries.start(world)
-    assert quality.guards_for(rollout=rollout) == ()
+    assert guards_for(rollout) == ()
 
     post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
     post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
@@ -69,7 +69,7 @@ def test_a_plan_may_switch_a_guard_off_and_limits_are_its_own(world: World) -> N
     rollout.plan = {"quality": {"label_drift": 1.0}}
     assert guard_of(rollout, "Label distribution").verdict == "pass"
     rollout.plan = {"quality": {"label_drift": None}}
-    assert quality.guards_for(rollout=rollout) == ()
+    assert guards_for(rollout) == ()
 
 
 def test_what_only_stable_tells_is_not_enough_data(world: World) -> None:
@@ -88,7 +88,7 @@ def test_what_was_told_before_the_rollout_does_not_count(world: World) -> None:
 
     _, rollout = _second(world, deployment)
 
-    assert quality.guards_for(rollout=rollout) == ()
+    assert guards_for(rollout) == ()
 
 
 def _second(world: World, deployment: Deployment) -> tuple[Deployment, Rollout]:

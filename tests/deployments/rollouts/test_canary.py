@@ -8,6 +8,7 @@ import pytest
 
 from deployments.changes.services import decisions
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutEvent
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, DeploymentState, RolloutPhase
 from fleet.models import Workload
@@ -131,8 +132,7 @@ def test_a_wrong_split_blocks_promotion_but_is_not_the_candidates_fault(world: W
         assert refusal.value.code == "not_promotable"
 
     assert shown.guards[0].words == (
-        "the candidate got 500 of 1,000 requests; 10 % were asked for, "
-        "so the split is not what was asked for"
+        "the candidate got 500 of 1,000 requests; 10% requested, so the split is not as requested"
     )
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
     assert Deployment.objects.get().candidate_weight == 10
@@ -191,10 +191,11 @@ def test_of_two_leads_who_click_at_once_one_wins(
 
     original = evidence.store
 
-    def other_lead_first(row: Any, found: Any) -> Any:
-        original(row, found)
+    def other_lead_first(snapshot: RolloutSnapshot, analysis: Any) -> None:
+        original(snapshot, analysis)
         monkeypatch.setattr(evidence, "store", original)
-        actions.promote(actor=world.lead2, rollout_id=row.pk, evidence_hash=shown.evidence_hash)
+        rollout_id = snapshot.rollout.pk
+        actions.promote(actor=world.lead2, rollout_id=rollout_id, evidence_hash=shown.evidence_hash)
 
     monkeypatch.setattr(evidence, "store", other_lead_first)
     with pytest.raises(Conflict) as refusal:

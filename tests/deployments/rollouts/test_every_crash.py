@@ -44,7 +44,6 @@ POINTS: tuple[tuple[ModuleType, str], ...] = (
     (effects, "push_revisions"),
     (effects, "push_routes"),
     (effects, "delete_revision"),
-    (effects, "settle"),
     (record, "record"),
     (reconcile, "observation_of"),
     (evidence, "store"),

@@ -18,10 +18,17 @@ from hypothesis.stateful import (
     rule,
 )
 
+from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.rollouts.domain import decide
 from deployments.rollouts.domain.decide import Effect
-from deployments.rollouts.domain.observation import NOTHING, Checks, RolloutObservation, RolloutPlan
+from deployments.rollouts.domain.observation import (
+    NO_TRAFFIC,
+    Checks,
+    RolloutObservation,
+    RolloutProgress,
+    TrafficSplit,
+)
 from deployments.states import ROLLOUT, RolloutPhase
 
 _DEADLINES = {
@@ -32,11 +39,28 @@ _DEADLINES = {
     RolloutPhase.ABORTING: decide.ABORT_SECONDS,
 }
 
+
+def _plan(weights: list[int], auto: list[bool], *, is_shadow: bool) -> RolloutPlan:
+    """Unchecked: the last step of a shadow may be automatic here, and must still wait."""
+    is_blue_green = weights == [0]
+    kind = PlanKind.BLUE_GREEN if is_blue_green else PlanKind.CANARY
+    steps = tuple(
+        Step(
+            weight=weight,
+            soak_seconds=60,
+            min_requests=20,
+            auto_promote=is_auto and not is_blue_green,
+        )
+        for weight, is_auto in zip(weights, auto, strict=False)
+    )
+    return RolloutPlan(kind=PlanKind.SHADOW if is_shadow else kind).with_steps(steps)
+
+
 _ENDS = (Effect.COMPLETE, Effect.FINISH_ABORT)
 
 
 class Rollouts(RuleBasedStateMachine):
-    """`plan` is what rows say, `route` what the gateway does, `decided` what people allowed."""
+    """`progress` is what rows say, `route` what the gateway does, `allowed` what people decided."""
 
     @initialize(
         weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted) | st.just([0]),
@@ -45,23 +69,18 @@ class Rollouts(RuleBasedStateMachine):
     )
     def begin(self, weights: list[int], auto: list[bool], *, is_mirrored: bool) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
-        is_dark = weights == [0]
-        is_shadow = is_mirrored and bool(weights) and not is_dark
-        self.plan = RolloutPlan(
+        is_blue_green = weights == [0]
+        is_shadow = is_mirrored and bool(weights) and not is_blue_green
+        self.progress = RolloutProgress(
+            plan=_plan(weights, auto, is_shadow=is_shadow),
             phase=RolloutPhase.PREPARING,
-            steps=tuple(
-                Step(weight, 60, 20, auto_promote=is_auto and not is_dark)
-                for weight, is_auto in zip(weights, auto, strict=False)
-            ),
             step_index=0,
             step_started_at=None,
             phase_deadline_at=self.now + timedelta(seconds=decide.PREPARE_SECONDS),
-            drain_seconds=15,
-            desired_weight=0,
-            is_candidate_wanted=False,
+            desired=NO_TRAFFIC,
+            is_candidate_desired=False,
             is_swapped=False,
             drain_started_at=None,
-            is_shadow=is_shadow,
         )
         # The approval of the plan allows its first step, or the switch when it has none. Of a
         # shadow it allows copies, and no answer to any user.
@@ -87,17 +106,17 @@ class Rollouts(RuleBasedStateMachine):
             is_stable_ready=self.stable_ready,
             candidate_unready_since=self.unready_since,
             checks=self.checks,
-            checks_words="checked",
-            failing_words=self.failing,
+            checks_message="checked",
+            failure=self.failing,
             is_promotable=self.is_promotable and not self.failing,
         )
 
     @rule(is_crashing=st.booleans())
     def look(self, is_crashing: bool) -> None:
         """A crash after deciding loses the effect; the next look must decide the same again."""
-        found = decide.decide(self.plan, self.observation(), self.now)
+        found = decide.decide(self.progress, self.observation(), self.now)
         if is_crashing:
-            assert decide.decide(self.plan, self.observation(), self.now) == found
+            assert decide.decide(self.progress, self.observation(), self.now) == found
             return
         self.act(found)
 
@@ -105,20 +124,23 @@ class Rollouts(RuleBasedStateMachine):
         if found.effect in _ENDS:
             self.end(found.effect)
         elif found.effect == Effect.ADD_CANDIDATE:
-            self.want(is_candidate_wanted=True, desired_weight=0)
+            self.want(is_candidate_desired=True, desired=NO_TRAFFIC)
         elif found.effect == Effect.START_SOAK:
-            self.plan = replace(self.plan, step_started_at=self.now)
+            self.progress = replace(self.progress, step_started_at=self.now)
         elif found.effect == Effect.START_DRAIN:
-            self.plan = replace(self.plan, drain_started_at=self.now)
+            self.progress = replace(self.progress, drain_started_at=self.now)
         elif found.effect == Effect.ABORT:
             self.abort_now()
         elif found.effect == Effect.PROMOTE:
-            assert self.plan.step.auto_promote, "nobody let this step go on by itself"
+            assert self.progress.step.auto_promote, (
+                "nobody approved that it continues automatically"
+            )
             assert self.is_promotable, "without evidence"
             assert not self.failing, "against the evidence"
-            assert self.plan.phase == RolloutPhase.RUNNING
-            is_last = self.plan.step_index + 1 == len(self.plan.steps)
-            assert not (self.plan.is_shadow and is_last), "only people give users its answers"
+            assert self.progress.phase == RolloutPhase.RUNNING
+            assert not (self.progress.is_shadow and self.progress.is_last_step), (
+                "only people give users its answers"
+            )
             self.promote()
         elif found.effect != Effect.WAIT:
             self.shift(found)
@@ -128,10 +150,10 @@ class Rollouts(RuleBasedStateMachine):
         if found.effect in (Effect.START, Effect.SWITCH):
             assert self.checks == Checks.PASSED, "traffic before its answers were checked"
         if found.effect == Effect.START:
-            self.plan = replace(self.plan, step_started_at=None)
+            self.progress = replace(self.progress, step_started_at=None)
             self.move(RolloutPhase.RUNNING)
         elif found.effect == Effect.SWITCH:
-            assert self.plan.is_direct
+            assert self.progress.is_direct
             self.move(RolloutPhase.RUNNING)
             self.move(RolloutPhase.PROMOTING)
         elif found.effect == Effect.SWAP:
@@ -140,34 +162,34 @@ class Rollouts(RuleBasedStateMachine):
             # The same backend keeps all requests; it is only called stable now.
             self.route = 0
             self.want(is_swapped=True)
-        self.want(desired_weight=found.weight, desired_mirror=found.mirror)
+        self.want(desired=TrafficSplit(found.weight or 0, found.mirror))
 
     def end(self, effect: Effect) -> None:
         is_complete = effect == Effect.COMPLETE
-        assert not is_complete or self.plan.is_swapped
-        is_late = self.now >= self.plan.phase_deadline_at
+        assert not is_complete or self.progress.is_swapped
+        is_late = self.now >= self.progress.phase_deadline_at
         assert is_late or self.mirror == 0, "removed while it gets copies"
         self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
-        self.want(is_candidate_wanted=False, desired_weight=0, desired_mirror=0)
+        self.want(is_candidate_desired=False, desired=NO_TRAFFIC)
 
     def move(self, to: RolloutPhase) -> None:
-        assert to in ROLLOUT[self.plan.phase], f"{self.plan.phase} to {to}"
+        assert to in ROLLOUT[self.progress.phase], f"{self.progress.phase} to {to}"
         seconds = _DEADLINES.get(to, 0)
-        self.plan = replace(
-            self.plan,
+        self.progress = replace(
+            self.progress,
             phase=to,
             phase_deadline_at=self.now + timedelta(seconds=seconds),
             drain_started_at=None,
         )
 
     def want(self, **changed: Any) -> None:
-        self.plan = replace(self.plan, **changed)
+        self.progress = replace(self.progress, **changed)
         self.is_current = False
 
     def abort_now(self) -> None:
-        was_swapped = self.plan.is_swapped
+        was_swapped = self.progress.is_swapped
         self.move(RolloutPhase.ABORTING)
-        self.want(is_swapped=False, desired_weight=0, desired_mirror=0)
+        self.want(is_swapped=False, desired=NO_TRAFFIC)
         if was_swapped:
             self.route = 100
 
@@ -175,8 +197,8 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule()
     def follow(self) -> None:
-        self.route, self.is_current = self.plan.desired_weight, True
-        self.mirror = self.plan.desired_mirror
+        self.route, self.mirror = self.progress.desired.weight, self.progress.desired.mirror
+        self.is_current = True
 
     @rule(is_ready=st.sampled_from([True, False, None]))
     def report_candidate(self, is_ready: bool | None) -> None:
@@ -204,14 +226,14 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule()
     def a_bad_candidate_with_a_ready_stable_is_gone_at_the_next_look(self) -> None:
-        if self.plan.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED):
+        if self.progress.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED):
             return
-        if self.plan.phase == RolloutPhase.PAUSED and self.plan.desired == NOTHING:
+        if self.progress.phase == RolloutPhase.PAUSED and self.progress.desired == NO_TRAFFIC:
             return
         self.failing, self.stable_ready = "error ratio", True
         self.look(is_crashing=False)
-        assert self.plan.phase == RolloutPhase.ABORTING
-        assert self.plan.desired == NOTHING
+        assert self.progress.phase == RolloutPhase.ABORTING
+        assert self.progress.desired == NO_TRAFFIC
 
     @rule()
     def all_goes_well(self) -> None:
@@ -223,38 +245,42 @@ class Rollouts(RuleBasedStateMachine):
 
     # What people do.
 
-    @precondition(lambda self: self.plan.phase == RolloutPhase.RUNNING)
+    @precondition(lambda self: self.progress.phase == RolloutPhase.RUNNING)
     @rule()
     def promote(self) -> None:
-        if self.plan.step_index + 1 < len(self.plan.steps):
-            index = self.plan.step_index + 1
-            self.plan = replace(self.plan, step_index=index, step_started_at=None)
-            asked = self.plan.asked
-            self.allowed, self.allowed_mirror = asked.weight, asked.mirror
-            self.want(desired_weight=asked.weight, desired_mirror=asked.mirror)
+        if not self.progress.is_last_step:
+            index = self.progress.step_index + 1
+            self.progress = replace(self.progress, step_index=index, step_started_at=None)
+            requested = self.progress.requested
+            self.allowed, self.allowed_mirror = requested.weight, requested.mirror
+            self.want(desired=requested)
         else:
             self.promote_fully()
 
-    @precondition(lambda self: self.plan.phase == RolloutPhase.RUNNING)
+    @precondition(lambda self: self.progress.phase == RolloutPhase.RUNNING)
     @rule()
     def promote_fully(self) -> None:
         self.allowed, self.people_let_it = 100, True
         self.move(RolloutPhase.PROMOTING)
-        self.want(desired_weight=100, desired_mirror=0)
+        self.want(desired=TrafficSplit(100))
 
-    @precondition(lambda self: self.plan.phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING))
+    @precondition(
+        lambda self: self.progress.phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
+    )
     @rule()
     def pause(self) -> None:
         self.move(RolloutPhase.PAUSED)
 
-    @precondition(lambda self: self.plan.phase == RolloutPhase.PAUSED)
+    @precondition(lambda self: self.progress.phase == RolloutPhase.PAUSED)
     @rule()
     def unpause(self) -> None:
-        has_begun = self.plan.desired != NOTHING
+        has_begun = self.progress.desired != NO_TRAFFIC
         self.move(RolloutPhase.RUNNING if has_begun else RolloutPhase.PREPARING)
 
     @precondition(
-        lambda self: bool(ROLLOUT[self.plan.phase]) and self.plan.phase != RolloutPhase.ABORTING
+        lambda self: (
+            bool(ROLLOUT[self.progress.phase]) and self.progress.phase != RolloutPhase.ABORTING
+        )
     )
     @rule()
     def abort(self) -> None:
@@ -264,38 +290,38 @@ class Rollouts(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_promoted_without_a_person(self) -> None:
-        if not hasattr(self, "plan"):
+        if not hasattr(self, "progress"):
             return
-        assert self.plan.desired_weight <= self.allowed
-        assert self.plan.desired_mirror <= self.allowed_mirror
-        if self.plan.is_swapped:
+        assert self.progress.desired.weight <= self.allowed
+        assert self.progress.desired.mirror <= self.allowed_mirror
+        if self.progress.is_swapped:
             assert self.allowed == 100
 
     @invariant()
     def a_shadow_answers_nobody_before_a_person_lets_it(self) -> None:
-        if not hasattr(self, "plan") or not self.plan.is_shadow:
+        if not hasattr(self, "progress") or not self.progress.is_shadow:
             return
-        assert self.plan.desired_weight in (0, 100)
+        assert self.progress.desired.weight in (0, 100)
         assert self.route == 0 or self.people_let_it, "a user got its answer"
-        assert not (self.plan.desired_weight and self.plan.desired_mirror)
+        assert not (self.progress.desired.weight and self.progress.desired.mirror)
 
     @invariant()
     def stable_is_kept_while_it_may_be_needed(self) -> None:
         """The other revision is given up only at the very end."""
-        if hasattr(self, "plan") and self.plan.is_swapped and ROLLOUT[self.plan.phase]:
-            assert self.plan.is_candidate_wanted
+        if hasattr(self, "progress") and self.progress.is_swapped and ROLLOUT[self.progress.phase]:
+            assert self.progress.is_candidate_desired
 
     def teardown(self) -> None:
         """Left alone with a cluster that follows, it ends."""
-        if not hasattr(self, "plan"):
+        if not hasattr(self, "progress"):
             return
         for _ in range(60):
-            if not ROLLOUT[self.plan.phase]:
+            if not ROLLOUT[self.progress.phase]:
                 return
             self.follow()
-            self.act(decide.decide(self.plan, self.observation(), self.now))
+            self.act(decide.decide(self.progress, self.observation(), self.now))
             self.now += timedelta(days=1)
-        raise AssertionError(f"{self.plan.phase} never ended")
+        raise AssertionError(f"{self.progress.phase} never ended")
 
 
 TestRollouts = Rollouts.TestCase
@@ -305,15 +331,14 @@ TestRollouts.settings = settings(max_examples=200, stateful_step_count=40, deadl
 def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     for phase in RolloutPhase:
-        plan = RolloutPlan(
+        progress = RolloutProgress(
+            plan=RolloutPlan(steps=(Step(weight=10, soak_seconds=0, min_requests=0),)),
             phase=phase,
-            steps=(Step(10, 0, 0),),
             step_index=0,
             step_started_at=None,
             phase_deadline_at=now - timedelta(seconds=1),
-            drain_seconds=15,
-            desired_weight=0 if phase == RolloutPhase.ABORTING else 10,
-            is_candidate_wanted=True,
+            desired=NO_TRAFFIC if phase == RolloutPhase.ABORTING else TrafficSplit(10),
+            is_candidate_desired=True,
             is_swapped=False,
             drain_started_at=None,
         )
@@ -321,7 +346,7 @@ def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
             is_current=False, weight=None, is_candidate_ready=None, is_stable_ready=None
         )
 
-        found = decide.decide(plan, silent, now)
+        found = decide.decide(progress, silent, now)
 
         if not ROLLOUT[phase]:
             assert found.effect == Effect.WAIT

@@ -80,8 +80,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     split = shown.guards[0]
     assert (split.guard, split.verdict) == ("Mirrored requests", "pass")
     assert split.words == (
-        "100 mirrored requests came to the candidate, of 1,000 that stable answered; "
-        "10 % were asked for"
+        "100 of 1,000 requests that stable answered were mirrored to the candidate; 10% requested"
     )
     waits = Notice.objects.filter(event="rollout.waits").latest("id")
     assert waits.message.startswith("At 10% mirrored: ")

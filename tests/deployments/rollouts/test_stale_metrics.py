@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deployments.models import Deployment, Rollout
+from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.rollouts.web import outcome
 from fleet.models import MetricSample, Pod
 from portal.notifications.models import Notice
@@ -50,9 +51,10 @@ def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: Worl
 
     rollout.refresh_from_db()
     assert rollout.phase == "running"
-    assert rollout.observed["silence"].startswith("no requests reach either revision since ")
+    message = StepObservation.from_json(rollout.observed).stale_metrics
+    assert message.startswith("no requests reach either revision since ")
     notice = Notice.objects.get(event="rollout.alarm")
-    assert notice.message == rollout.observed["silence"]
+    assert notice.message == message
     shown = outcome.alarm_of(view(world, rollout))
     assert shown.endswith("Slipway neither promotes nor aborts on them.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from deployments.models import Deployment, OwnRequest, Rollout
+from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.serving.services import synthetic_requests
 from tests.deployments import canaries
 from tests.deployments.golden_requests import begin, double, save, served, sweep
@@ -34,12 +35,13 @@ def test_synthetic_requests_are_not_counted_as_traffic(world: World) -> None:
     for _ in range(30):
         rollout = _interval(world, deployment, stable=9, candidate=1)
 
-    seen = rollout.observed
+    observed = StepObservation.from_json(rollout.observed)
     assert len(pods.asked) > 30 * 2 * _PROBES
-    assert (seen["stable_requests"], seen["candidate_requests"]) == (270, 30)
-    assert seen["share"]["observed"] == 0.1
-    assert (rollout.phase, seen["is_promotable"]) == ("running", False)
-    assert seen["why"] == "30 of 100 requests so far"
+    assert (observed.stable_requests, observed.candidate_requests) == (270, 30)
+    assert observed.split is not None
+    assert observed.split.observed == 0.1
+    assert (rollout.phase, observed.is_promotable) == ("running", False)
+    assert observed.reason == "30 of 100 requests so far"
     share, errors, latency = rollout.evidence[:3]
     assert share["verdict"] == "pass"
     assert errors["n"] == 30

@@ -1,0 +1,219 @@
+"""The rows of the plan form: steps, guards, limits on answers, and PromQL queries.
+
+Fields follow from the definitions in the domain. A row without values is left out of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django import forms
+from django.forms import BoundField, formset_factory
+
+from deployments.guards.domain import percentiles as guard_percentiles
+from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, QualityMetric
+from deployments.guards.domain.limits import KINDS, GuardLimit
+from deployments.guards.domain.percentiles import PercentileGuard
+from deployments.guards.domain.promql import QueryGuard
+from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
+from deployments.plans.domain.steps import Step
+from portal.core.definitions import FieldDefinition, fields_of
+
+MOST_ROWS: Final = 6
+_STEP_COLUMNS: Final = (
+    ("weight", "Traffic weight", "%", 1),
+    ("soak_seconds", "Soak", "s", 0),
+    ("min_requests", "Requests", "≥", 0),
+    ("deadline_seconds", "Abort after", "s", 60),
+)
+_QUALITY: Final[Mapping[QualityMetric, tuple[str, str]]] = {
+    "label_drift": ("Label distribution", "Jensen-Shannon distance"),
+    "output_length": ("Output length", "largest gap between distributions"),
+    "structured_failures": ("Structured output", "increase in failure rate"),
+    "embedding_drift": ("Embedding drift", "cosine distance of means"),
+    "disagreement": ("Disagreement with stable", "fraction of golden requests"),
+}
+
+
+def _number(definition: FieldDefinition, *, label: str = "", **bounds: Any) -> forms.Field:
+    """An optional field with the bounds of the definition."""
+    kind = forms.IntegerField if definition.kind is int else forms.FloatField
+    options = {"min_value": definition.minimum, "max_value": definition.maximum, **bounds}
+    return kind(required=False, label=label, **options)
+
+
+class StepForm(forms.Form):
+    auto_promote = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        definitions = fields_of(Step)
+        for name, label, _, least in _STEP_COLUMNS:
+            self.fields[name] = _number(definitions[name], label=label, min_value=least)
+
+    @property
+    def cells(self) -> list[BoundField]:
+        return [self[name] for name, *_ in _STEP_COLUMNS]
+
+    @property
+    def units(self) -> list[tuple[BoundField, str]]:
+        """The cells of the row, each with its unit."""
+        return [(self[name], unit) for name, _, unit, _ in _STEP_COLUMNS]
+
+    @property
+    def is_spare(self) -> bool:
+        """Empty and without errors: hidden until someone adds a step."""
+        return not any(cell.value() or cell.errors for cell in self.cells)
+
+    def to_json(self) -> dict[str, Any] | None:
+        data = self.cleaned_data
+        if not data.get("weight"):
+            return None
+        return {
+            "weight": data["weight"],
+            "soak_seconds": data["soak_seconds"] or 0,
+            "min_requests": data["min_requests"] or 0,
+            "auto_promote": data["auto_promote"],
+            "deadline_seconds": data["deadline_seconds"],
+        }
+
+
+class QueryForm(forms.Form):
+    name = forms.CharField(required=False, max_length=40)
+    query = forms.CharField(required=False, max_length=1000)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        definitions = fields_of(QueryGuard)
+        for name in ("min", "max", "breaches"):
+            self.fields[name] = _number(definitions[name])
+
+    @property
+    def is_spare(self) -> bool:
+        """Empty and without errors: hidden until someone adds a query."""
+        cells = [self[name] for name in ("name", "query", "min", "max")]
+        return not any(cell.value() not in (None, "") or cell.errors for cell in cells)
+
+    def to_json(self) -> dict[str, Any] | None:
+        data = self.cleaned_data
+        if not data.get("name") and not data.get("query"):
+            return None
+        return {"metric": "promql", **data}
+
+
+# Fixed numbers of rows, so that they work without JavaScript too.
+StepFormSet = formset_factory(StepForm, extra=MOST_ROWS, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+QueryFormSet = formset_factory(
+    QueryForm, extra=MOST_ROWS, max_num=MOST_ROWS, absolute_max=MOST_ROWS
+)
+
+
+class GuardForm(forms.Form):
+    """Limits of one metric; both empty: no guard. The prefix is the metric."""
+
+    def __init__(
+        self,
+        *args: Any,
+        model: type[GuardLimit | PercentileGuard],
+        label: str,
+        source: str,
+        unit: str,
+        has_max: bool = True,
+        has_ratio: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.label, self.source = label, source
+        # People read and write a ratio in percent.
+        self.unit, self.scale = ("%", 100.0) if unit == "ratio" else (unit, 1.0)
+        definitions = fields_of(model)
+        if has_max:
+            self.fields["max"] = _number(definitions["max"], min_value=0, max_value=None)
+        if has_ratio:
+            self.fields["max_ratio"] = _number(definitions["max_ratio"])
+
+    @property
+    def most(self) -> BoundField | None:
+        return self["max"] if "max" in self.fields else None
+
+    @property
+    def ratio(self) -> BoundField | None:
+        return self["max_ratio"] if "max_ratio" in self.fields else None
+
+    def to_json(self) -> dict[str, Any] | None:
+        limits = {name: limit for name, limit in self.cleaned_data.items() if limit is not None}
+        if "max" in limits:
+            limits["max"] /= self.scale
+        return {"metric": self.prefix, **limits} if limits else None
+
+
+class QualityForm(forms.Form):
+    """Limits of the guards on answers, 0 to 1. Empty: off."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, (label, effect) in _QUALITY.items():
+            self.fields[name] = forms.FloatField(
+                required=False, label=label, help_text=effect, min_value=0, max_value=1
+            )
+
+    def count(self) -> int:
+        return sum(row.value() not in (None, "") for row in self)
+
+    def to_json(self) -> dict[str, float | None]:
+        """Those that differ from their defaults, and a field that a script left out does not."""
+        sent = [name for name in _QUALITY if self.add_prefix(name) in self.data]
+        limits = {name: self.cleaned_data[name] for name in sent}
+        return {name: limit for name, limit in limits.items() if limit != DEFAULT_LIMITS[name]}
+
+
+def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
+    counters = {
+        metric.value: GuardForm(
+            data,
+            prefix=metric.value,
+            initial=initial.get(metric.value),
+            model=GuardLimit,
+            label=kind.label,
+            source=kind.source,
+            unit=kind.unit,
+            has_max=kind.has_max,
+            has_ratio=kind.has_ratio,
+        )
+        for metric, kind in KINDS.items()
+    }
+    percentiles = {
+        metric: GuardForm(
+            data,
+            prefix=metric,
+            initial=initial.get(metric),
+            model=PercentileGuard,
+            label=label,
+            source=guard_percentiles.SOURCE,
+            unit="ms",
+        )
+        for metric, label in guard_percentiles.LABELS.items()
+    }
+    return [*counters.values(), *percentiles.values()]
+
+
+def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, float | None]]:
+    """By metric, in the units of the form."""
+    shown: dict[str, dict[str, float | None]] = {}
+    for limit in plan.guards.limits:
+        scale = 100.0 if KINDS[limit.metric].unit == "ratio" else 1.0
+        most = None if limit.max is None else round(limit.max * scale, 6)
+        shown[limit.metric.value] = {"max": most, "max_ratio": limit.max_ratio}
+    for guard in plan.guards.percentiles:
+        shown[guard.metric] = {"max": guard.max, "max_ratio": guard.max_ratio}
+    return shown
+
+
+def initial_steps(plan: RolloutPlan) -> list[dict[str, Any]]:
+    steps = () if plan.kind == PlanKind.BLUE_GREEN else plan.steps
+    return [step.to_json() for step in steps[:MOST_ROWS]]
+
+
+def rows_of(forms_: Iterable[Any]) -> list[dict[str, Any]]:
+    return [row for form in forms_ if (row := form.to_json()) is not None]
