@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
 
@@ -37,13 +37,8 @@ class Check:
         return self.ok is False and self.is_blocking
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "ok": self.ok,
-            "detail": self.detail,
-            "fix": self.fix,
-            "is_blocking": self.is_blocking,
-        }
+        """One row of the column `checks` of a change request."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +64,21 @@ class Cost:
     overlap_seconds: int | None = None
 
     def to_json(self) -> dict[str, str | None]:
-        amounts = {
-            "per_hour": self.per_hour,
-            "month_min": self.month_min,
-            "month_max": self.month_max,
-            "budget": self.budget,
-            "spent": self.spent,
-            "forecast": self.forecast,
-            "team_month_min": self.team_month_min,
-            "team_month_max": self.team_month_max,
-            "overlap_amount": self.overlap_amount,
-            "overlap_seconds": self.overlap_seconds,
-        }
-        told = {name: None if value is None else str(value) for name, value in amounts.items()}
-        return {**told, "price_source": self.price_source}
+        """The column `cost` of a change request."""
+        values = asdict(self)
+        return {name: None if value is None else str(value) for name, value in values.items()}
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Cost:
-        """What a change request carries."""
-
-        def amount(name: str) -> Decimal | None:
-            return None if raw.get(name) is None else Decimal(raw[name])
-
-        seconds = raw.get("overlap_seconds")
+    def from_json(cls, data: Mapping[str, Any]) -> Cost:
+        amounts = {
+            field.name: None if data.get(field.name) is None else Decimal(data[field.name])
+            for field in fields(cls)
+            if field.name not in ("price_source", "overlap_seconds")
+        }
+        seconds = data.get("overlap_seconds")
         return cls(
-            per_hour=amount("per_hour"),
-            month_min=amount("month_min"),
-            month_max=amount("month_max"),
-            budget=amount("budget"),
-            spent=amount("spent"),
-            forecast=amount("forecast"),
-            price_source=str(raw.get("price_source", "")),
-            team_month_min=amount("team_month_min"),
-            team_month_max=amount("team_month_max"),
-            overlap_amount=amount("overlap_amount"),
+            **amounts,
+            price_source=str(data.get("price_source", "")),
             overlap_seconds=None if seconds is None else int(seconds),
         )
 

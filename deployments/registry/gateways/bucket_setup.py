@@ -26,7 +26,7 @@ _NO_WRITER: Final = "not set: pass the portal's own role with --writer"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`ok` None: it was not asked for, or the store does not tell."""
+    """`ok` None: not requested, or the store does not report it."""
 
     name: str
     ok: bool | None

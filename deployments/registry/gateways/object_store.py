@@ -211,13 +211,13 @@ class S3Store:
             Bucket=self.bucket, Prefix=prefix
         )
         with translated(prefix):
-            found = [
+            objects = [
                 {"Key": row["Key"], "VersionId": row["VersionId"]}
                 for page in pages
                 for row in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             ]
-            for start in range(0, len(found), _DELETE_BATCH):
-                batch = found[start : start + _DELETE_BATCH]
+            for start in range(0, len(objects), _DELETE_BATCH):
+                batch = objects[start : start + _DELETE_BATCH]
                 object_locks.delete(self.client, self.bucket, batch)
 
     def _copy_in_parts(self, named: dict[str, str], size_bytes: int, target_key: str) -> None:

@@ -22,7 +22,7 @@ class UploadMissing(ArtifactError):
 
 
 class PartsRefused(ArtifactError):
-    """The store does not put these parts together: one is too small, absent or changed."""
+    """The store rejects the parts: one is too small, missing or changed."""
 
 
 class StoreRefused(ArtifactError):
@@ -30,7 +30,7 @@ class StoreRefused(ArtifactError):
 
 
 class StoreUnreachable(ArtifactError):
-    """No answer, or one that says "later". Trying again can help."""
+    """The store did not respond, or asked to retry later."""
 
 
 _BY_CODE: Final[dict[str, type[ArtifactError]]] = {

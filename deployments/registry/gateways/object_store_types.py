@@ -1,4 +1,4 @@
-"""What the object store tells, free of its client library."""
+"""Results of the object store, independent of its client library."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def scan(path: Path) -> ScanReport:
 
 
 def _names(result: scanner.ScanResult, level: scanner.SafetyLevel) -> tuple[str, ...]:
-    found = {f"{item.module}.{item.name}" for item in result.globals if item.safety == level}
-    return tuple(sorted(found))
+    names = {f"{item.module}.{item.name}" for item in result.globals if item.safety == level}
+    return tuple(sorted(names))
 
 
 def _is_bomb(path: Path) -> bool:

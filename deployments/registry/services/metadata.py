@@ -155,7 +155,7 @@ def _commit(value: Any) -> str:
 def _tags(value: Any) -> list[str]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise _InvalidValue("Enter tags as a list of words.")
+        raise _InvalidValue("Enter tags as a list of texts.")
     tags = list(dict.fromkeys(item.strip() for item in items if item.strip()))
     if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
         raise _InvalidValue(

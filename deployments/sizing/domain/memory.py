@@ -1,4 +1,4 @@
-"""How much memory one replica needs on each of its GPUs, term by term.
+"""The memory that a replica needs on each of its GPUs, term by term.
 
 A file served by Triton: (weights + activations) x instances + runtime. It does not split over
 GPUs: every GPU of a replica holds the whole model.

@@ -1,4 +1,4 @@
-"""What to run a model on: every way to ask for GPUs, ranked, and why each other one is rejected.
+"""Rank the GPU resources that a model can run on, with the reasons why others are rejected.
 
 The cheapest choice with free capacity comes first; isolated GPU memory breaks ties. A choice over
 the budget or quota is listed as rejected and can still be requested: approvers decide.
