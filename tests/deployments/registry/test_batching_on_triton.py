@@ -195,7 +195,7 @@ def _config_of_large(path: Path, upload: Upload) -> str:
     facts = onnx_examination.read(row, path, checklist)
     assert onnx_examination.load(row, path, facts, checklist) == ""
     use = use_examination.examine(row, path, facts, checklist, can_run=True)
-    assert use.signature.max_batch_size == 32, checklist.rows
+    assert use.signature.max_batch_size == 32, checklist.steps
     assert use.estimate.weights_mib == 601
     return triton_config.render(model="large", signature=use.signature)
 
