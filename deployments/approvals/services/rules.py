@@ -110,15 +110,15 @@ def delete(*, actor: User, rule_id: int) -> None:
 
 def _waiting_for(row: ApprovalRule) -> int:
     rows = ChangeRequest.objects.filter(state__in=_UNDECIDED).values_list("required", flat=True)
-    return sum(any(one["rule_id"] == row.pk for one in required) for required in rows)
+    return sum(any(rule["rule_id"] == row.pk for rule in required) for required in rows)
 
 
 def get(rule_id: int) -> ApprovalRule:
     rows = ApprovalRule.objects.select_related("team").prefetch_related("people")
-    found = rows.filter(pk=rule_id).first()
-    if found is None:
+    row = rows.filter(pk=rule_id).first()
+    if row is None:
         raise NotFound(f"There is no approval rule {rule_id}.")
-    return found
+    return row
 
 
 def draft_of(row: ApprovalRule) -> RuleDraft:
@@ -184,7 +184,7 @@ def _problem_with_people(draft: RuleDraft, team: Team | None, people: list[User]
     if unknown:
         return f"there is no {', '.join(unknown)}"
     if team is not None:
-        outside = [one.username for one in people if policy.role_in(one, team) is None]
+        outside = [person.username for person in people if policy.role_in(person, team) is None]
         if outside:
             return f"{', '.join(sorted(outside))} cannot see {team.slug}; add them to the team"
     if draft.role == RequiredRole.NAMED and len(people) < draft.needed:
@@ -197,7 +197,7 @@ def _is_amount(amount: Decimal | None) -> bool:
 
 
 def _are_patterns(patterns: tuple[str, ...]) -> bool:
-    return len(patterns) <= _MOST_PATTERNS and all(1 <= len(one) <= 60 for one in patterns)
+    return len(patterns) <= _MOST_PATTERNS and all(1 <= len(name) <= 60 for name in patterns)
 
 
 def _write(row: ApprovalRule, draft: RuleDraft, team: Team | None, people: list[User]) -> None:

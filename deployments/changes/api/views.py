@@ -130,14 +130,14 @@ class ChangeAddresses:
         return f"{self.name}_id"
 
     def urls(self) -> list[URLPattern]:
-        one = f"{self.path}/<int:{self._parameter}>"
-        found = {200: self.serializer, 404: PROBLEM}
+        address = f"{self.path}/<int:{self._parameter}>"
+        read = {200: self.serializer, 404: PROBLEM}
         checks = {200: RecheckSerializer, 404: PROBLEM}
         return [
             path(self.path, self._list(), name=self.path),
-            path(one, self._view(_Read, get=self._schema("get_{}", found)), name=self.name),
+            path(address, self._view(_Read, get=self._schema("get_{}", read)), name=self.name),
             path(
-                f"{one}/checks",
+                f"{address}/checks",
                 self._view(
                     _Check,
                     get=self._schema(
@@ -150,7 +150,7 @@ class ChangeAddresses:
                 name=f"{self.name}-checks",
             ),
             *(
-                path(f"{one}/{verb}", self._decision(decision), name=f"{self.name}-{verb}")
+                path(f"{address}/{verb}", self._decision(decision), name=f"{self.name}-{verb}")
                 for verb, decision in _DECISIONS.items()
             ),
         ]
@@ -190,5 +190,7 @@ class ChangeAddresses:
             },
         )
         schemas = {"get": get, "post": post}
-        document: Any = extend_schema_view(**{name: one for name, one in schemas.items() if one})
+        document: Any = extend_schema_view(
+            **{method: schema for method, schema in schemas.items() if schema}
+        )
         return document(view).as_view()

@@ -19,16 +19,16 @@ _NO_HEADER: Final = (
 
 
 def why_not(deployment: Deployment, kind: str, *, spec: ServingSpec | None = None) -> str:
-    """Empty when it is offered. `spec` is the candidate's where it is not that of stable.
+    """Empty when it is available. `spec` is the candidate's where it differs from the stable one.
 
-    A mirror must be known to work: a gateway that ignores it would show a candidate without any
-    requests, for ever.
+    A mirror must be known to work: with a gateway that ignores it the candidate would never get a
+    request.
     """
     if kind != PlanKind.SHADOW:
         return ""
     stable = deployment.stable_revision
-    wanted = [spec, rendering.spec_of(stable) if stable else None]
-    if any(one is not None and one.scaling.kind == serving_spec.KNATIVE for one in wanted):
+    specs = [each for each in (spec, rendering.spec_of(stable) if stable else None) if each]
+    if any(each.scaling.kind == serving_spec.KNATIVE for each in specs):
         return _NO_HEADER
     offer = Capabilities.from_json(deployment.cluster.capabilities).offers(_SHADOW)
     return "" if offer.ok else offer.why

@@ -1,4 +1,4 @@
-"""Before a rollout is asked for: can its guards be measured there, and does each query work."""
+"""Whether the guards of a requested rollout can be measured on its cluster, and each query works."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fleet.clusters.domain.prometheus import PrometheusError, QueryRefused, Quer
 from fleet.clusters.services import prometheus
 from portal.core.errors import Invalid
 
-# What $window is in a trial: no step has begun.
+# $window in a trial, when no step has begun.
 _SECONDS = 300
 
 
 def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutPlan) -> None:
     """Raises Invalid where the cluster has no Prometheus, or a query is refused by it.
 
-    One that does not answer now refuses nothing: it may be back when the rollout runs, and until
-    then its guards are "not enough data". A network call: outside any transaction.
+    A Prometheus that does not answer refuses nothing: it may be back when the rollout runs, and
+    until then its guards have not enough data. A network call: outside any transaction.
     """
     stable = submit.stable_of(deployment)
     if not plan.guards.is_prometheus_needed:
@@ -34,16 +34,18 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutP
     if not filled:
         return
     answers = prometheus.query(cluster_id=deployment.cluster_id, queries=filled)
-    for guard, found in zip(plan.guards.queries, answers, strict=True):
-        _require_fit(guard, found)
+    for guard, answer in zip(plan.guards.queries, answers, strict=True):
+        _require_usable_answer(guard, answer)
 
 
-def _require_fit(guard: QueryGuard, found: QueryResult | PrometheusError) -> None:
-    if isinstance(found, QueryRefused):
-        raise _bad(f"{guard.name}: Prometheus refuses the query: {found.message}")
-    if isinstance(found, QueryResult) and len(found.samples) > 1:
-        words = f"{guard.name}: the query gives {len(found.samples)} series, not one number"
-        raise _bad(f"{words}; aggregate them, for example with sum(…).")
+def _require_usable_answer(guard: QueryGuard, answer: QueryResult | PrometheusError) -> None:
+    if isinstance(answer, QueryRefused):
+        raise _bad(f"{guard.name}: Prometheus refuses the query: {answer.message}")
+    if isinstance(answer, QueryResult) and len(answer.samples) > 1:
+        raise _bad(
+            f"{guard.name}: the query gives {len(answer.samples)} series, not one number; "
+            "aggregate them, for example with sum(…)."
+        )
 
 
 def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -> Place:
@@ -57,5 +59,5 @@ def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -
     )
 
 
-def _bad(words: str) -> Invalid:
-    return Invalid(words, fields={"guards": words})
+def _bad(message: str) -> Invalid:
+    return Invalid(message, fields={"guards": message})

@@ -1,4 +1,4 @@
-"""What a rollout plan would take, before anyone asks for it: the earliest finish and the dollars."""
+"""The earliest finish and the cost of a rollout plan, before it is requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class StepFigure:
-    """`seconds` None: it needs requests, and none come at present or nobody knows how many."""
+    """`seconds` None: it needs requests, and the request rate is zero or not known."""
 
     weight: int
     seconds: int | None
@@ -42,8 +42,8 @@ class StepFigure:
 class PlanFigures:
     """Dollars are those of the candidate: the stable revision costs the same without a rollout.
 
-    `soak_seconds` is the least the steps take; `seconds` also counts the time in which the traffic
-    of now brings each step its requests, None where that is not known.
+    `soak_seconds` is the minimum duration of the steps; `seconds` also counts the time in which
+    current traffic brings each step its requests, None where that is not known.
     """
 
     steps: tuple[StepFigure, ...]
@@ -77,8 +77,8 @@ def preview(
 
 
 def overlap_seconds(deployment: Deployment, kind: str, steps: Sequence[Step]) -> int:
-    """How long the stable revision runs on beside a requested one, as far as can be told: as long as
-    the steps take. What takes over at once costs nothing beside it.
+    """How long the stable revision runs on during a rollout: as long as its steps take. A revision
+    that takes over at once adds nothing.
     """
     if kind != ChangeKind.CANARY or deployment.stable_revision is None:
         return 0

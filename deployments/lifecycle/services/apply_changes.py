@@ -157,7 +157,7 @@ def _start_rollout(change: ChangeRequest) -> None:
         team_slug=deployment.team.slug,
         after={"phase": rollout.phase, "steps": rollout.steps},
     )
-    words = f"r{change.revision.number} replaces r{deployment.stable_revision.number}"
-    timeline.note_rollout(rollout=rollout, kind="started", message=words, actor=SYSTEM)
-    rollout_notifications.started(rollout, message=words)
+    message = f"r{change.revision.number} replaces r{deployment.stable_revision.number}"
+    timeline.note_rollout(rollout=rollout, kind="started", message=message, actor=SYSTEM)
+    rollout_notifications.started(rollout, message=message)
     wake("deployments.advance_rollout", rollout.pk)

@@ -33,9 +33,9 @@ Faults = Iterator[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A deployment that a step may ask. `inputs` describes what it takes; None is not known.
+    """A deployment that a step may call. `inputs` are its tensors; None: not known.
 
-    `path` is what follows its address; `model` is what a chat request must name.
+    `path` is the path below its address; `model` is the name that a chat request must give.
     """
 
     name: str
@@ -43,21 +43,20 @@ class Member:
     model: str = ""
     is_chat: bool = False
     inputs: tuple[tuple[str, str, tuple[int, ...]], ...] | None = None
-    # Why it cannot be asked: empty when it can.
+    # Why it cannot be called; empty when it can.
     why_not: str = ""
 
 
 def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:
     """Raises Rejected with every fault by path: nodes.0.steps.1.weight."""
-    found = dict(_form_faults(spec))
-    if not found:
-        found = dict(_graph_faults(spec))
-    if not found:
-        found = dict(_member_faults(spec, members))
-    if not found:
-        found = dict(_request_faults(spec, members))
-    if found:
-        raise Rejected(" ".join(dict.fromkeys(found.values())), found)
+    faults = (
+        dict(_form_faults(spec))
+        or dict(_graph_faults(spec))
+        or dict(_member_faults(spec, members))
+        or dict(_request_faults(spec, members))
+    )
+    if faults:
+        raise Rejected(" ".join(dict.fromkeys(faults.values())), faults)
 
 
 def _form_faults(spec: PipelineSpec) -> Faults:
@@ -94,8 +93,8 @@ def _node_faults(node: Node, path: str) -> Faults:
         if (problem := _name_problem(step.label)) is not None:
             yield f"{place}.name", problem
         if labels.index(step.label) != index:
-            words = f"Two steps of {node.name} are named {step.label!r}: name one differently."
-            yield f"{place}.name", words
+            problem = f"Two steps of {node.name} are named {step.label!r}: name one differently."
+            yield f"{place}.name", problem
         yield from _weight_faults(node, step, place)
         yield from _condition_faults(node, index, place)
     if node.kind == NodeKind.SPLITTER and all(step.weight for step in node.steps):
@@ -135,7 +134,7 @@ def _condition_faults(node: Node, index: int, path: str) -> Faults:
 
 
 def condition_problem(condition: str) -> str | None:
-    """GJSON takes any text and finds nothing where it is wrong, so what is surely wrong is told."""
+    """GJSON accepts any text and matches nothing when it is wrong, so certain mistakes are refused."""
     if len(condition) > _LONGEST_CONDITION:
         return f"At most {_LONGEST_CONDITION} characters."
     if not condition.isprintable():
@@ -162,26 +161,28 @@ def _graph_faults(spec: PipelineSpec) -> Faults:
     for place, node in enumerate(spec.nodes):
         for index, step in enumerate(node.steps):
             if step.node and step.node not in names:
-                words = f"There is no node {step.node!r}."
-                yield f"nodes.{place}.steps.{index}.node", words
+                yield f"nodes.{place}.steps.{index}.node", f"There is no node {step.node!r}."
             elif step.node == ROOT:
                 yield f"nodes.{place}.steps.{index}.node", "No step leads back to the root."
             elif step.node and _reaches(spec, step.node, node.name, set()):
-                words = f"{node.name} leads to itself; requests would loop forever."
-                yield f"nodes.{place}.steps.{index}.node", words
+                problem = f"{node.name} leads to itself; requests would loop forever."
+                yield f"nodes.{place}.steps.{index}.node", problem
         if node.name != ROOT and not _reaches(spec, ROOT, node.name, set()):
             yield f"nodes.{place}.name", f"No step leads to the node {node.name}."
 
 
-def _reaches(spec: PipelineSpec, start: str, goal: str, seen: set[str]) -> bool:
+def _reaches(spec: PipelineSpec, start: str, goal: str, visited: set[str]) -> bool:
     if start == goal:
         return True
-    if start in seen:
+    if start in visited:
         return False
-    seen.add(start)
-    found = (node for node in spec.nodes if node.name == start)
+    visited.add(start)
+    nodes = (node for node in spec.nodes if node.name == start)
     return any(
-        _reaches(spec, step.node, goal, seen) for node in found for step in node.steps if step.node
+        _reaches(spec, step.node, goal, visited)
+        for node in nodes
+        for step in node.steps
+        if step.node
     )
 
 
@@ -193,25 +194,24 @@ def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
             member = members.get(step.deployment)
             path = f"nodes.{place}.steps.{index}.deployment"
             if member is None:
-                words = (
-                    f"{step.deployment!r} is not a running deployment of this team on this cluster."
+                yield (
+                    path,
+                    f"{step.deployment!r} is not a running deployment of this team on this cluster.",
                 )
-                yield path, words
             elif member.why_not:
                 yield path, member.why_not
 
 
 def _request_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
-    """One body reaches all steps of a node, so all must take it; a switch sends it to one only."""
+    """All steps of a node get the same body, so all must accept it; a switch sends it to one only."""
     for place, node in enumerate(spec.nodes):
         if node.kind == NodeKind.SWITCH:
             continue
-        asked = sorted(set(_below(spec, node)))
-        first = members[asked[0]]
-        for name in asked[1:]:
-            words = _differs(first, members[name])
-            if words:
-                yield f"nodes.{place}.steps", f"{words} Every step of a {node.kind} gets one body."
+        first, *others = sorted(set(_below(spec, node)))
+        for name in others:
+            reason = _difference(members[first], members[name])
+            if reason:
+                yield f"nodes.{place}.steps", f"{reason} Every step of a {node.kind} gets one body."
 
 
 def _below(spec: PipelineSpec, node: Node) -> Iterator[str]:
@@ -222,28 +222,28 @@ def _below(spec: PipelineSpec, node: Node) -> Iterator[str]:
             yield from _below(spec, spec.node(step.node))
 
 
-def _differs(one: Member, other: Member) -> str:
-    """Why no single request suits both; empty when one does, or when it is not known."""
-    if _protocol(one) != _protocol(other):
+def _difference(member: Member, other: Member) -> str:
+    """Why no single request suits both; empty when one does, or when that is not known."""
+    if _protocol(member) != _protocol(other):
         return (
-            f"{one.name} is called at {one.path} and {other.name} at {other.path}. They need "
+            f"{member.name} is called at {member.path} and {other.name} at {other.path}. They need "
             "different kinds of request."
         )
-    if one.is_chat and one.model != other.model:
+    if member.is_chat and member.model != other.model:
         return (
-            f"A chat request names its model, and {one.name} serves {one.model} while "
+            f"A chat request names its model, and {member.name} serves {member.model} while "
             f"{other.name} serves {other.model}."
         )
-    if one.inputs is None or other.inputs is None or one.inputs == other.inputs:
+    if member.inputs is None or other.inputs is None or member.inputs == other.inputs:
         return ""
-    return f"{one.name} takes {_words(one)}; {other.name} takes {_words(other)}."
+    return f"{member.name} takes {_describe_inputs(member)}; {other.name} takes {_describe_inputs(other)}."
 
 
 def _protocol(member: Member) -> str:
     return "chat" if member.is_chat else member.path.rpartition("/")[2]
 
 
-def _words(member: Member) -> str:
+def _describe_inputs(member: Member) -> str:
     return ", ".join(
         f"{name} {dtype}[{', '.join('any' if dim < 0 else str(dim) for dim in dims)}]"
         for name, dtype, dims in member.inputs or ()

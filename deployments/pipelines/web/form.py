@@ -1,4 +1,4 @@
-"""The form of a pipeline of one node; several nodes are made through the API."""
+"""The form of a pipeline of one node; the API takes several nodes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PipelineForm(CommentForm):
         for number in range(1, MOST_ROWS + 1):
             yield StepRow(number, *(self[f"{name}_{number}"] for name in _FIELDS))
 
-    def _asked(self) -> list[int]:
+    def _filled_rows(self) -> list[int]:
         return [
             number
             for number in range(1, MOST_ROWS + 1)
@@ -129,20 +129,20 @@ class PipelineForm(CommentForm):
                 "condition": data[f"condition_{number}"] if _has_condition(self.kind) else "",
                 "is_required": data[f"required_{number}"],
             }
-            for number in self._asked()
+            for number in self._filled_rows()
         ]
         return {"nodes": [{"name": ROOT, "kind": self.kind.value, "steps": steps}]}
 
-    def show_wrong(self, fields: Mapping[str, str]) -> None:
-        """nodes.0.steps.1.weight belongs to the second row that is filled in."""
-        asked = self._asked()
-        for path, words in fields.items():
+    def show_problems(self, fields: Mapping[str, str]) -> None:
+        """nodes.0.steps.1.weight belongs to the second filled row."""
+        filled = self._filled_rows()
+        for path, problem in fields.items():
             parts = path.split(".")
-            if len(parts) == 5 and int(parts[3]) < len(asked):
-                name = f"{_NAMES.get(parts[4], 'deployment')}_{asked[int(parts[3])]}"
-                self.add_error(name, words)
+            if len(parts) == 5 and int(parts[3]) < len(filled):
+                name = f"{_NAMES.get(parts[4], 'deployment')}_{filled[int(parts[3])]}"
+                self.add_error(name, problem)
             elif path in self.fields:
-                self.add_error(path, words)
+                self.add_error(path, problem)
 
 
 def _has_condition(kind: NodeKind) -> bool:
@@ -150,13 +150,13 @@ def _has_condition(kind: NodeKind) -> bool:
 
 
 def initial_of(spec: PipelineSpec) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    initial: dict[str, Any] = {}
     for number, step in enumerate(spec.root.steps, start=1):
-        found |= {
+        initial |= {
             f"deployment_{number}": step.deployment,
             f"label_{number}": step.name,
             f"weight_{number}": step.weight,
             f"condition_{number}": step.condition,
             f"required_{number}": step.is_required,
         }
-    return found
+    return initial

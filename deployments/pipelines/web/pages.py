@@ -102,7 +102,7 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
     spec = selectors.spec_of(pipeline)
     url, call = selectors.url_of(pipeline), try_it.call_of(pipeline)
     requests = list(changes.list_visible_to(user).filter(pipeline=pipeline)[:_SHOWN])
-    open_items = [items.item_of(one) for one in requests if CHANGE[ChangeState(one.state)]]
+    open_items = [items.item_of(change) for change in requests if CHANGE[ChangeState(change.state)]]
     is_live = not (pipeline.is_retired or pipeline.is_retiring)
     is_running = is_live and bool(pipeline.desired_generation) and not pipeline.is_stopped
     return {
@@ -116,7 +116,9 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         "reverted": pipeline.observed.get("healed", ""),
         "yaml": selectors.render(pipeline, spec).to_yaml() if spec else "",
         "open_item": next(iter(open_items), None),
-        "decided": [items.item_of(one) for one in requests if not CHANGE[ChangeState(one.state)]],
+        "decided": [
+            items.item_of(change) for change in requests if not CHANGE[ChangeState(change.state)]
+        ],
         "can_request": is_live and policy.is_allowed(user, Action.REQUEST_CHANGE, pipeline),
         "is_simple": spec is None or len(spec.nodes) == 1,
         "may_stop": is_running

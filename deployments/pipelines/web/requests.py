@@ -1,4 +1,4 @@
-"""Requesting a pipeline, other steps of one, and its stop, start or retirement."""
+"""Requesting a pipeline, or other steps of one."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _after(
     if made is not None:
         return show_request(request, made)
     if form.refusal is not None:
-        form.show_wrong(form.refusal.fields)
+        form.show_problems(form.refusal.fields)
     return render(request, "pipelines/form.html", context, status=form.status)
 
 
