@@ -1,17 +1,53 @@
-"""Where pods run, what they read, who reaches them, and which containers stand beside the model."""
+"""Pods: resources and environment, nodes, storage, network, and containers beside the model."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs
+from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from portal.core.definitions import Definition, setting
 
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 _IMAGE_FIX: Final = "Enter an image as registry/name:tag."
+
+Cpu = Annotated[
+    str,
+    AfterValidator(field_rules.check_cpu),
+    setting(
+        "CPU",
+        "Cores per replica, for example 2 or 1500m.",
+        max_length=10,
+        group="advanced",
+        fix=f"Use whole cores or millicores, up to {MAX_CORES} cores: 2 or 1500m.",
+    ),
+]
+Memory = Annotated[
+    str,
+    AfterValidator(field_rules.check_memory),
+    setting(
+        "Memory",
+        "Per replica, for example 8Gi or 512Mi.",
+        max_length=10,
+        group="advanced",
+        fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
+    ),
+]
+EnvironmentVariables = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(field_rules.sorted_pairs),
+    PlainSerializer(dict, return_type=dict[str, str]),
+    setting(
+        "Environment variables",
+        "Your own names start with APP_. Tuning variables such as OMP_NUM_THREADS are also "
+        "allowed. No secrets.",
+        fix='must map names to values, for example {"NAME": "value"}',
+        is_mapping=True,
+    ),
+]
 
 
 class Placement(Definition):

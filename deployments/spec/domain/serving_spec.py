@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, model_validator
 
-from deployments.spec.domain import field_rules, rules
+from deployments.spec.domain import rules
 from deployments.spec.domain.applicability import used_by
 from deployments.spec.domain.engines import (
     ENGINES,
@@ -30,7 +30,6 @@ from deployments.spec.domain.engines import (
     TRITON_VLLM,
     Engine,
 )
-from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import (
     Batching,
@@ -39,7 +38,15 @@ from deployments.spec.domain.model_settings import (
     Packed,
     WarmUp,
 )
-from deployments.spec.domain.pod_settings import Components, Network, Placement, Storage
+from deployments.spec.domain.pod_settings import (
+    Components,
+    Cpu,
+    EnvironmentVariables,
+    Memory,
+    Network,
+    Placement,
+    Storage,
+)
 from deployments.spec.domain.scaling import (
     FIXED,
     HPA,
@@ -155,40 +162,9 @@ class ServingSpec(Definition):
             fix=f"Use at least min_replicas and at most {MAX_REPLICAS}.",
         ),
     ] = 1
-    cpu: Annotated[
-        str,
-        AfterValidator(field_rules.check_cpu),
-        setting(
-            "CPU",
-            "Cores per replica, for example 2 or 1500m.",
-            max_length=10,
-            group="advanced",
-            fix=f"Use whole cores or millicores, up to {MAX_CORES} cores: 2 or 1500m.",
-        ),
-    ] = "2"
-    memory: Annotated[
-        str,
-        AfterValidator(field_rules.check_memory),
-        setting(
-            "Memory",
-            "Per replica, for example 8Gi or 512Mi.",
-            max_length=10,
-            group="advanced",
-            fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
-        ),
-    ] = "8Gi"
-    env: Annotated[
-        tuple[tuple[str, str], ...],
-        BeforeValidator(field_rules.sorted_pairs),
-        PlainSerializer(dict, return_type=dict[str, str]),
-        setting(
-            "Environment variables",
-            "Your own names start with APP_. Tuning variables such as OMP_NUM_THREADS are also "
-            "allowed. No secrets.",
-            fix='must map names to values, for example {"NAME": "value"}',
-            is_mapping=True,
-        ),
-    ] = ()
+    cpu: Cpu = "2"
+    memory: Memory = "8Gi"
+    env: EnvironmentVariables = ()
     # Pinned so that a new default image never restarts what was approved with another one.
     image: Annotated[
         str,
