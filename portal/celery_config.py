@@ -12,7 +12,7 @@ broker_transport_options = {
     "visibility_timeout": 120,
     "socket_timeout": 5,
     "socket_connect_timeout": 5,
-    # A person's click waits for no broker: what could not be sent now, a sweep finds.
+    # A request never waits for the broker: a sweep picks up what could not be sent.
     "max_retries": 0,
 }
 task_ignore_result = True
@@ -26,7 +26,7 @@ task_time_limit = 600
 task_default_queue = "delivery"
 task_routes = {
     "fleet.*": {"queue": "telemetry"},
-    # Other people's servers may be slow; nothing of ours waits for them.
+    # External servers may be slow, so they have a queue of their own.
     "notifications.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},

@@ -1,4 +1,4 @@
-"""System checks: a misconfiguration is told at start, with the fix."""
+"""System checks: report a misconfiguration at start, with the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed reading of environment variables that fails loudly, naming the variable and the fix."""
+"""Read environment variables with types; errors name the variable and the fix."""
 
 from __future__ import annotations
 
@@ -131,16 +131,16 @@ def _query(name: str, url: SplitResult) -> dict[str, str]:
 
 
 def _refuse_given_twice(name: str, url: SplitResult, options: dict[str, str]) -> None:
-    """One that is dropped in silence could be the one that was meant."""
-    given = {
+    """Reject ambiguous settings instead of dropping one of them."""
+    options_of_url = {
         "dbname": url.path[1:],
         "user": url.username,
         "password": url.password,
         "host": url.hostname,
         "port": url.port,
     }
-    twice = [option for option, value in given.items() if value and option in options]
-    if twice:
+    duplicates = [option for option, value in options_of_url.items() if value and option in options]
+    if duplicates:
         raise BadEnvironment(
-            f"{name} names {twice[0]} twice, before and after the question mark. Leave one out."
+            f"{name} names {duplicates[0]} twice, before and after the question mark. Leave one out."
         )

@@ -1,4 +1,4 @@
-"""All addresses: pages at the root, the API under /api/v1/."""
+"""All URLs: pages at the root, the API under /api/v1/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ api_v1: list[URLPattern | URLResolver] = [
     path("", include("deployments.api_urls")),
     path("", include("fleet.api_urls")),
     path("schema", SchemaView.as_view(), name="schema"),
-    # Last: what is no address of the API is told as a problem, not as a page.
+    # Last: unknown addresses of the API get a problem instead of a page.
     re_path("", views.UnknownView.as_view(), name="unknown"),
 ]
 

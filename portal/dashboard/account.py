@@ -1,4 +1,4 @@
-"""One's own API tokens: made, shown once, revoked."""
+"""The user's own API tokens."""
 
 from __future__ import annotations
 

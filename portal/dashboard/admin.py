@@ -89,7 +89,7 @@ def team_page(
     member: MemberForm | None = None,
     delegate: DelegateForm | None = None,
 ) -> HttpResponse:
-    """The page with the one form that was refused, as it was typed."""
+    """Render the page; a refused form keeps its input and errors."""
     overview = admin_overview.team_of(actor=user, slug=slug)
     context = {
         "team": overview,
@@ -98,7 +98,8 @@ def team_page(
         "delegations": delegations.list_open(actor=user, team=overview.team),
         "delegate": delegate or DelegateForm(),
         "is_lead": any(
-            one.user_id == user.pk and one.role == Role.LEAD for one in overview.members
+            membership.user_id == user.pk and membership.role == Role.LEAD
+            for membership in overview.members
         ),
     }
     has_errors = any(form and form.errors for form in (limits, member, delegate))

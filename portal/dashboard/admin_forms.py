@@ -1,4 +1,4 @@
-"""Forms of the admin pages. They read; the services decide."""
+"""Forms of the admin pages. They parse input; the services validate it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class MemberForm(forms.Form):
 
 
 class DelegateForm(forms.Form):
-    # Days here, times in the service.
+    # The form has dates, the service times.
     RENAMED: ClassVar[dict[str, str]] = {"starts_at": "starts_on", "ends_at": "ends_on"}
 
     username = forms.CharField(

@@ -1,4 +1,4 @@
-"""Teams as their leads and platform admins see them: limits beside what is used of them."""
+"""Teams for their leads and platform admins: limits and their usage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TeamOverview:
 
 
 def teams_of(*, actor: User) -> Sequence[TeamRow]:
-    """Raises Forbidden for people who manage no team."""
+    """Raises Forbidden for users who manage no team."""
     led = roles.led_teams(actor).annotate(members=Count("memberships", distinct=True))
     rows = list(led.order_by("slug"))
     if not rows and not actor.is_platform_admin:
@@ -53,7 +53,7 @@ def teams_of(*, actor: User) -> Sequence[TeamRow]:
 
 
 def team_of(*, actor: User, slug: str) -> TeamOverview:
-    """Raises NotFound for strangers and Forbidden for those who may not manage its members."""
+    """Raises NotFound outside the team and Forbidden for users who may not manage its members."""
     team = teams.get_visible(actor=actor, slug=slug)
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     return TeamOverview(

@@ -1,4 +1,4 @@
-"""The audit page: who did what to what, filterable by address."""
+"""The audit page, with its filter in the URL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.ui.addresses import with_query
 
 
 class AuditQuery(forms.Form):
-    """Whatever cannot be read does not filter; an address with a typing error still shows a page."""
+    """Invalid parameters do not filter, so that a mistyped URL still shows a page."""
 
     q = forms.CharField(required=False, max_length=100)
     of = forms.CharField(required=False, max_length=32)

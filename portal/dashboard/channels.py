@@ -1,4 +1,4 @@
-"""Where a team and a person are told of things: add, choose events, try, remove."""
+"""Notification channels of a team or user: add, choose events, test, remove."""
 
 from __future__ import annotations
 

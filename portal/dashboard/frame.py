@@ -1,4 +1,4 @@
-"""Small addresses that the frame of every page needs: theme and the charts' script."""
+"""Views that every page's frame needs: theme, session and the chart script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _YEAR_SECONDS = 31_536_000
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Keep light, dark or the system's; people who are not signed in keep it in a cookie."""
+    """Store the chosen theme; anonymous users keep it in a cookie."""
     chosen = preferences.checked_theme(request.POST.get("theme", ""))
     if isinstance(request.user, User):
         preferences.set_theme(actor=request.user, theme=chosen)
@@ -32,8 +32,8 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def session(request: HttpRequest) -> HttpResponse:
-    """Who is signed in, for pages that were left open; 401 for nobody. With the token that forms
-    need now, because signing in changes it.
+    """The signed-in user, for pages that stay open, with the current CSRF token, which signing in changes.
+    401 for anonymous requests.
     """
     if not isinstance(request.user, User):
         response = JsonResponse({"user": None}, status=HTTPStatus.UNAUTHORIZED)
@@ -48,10 +48,10 @@ def session(request: HttpRequest) -> HttpResponse:
 def chart_script(request: HttpRequest, version: str) -> HttpResponse:
     if version != chart_bundle.VERSION:
         raise NotFound("Chart script version not found.")
-    packed = chart_bundle.compressed()
+    compressed = chart_bundle.compressed()
     is_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
     response = HttpResponse(
-        packed if is_gzip else gzip.decompress(packed),
+        compressed if is_gzip else gzip.decompress(compressed),
         content_type="text/javascript; charset=utf-8",
     )
     if is_gzip:

@@ -1,4 +1,4 @@
-"""Home: what needs me, how my team's deployments do, what they cost."""
+"""The home page: what needs attention, the team's deployments and their cost."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def home(request: HttpRequest, user: User) -> HttpResponse:
 
 def _context_of(user: User, team: Team) -> dict[str, Any]:
     now = clock.now()
-    held = current.allocated_to_team(team_slug=team.slug)
-    spend = home_tiles.spend_of(team, held, now)
+    allocated = current.allocated_to_team(team_slug=team.slug)
+    spend = home_tiles.spend_of(team, allocated, now)
     deployments = page_home.deployments_to_watch(actor=user, team_slug=team.slug)
     newest = deployments[:_DEPLOYMENTS]
     figures = statistics.total_figures(deployments)
@@ -51,20 +51,20 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
         "person": user.display_name,
         "needs": home_needs.needs_of(user, team, spend, now),
         "traffic": home_tiles.traffic_of(team, figures, now),
-        "gpus": home_tiles.gpus_of(team, held),
+        "gpus": home_tiles.gpus_of(team, allocated),
         "spend": spend,
         "rows": deployment_rows.build_rows(newest),
-        "events": _without_echoes(serving_events.event_rows(events))[:_EVENTS],
+        "events": _without_repeats(serving_events.event_rows(events))[:_EVENTS],
         "is_new": not newest and not page_home.has_versions(actor=user, team_slug=team.slug),
         "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
     }
 
 
-def _without_echoes(rows: list[EventRow]) -> list[EventRow]:
-    """One line where the same was told of the same deployment twice in a row."""
+def _without_repeats(rows: list[EventRow]) -> list[EventRow]:
+    """Drop consecutive events of a deployment with the same message and actor."""
     pairs = zip_longest(rows, rows[1:])
-    return [row for row, older in pairs if older is None or _told(row) != _told(older)]
+    return [row for row, older in pairs if older is None or _identity(row) != _identity(older)]
 
 
-def _told(event: EventRow) -> tuple[object, str, str]:
+def _identity(event: EventRow) -> tuple[object, str, str]:
     return getattr(event.row, "deployment_id", None), event.row.message, event.row.actor_name

@@ -1,4 +1,4 @@
-"""What needs this person: decisions first, then what is broken, then money."""
+"""What needs the user's attention: decisions first, then failures, then the budget."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from portal.accounts.models import Team, User
 from portal.dashboard.home_tiles import SpendTile
 from portal.ui import formats
 
-_LATELY = timedelta(days=7)
-_MOST = 8
+_RECENT = timedelta(days=7)
+_MAX_OF_A_KIND = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    # A state that has a tone, and the word on the pill.
+    # The state that sets the pill's tone, and the pill's text.
     state: str
     ask: str
     title: str
@@ -41,16 +41,18 @@ class Need:
 
 
 def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
-    found = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MOST]]
-    found += [_waiting(change) for change in changes.inbox(user)[:_MOST]]
-    found += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MOST]]
+    needs = [
+        _promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_OF_A_KIND]
+    ]
+    needs += [_waiting(change) for change in changes.inbox(user)[:_MAX_OF_A_KIND]]
+    needs += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MAX_OF_A_KIND]]
     failing = home.failing(actor=user, team_slug=team.slug, now=now)
-    found += [_failing(deployment) for deployment in failing]
-    bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _LATELY)
-    found += [_bad_version(version) for version in bad]
+    needs += [_failing(deployment) for deployment in failing]
+    bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
+    needs += [_bad_version(version) for version in bad]
     if spend.over is not None:
-        found.append(_over_budget(team, spend.over, spend))
-    return found
+        needs.append(_over_budget(team, spend.over, spend))
+    return needs
 
 
 def _promotable(rollout: Rollout) -> Need:

@@ -22,7 +22,7 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class TrafficTiles:
-    """None: not known. The trends have one value a minute, None where nobody looked."""
+    """None: not known. The trends have one value per minute, None where nothing was observed."""
 
     requests_per_second: float | None
     error_ratio: float | None
@@ -33,7 +33,7 @@ class TrafficTiles:
 
 @dataclass(frozen=True, slots=True)
 class GpuTile:
-    held: Decimal
+    allocated: Decimal
     quota: int
     percent: float | None
     tone: str
@@ -41,7 +41,7 @@ class GpuTile:
 
 @dataclass(frozen=True, slots=True)
 class SpendTile:
-    """`forecast` None as soon as the price of something held is not known."""
+    """`forecast` is None if the price of an allocated GPU is not known."""
 
     month: str
     spent: Decimal
@@ -58,11 +58,11 @@ class SpendTile:
 
 
 def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
-    """`figures` are those of the team's deployments together, as their rows show them."""
+    """`figures` are the sums over the team's deployments."""
     minutes = current.minutes_of_team(team_slug=team.slug, minutes=_MINUTES)
     by_minute = {minute.at: minute for minute in minutes}
     first = minute_of(now - timedelta(minutes=_MINUTES))
-    # The running minute is left out of the trend: it is not over, so it would look like a fall.
+    # The current minute is left out: its incomplete count would look like a drop.
     slots = [by_minute.get(first + timedelta(minutes=i)) for i in range(_MINUTES)]
     return TrafficTiles(
         requests_per_second=figures.requests_per_second,
@@ -73,20 +73,20 @@ def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
     )
 
 
-def gpus_of(team: Team, held: AllocatedGpus) -> GpuTile:
-    percent = float(100 * held.gpus / team.quota_gpus) if team.quota_gpus else None
+def gpus_of(team: Team, allocated: AllocatedGpus) -> GpuTile:
+    percent = float(100 * allocated.gpus / team.quota_gpus) if team.quota_gpus else None
     tone = "warn" if percent is not None and percent > 90 else ""
-    return GpuTile(held.gpus.normalize(), team.quota_gpus, percent, tone)
+    return GpuTile(allocated.gpus.normalize(), team.quota_gpus, percent, tone)
 
 
-def spend_of(team: Team, held: AllocatedGpus, now: datetime) -> SpendTile:
+def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
     spend = costs.month_to_date(team_slug=team.slug)
     spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
     budget = team.monthly_budget_amount or None
     days = calendar.monthrange(now.year, now.month)[1]
-    gone_hours = (now.day - 1) * 24 + now.hour + now.minute / 60
+    elapsed_hours = (now.day - 1) * 24 + now.hour + now.minute / 60
     forecast = month_end_amount(
-        spent_amount=spent, usd_per_hour_amount=held.usd_per_hour_amount, at=now
+        spent_amount=spent, usd_per_hour_amount=allocated.usd_per_hour_amount, at=now
     )
     over = forecast - budget if forecast is not None and budget else None
     return SpendTile(
@@ -94,7 +94,7 @@ def spend_of(team: Team, held: AllocatedGpus, now: datetime) -> SpendTile:
         spent=spent,
         budget=budget,
         spent_percent=float(100 * spent / budget) if budget else None,
-        month_percent=100 * gone_hours / (days * 24),
+        month_percent=100 * elapsed_hours / (days * 24),
         forecast=forecast,
         over=over if over is not None and over > 0 else None,
         has_demo_data=spend.has_demo_data,

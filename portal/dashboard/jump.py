@@ -1,4 +1,4 @@
-"""The search that jumps: a dropdown while typing, a page without JavaScript."""
+"""Search: a dropdown while typing, a page without JavaScript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.ui.access import people_only
 @require_GET
 @people_only
 def jump(request: HttpRequest, user: User) -> HttpResponse:
-    """Enter with exactly one hit goes there at once."""
+    """Show the results; Enter with exactly one result redirects to it."""
     text = request.GET.get("q", "")[:100]
     targets = jump_targets.find(actor=user, text=text)
     if not htmx.is_partial(request) and text and len(targets) == 1:

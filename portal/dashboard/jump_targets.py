@@ -1,4 +1,4 @@
-"""Where the search field can lead: pages, models and deployments that the person may see."""
+"""Search results: pages, and the models, deployments and pipelines that the user may see."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deployments.serving.selectors import deployments
 from portal.accounts import policy
 from portal.accounts.models import User
 
-_AT_MOST = 12
-_OF_A_KIND = 6
+_MAX_TARGETS = 12
+_MAX_OF_A_KIND = 6
 _PAGES = (
     ("Home", "/", "house"),
     ("Models", "/models", "box"),
@@ -41,51 +41,51 @@ class Target:
 
 
 def find(*, actor: User, text: str) -> Sequence[Target]:
-    """The first dozen: deployments, pipelines and models whose name or team has the text, then pages."""
-    wanted = text.strip().lower()
-    things = (
-        chain(_deployments(actor, wanted), _pipelines(actor, wanted), _models(actor, wanted))
-        if wanted
+    """The first 12 results: deployments, pipelines and models that match, then pages."""
+    query = text.strip().lower()
+    matches = (
+        chain(_deployments(actor, query), _pipelines(actor, query), _models(actor, query))
+        if query
         else iter(())
     )
-    return list(islice(chain(things, _pages(wanted)), _AT_MOST))
+    return list(islice(chain(matches, _pages(query)), _MAX_TARGETS))
 
 
-def _deployments(actor: User, wanted: str) -> Iterator[Target]:
-    team, name = _split(wanted)
+def _deployments(actor: User, query: str) -> Iterator[Target]:
+    team, name = _split(query)
     rows = deployments.list_visible_to(actor).filter(name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
-    for row in rows[:_OF_A_KIND]:
+    for row in rows[:_MAX_OF_A_KIND]:
         url = f"/deployments/{row.team.slug}/{row.name}"
         yield Target(f"{row.team.slug}/{row.name}", url, "deployment", "rocket")
 
 
-def _pipelines(actor: User, wanted: str) -> Iterator[Target]:
-    team, name = _split(wanted)
+def _pipelines(actor: User, query: str) -> Iterator[Target]:
+    team, name = _split(query)
     rows = pipelines.list_visible_to(actor).filter(name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
-    for row in rows[:_OF_A_KIND]:
+    for row in rows[:_MAX_OF_A_KIND]:
         url = f"/pipelines/{row.team.slug}/{row.name}"
         yield Target(f"{row.team.slug}/{row.name}", url, "pipeline", "workflow")
 
 
-def _models(actor: User, wanted: str) -> Iterator[Target]:
-    team, name = _split(wanted)
+def _models(actor: User, query: str) -> Iterator[Target]:
+    team, name = _split(query)
     rows = Model.objects.filter(team__in=policy.visible_teams(actor), name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
-    for row in rows.select_related("team").order_by("name")[:_OF_A_KIND]:
+    for row in rows.select_related("team").order_by("name")[:_MAX_OF_A_KIND]:
         url = f"/models/{row.team.slug}/{row.name}"
         yield Target(f"{row.team.slug}/{row.name}", url, "model", "box")
 
 
-def _pages(wanted: str) -> Iterator[Target]:
-    return (Target(text, url, "page", icon) for text, url, icon in _PAGES if wanted in text.lower())
+def _pages(query: str) -> Iterator[Target]:
+    return (Target(text, url, "page", icon) for text, url, icon in _PAGES if query in text.lower())
 
 
-def _split(wanted: str) -> tuple[str, str]:
-    """ "vision/det" looks for "det" in teams that begin with "vision"."""
-    team, slash, name = wanted.partition("/")
-    return (team, name) if slash else ("", wanted)
+def _split(query: str) -> tuple[str, str]:
+    """ "vision/det" searches for "det" in teams that start with "vision"."""
+    team, slash, name = query.partition("/")
+    return (team, name) if slash else ("", query)

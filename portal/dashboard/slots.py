@@ -1,4 +1,4 @@
-"""Fills the frame's slots from both domains, which the frame itself does not know."""
+"""Register the badges and status lines of both domains with the frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that join both domains, and the frame's own addresses."""
+"""URLs of pages that join both domains, and of the frame."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def refusal() -> str:
 
 
 def is_usable(python: Path) -> bool:
-    """An environment of another Python version is made anew."""
+    """Whether the environment has pip and this Python version."""
     command = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
     if not has_pip(python):
         return False
@@ -91,7 +91,7 @@ def uv_environment(python: Path) -> "dict[str, str]":
     for line in listed.stdout.splitlines():
         name, _, value = line.partition("=")
         settings[name.rpartition(".")[2]] = " ".join(str(ast.literal_eval(value)).split())
-    wanted = {
+    variables = {
         "UV_DEFAULT_INDEX": settings.get("index-url"),
         "UV_INDEX": settings.get("extra-index-url"),
         "UV_FIND_LINKS": settings.get("find-links", "").replace(" ", ",") or None,
@@ -100,7 +100,7 @@ def uv_environment(python: Path) -> "dict[str, str]":
         "UV_HTTP_TIMEOUT": settings.get("default-timeout"),
     }
     # What the person set for uv itself wins.
-    return {**{name: value for name, value in wanted.items() if value}, **os.environ}
+    return {**{name: value for name, value in variables.items() if value}, **os.environ}
 
 
 def run(command: "list[str]", *, hint: str) -> None:

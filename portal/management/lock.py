@@ -1,4 +1,4 @@
-"""`make lock`: pins every package with its hashes, from what pyproject.toml asks for.
+"""`make lock`: pin every package with its hashes, from the dependencies in pyproject.toml.
 
 requirements.lock is what the demo and the tests install, requirements-image.lock what the production
 image installs (the same versions), installer.lock the uv that installs them. Versions that are pinned

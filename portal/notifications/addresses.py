@@ -1,8 +1,8 @@
-"""Which addresses the portal may send to, and how Apprise is told of them.
+"""The addresses that the portal may send to, and their Apprise URLs.
 
-The portal stands inside the network, so an address that people type could make it call what they
-cannot reach. Only four kinds are accepted, each built here field by field from what was typed; a
-webhook must be HTTPS to a public host, or to a host that the operator named.
+The portal runs inside the network, so an address from a user could make it call internal hosts (SSRF).
+Only four kinds are accepted, and their URLs are built here field by field; a webhook must use HTTPS and
+a public host, or a host that the operator allows.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _TEAMS: Final = re.compile(
     r"https://[a-z0-9.-]+\.(logic\.azure\.com|powerplatform\.com)(:443)?/[A-Za-z0-9/_-]*"
     r"workflows/[A-Za-z0-9-]+/triggers/manual/paths/invoke/?\?[\x21-\x7e]+"
 )
-# All that is assigned to hosts. Outside lie ::127.0.0.1 and 64:ff9b::10.0.0.1, in which an IPv4 host
-# hides, and addresses of one site.
+# Global unicast. Excludes ::127.0.0.1 and 64:ff9b::10.0.0.1, which embed IPv4 hosts, and site-local
+# addresses.
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
-# Teredo, 6to4 and its relays: an IPv4 host hides inside.
+# Teredo, 6to4 and its relays embed IPv4 hosts.
 _HIDING: Final = tuple(
     ipaddress.ip_network(net) for net in ("2001::/23", "2002::/16", "192.88.99.0/24")
 )
@@ -42,14 +42,14 @@ _MODES: Final = {"smtps": "ssl", "smtp": "starttls", "smtp+plain": "insecure"}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`plain` is kept sealed; `hint` may be shown."""
+    """`plain` is stored encrypted; `hint` may be shown."""
 
     plain: str
     hint: str
 
 
 def check(kind: str, typed: str) -> Address:
-    """Raises Invalid, saying what the kind needs. A webhook's host is looked up."""
+    """Raises Invalid with the form that the kind requires. Resolves a webhook's host."""
     text = typed.strip()
     if kind not in _CHECKS:
         raise Invalid("Choose a channel type.", fields={"kind": "unknown"})
@@ -57,13 +57,13 @@ def check(kind: str, typed: str) -> Address:
 
 
 def check_reachable(kind: str, plain: str) -> None:
-    """Again before each message: names can come to mean another host. Raises Invalid, or OSError."""
+    """Check the host again before each message, because DNS can change. Raises Invalid or OSError."""
     if kind == ChannelKind.WEBHOOK:
         _check_host(urlsplit(plain))
 
 
 def apprise_url(kind: str, plain: str, *, extras: Mapping[str, str]) -> str:
-    """`extras` become fields of a webhook's body, beside title, message and type."""
+    """`extras` are added to a webhook's body, next to title, message and type."""
     if kind == ChannelKind.EMAIL:
         return _mail(plain)
     if kind == ChannelKind.WEBHOOK:
@@ -115,8 +115,8 @@ def _check_host(url: SplitResult) -> None:
     host = url.hostname or ""
     if host in settings.SLIPWAY_NOTIFY_PRIVATE_HOSTS:
         return
-    found = {str(info[4][0]) for info in socket.getaddrinfo(host, url.port or 443)}
-    if not all(_is_public(address) for address in found):
+    resolved = {str(info[4][0]) for info in socket.getaddrinfo(host, url.port or 443)}
+    if not all(_is_public(address) for address in resolved):
         raise _bad(
             f"{host} is inside the portal's own network. A platform admin can allow it in "
             "SLIPWAY_NOTIFY_PRIVATE_HOSTS."
@@ -124,16 +124,16 @@ def _check_host(url: SplitResult) -> None:
 
 
 def _is_public(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return _is_public(str(found.ipv4_mapped))
-        if found not in _UNICAST:
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return _is_public(str(ip.ipv4_mapped))
+        if ip not in _UNICAST:
             return False
     return (
-        found.is_global
-        and not found.is_multicast
-        and not any(found.version == net.version and found in net for net in _HIDING)
+        ip.is_global
+        and not ip.is_multicast
+        and not any(ip.version == net.version and ip in net for net in _HIDING)
     )
 
 
@@ -167,8 +167,8 @@ def _webhook(url: SplitResult, extras: Mapping[str, str]) -> str:
     return f"{scheme}://{host}{port}{url.path or '/'}?{urlencode(options, quote_via=quote)}"
 
 
-def _bad(words: str) -> Invalid:
-    return Invalid(words, fields={"address": words})
+def _bad(message: str) -> Invalid:
+    return Invalid(message, fields={"address": message})
 
 
 _CHECKS: Final[Mapping[ChannelKind, Callable[[str], str]]] = {

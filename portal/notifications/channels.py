@@ -1,4 +1,4 @@
-"""Channels of teams (their leads keep them) and of people (each keeps their own)."""
+"""Channels of teams, managed by their leads, and of users."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def add(
     address: str,
     wanted: Sequence[str] = (),
 ) -> Channel:
-    """For a team, or with `team=None` for oneself. The address is never shown again."""
+    """Add a channel to a team or, with `team=None`, to the actor. The address is never shown again."""
     if team is not None:
         policy.require(actor, Action.MANAGE_MEMBERS, team)
     _check_events(wanted)
     if not name.strip():
         raise Invalid("Enter a channel name.", fields={"name": "required"})
-    mine = Channel.objects.filter(team=team) if team else Channel.objects.filter(user=actor)
-    if mine.count() >= _MOST:
+    channels = Channel.objects.filter(team=team) if team else Channel.objects.filter(user=actor)
+    if channels.count() >= _MOST:
         raise Conflict(f"You can have {_MOST} channels at most. Remove one first.", code="too_many")
-    # Looks up a host name, so before the transaction.
+    # Resolves a host name, so it runs before the transaction.
     checked = addresses.check(kind, address)
     with transaction.atomic():
         channel = Channel.objects.create(
@@ -86,7 +86,7 @@ def remove(*, actor: User, channel_id: int) -> None:
 
 
 def try_out(*, actor: User, channel_id: int, path: str) -> None:
-    """Send a message by the same way as all others; its outcome shows beside the channel."""
+    """Send a test message through the outbox; its outcome is shown at the channel."""
     channel = get_own(actor=actor, channel_id=channel_id)
     team = channel.team or policy.visible_teams(actor).first()
     if team is None:
@@ -107,7 +107,7 @@ def try_out(*, actor: User, channel_id: int, path: str) -> None:
 
 
 def get_own(*, actor: User, channel_id: int) -> Channel:
-    """One's own, or one of a team that one leads. Raises NotFound, and Forbidden for members."""
+    """A channel of the actor or of a team that they lead. Raises NotFound, and Forbidden for members."""
     rows = Channel.objects.select_related("team", "user")
     channel = rows.filter(pk=channel_id).first()
     if channel is None or (channel.user_id is not None and channel.user_id != actor.pk):

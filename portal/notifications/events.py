@@ -1,4 +1,4 @@
-"""What people can be told of. Each event has a stable code; nothing else can be told."""
+"""The events of notifications. Each has a stable code; no others can be sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROLLOUT_ALARM: Final = Event(
     "rollout.alarm", "Rollout needs attention: metrics disagree or are missing"
 )
 DEPLOYMENT_FAILING: Final = Event("deployment.failing", "Deployment failing or drifted")
-# Sent to one channel only, by the button that tries it.
+# Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
 CATALOGUE: Final = (
@@ -46,7 +46,7 @@ _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 
 
 def find(code: str) -> Event:
-    """Raises ValueError for a code that is not in the catalogue: a mistake of the caller."""
+    """Raises ValueError for a code that is not in the catalogue."""
     if code not in _KNOWN:
         raise ValueError(f"{code!r} is no event; add it to portal.notifications.events")
     return _KNOWN[code]

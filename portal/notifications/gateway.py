@@ -1,4 +1,4 @@
-"""The only importer of Apprise: one message to one address."""
+"""The gateway to Apprise: send one message to one address."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 
 import apprise
 
-# Apprise answers yes or no; the status is in what it logs, and nothing else of that is kept,
-# because it names the address.
+# Apprise returns only success or failure. The status is parsed from its log, of which nothing else is
+# kept, because it contains the address.
 _STATUS: Final = re.compile(r"error\s*=\s*(\d{3})")
 _GONE: Final = frozenset({"400", "401", "403", "404", "405", "410", "413", "422"})
-# No redirects: the address was checked, the place it might lead to was not.
+# No redirects: only the address itself was checked.
 _ASSET: Final = apprise.AppriseAsset(
     app_id="Slipway", app_desc="Slipway", app_url="", http_redirects=False
 )
@@ -27,15 +27,15 @@ class Message:
 
 
 class NotSent(Exception):
-    """It may work later. The message never holds the address."""
+    """A retry may help. The message never contains the address."""
 
 
 class Refused(NotSent):
-    """Trying again does not help: the address is wrong or gone."""
+    """A retry does not help: the address is invalid or gone."""
 
 
 def send(url: str, message: Message) -> None:
-    """Raises NotSent, or Refused when it cannot heal."""
+    """Raises NotSent, or Refused when a retry cannot help."""
     parsed = apprise.Apprise.instantiate(url, asset=_ASSET, suppress_exceptions=True)
     if parsed is None:
         raise Refused("the address is not valid")
@@ -43,12 +43,12 @@ def send(url: str, message: Message) -> None:
     parsed.socket_read_timeout = _LIMITS["rto"]
     with apprise.LogCapture(level=logging.WARNING) as log:  # type: ignore[no-untyped-call]  # partly typed
         is_sent = parsed.notify(title=message.title, body=message.body)
-        said = log.getvalue()
+        output = log.getvalue()
     if is_sent:
         return
-    found = _STATUS.search(said)
-    if found is None:
+    status = _STATUS.search(output)
+    if status is None:
         raise NotSent("no response")
-    if found[1] in _GONE:
-        raise Refused(f"rejected with status {found[1]}")
-    raise NotSent(f"failed with status {found[1]}")
+    if status[1] in _GONE:
+        raise Refused(f"rejected with status {status[1]}")
+    raise NotSent(f"failed with status {status[1]}")

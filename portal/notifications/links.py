@@ -1,4 +1,4 @@
-"""Single-use links in messages to one person: bound to them, the step and the evidence."""
+"""Single-use decision links in messages, bound to one user, the step and the evidence."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CHANGE: Final = "change"
 _ABSENT: Final = (
     "The link is not valid, or it was opened elsewhere. Open the link in the message again."
 )
-_NEEDS: Final = {ROLLOUT: Action.PROMOTE, CHANGE: Action.APPROVE}
+_REQUIRED_ACTION: Final = {ROLLOUT: Action.PROMOTE, CHANGE: Action.APPROVE}
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """What a message asks people to decide, with the evidence that it shows."""
+    """A decision that a message requests, with the evidence that it shows."""
 
     kind: str
     object_id: int
@@ -47,33 +47,33 @@ class DecisionRequest:
 
 
 def decision_of(data: Mapping[str, Any]) -> DecisionRequest | None:
-    asked = data.get("decide")
-    if not asked:
+    decision = data.get("decide")
+    if not decision:
         return None
     return DecisionRequest(
-        kind=asked["kind"],
-        object_id=asked["id"],
-        requester_id=asked["requester_id"],
-        evidence_hash=asked["evidence_hash"],
-        step_index=asked.get("step_index", 0),
+        kind=decision["kind"],
+        object_id=decision["id"],
+        requester_id=decision["requester_id"],
+        evidence_hash=decision["evidence_hash"],
+        step_index=decision.get("step_index", 0),
     )
 
 
-def make(*, delivery: Delivery, user: User, question: DecisionRequest) -> DecisionLink | None:
-    """None for a person who may not decide on it."""
+def make(*, delivery: Delivery, user: User, decision: DecisionRequest) -> DecisionLink | None:
+    """Create a link; None for a user who may not decide."""
     team = delivery.notice.team
-    need = _NEEDS[question.kind]
-    if not policy.is_allowed(user, need, team, requester_id=question.requester_id):
+    action = _REQUIRED_ACTION[decision.kind]
+    if not policy.is_allowed(user, action, team, requester_id=decision.requester_id):
         return None
     nonce = secrets.token_hex(16)
     at = clock.now()
     return DecisionLink.objects.create(
         delivery=delivery,
         user=user,
-        kind=question.kind,
-        object_id=question.object_id,
-        step_index=question.step_index,
-        evidence_hash=question.evidence_hash,
+        kind=decision.kind,
+        object_id=decision.object_id,
+        step_index=decision.step_index,
+        evidence_hash=decision.evidence_hash,
         nonce=nonce,
         digest=_digest(vault.token_of(nonce)),
         created_at=at,
@@ -82,12 +82,14 @@ def make(*, delivery: Delivery, user: User, question: DecisionRequest) -> Decisi
 
 
 def path_of(link: DecisionLink) -> str:
-    """The only place where the token comes to be; it goes into the message and nowhere else."""
+    """The link's path with its token, for the message only."""
     return f"/decide/{vault.token_of(link.nonce)}"
 
 
 def known_digest(token: str) -> str:
-    """What stands for the token once its link was opened. Raises NotFound for an invented one."""
+    """The digest of a token, kept in the session after opening the link. Raises NotFound for an unknown
+    token.
+    """
     digest = _digest(token)
     if not DecisionLink.objects.filter(digest=digest).exists():
         raise NotFound(_ABSENT)
@@ -101,7 +103,8 @@ def id_of(digest: str) -> int:
 def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
     """`opened`: digests of the tokens with which this session opened links.
 
-    Also when it is used or expired, so that the page can say so. Raises NotFound and Forbidden."""
+    Includes used and expired links, so that the page can say so. Raises NotFound and Forbidden.
+    """
     rows = DecisionLink.objects.select_related("user", "delivery__notice__team")
     link = rows.filter(pk=link_id, digest__in=opened).first()
     if link is None:
@@ -116,7 +119,7 @@ def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
 
 
 def why_dead(link: DecisionLink) -> str:
-    """Empty while the link can be used."""
+    """Why the link cannot be used; empty while it can."""
     if link.used_at is not None:
         return f"This link has been used: you chose to {link.used_for}."
     if link.expires_at <= clock.now():
@@ -125,7 +128,7 @@ def why_dead(link: DecisionLink) -> str:
 
 
 def use(link: DecisionLink, *, choice: str) -> None:
-    """Inside the transaction of what it decides; of two clicks one wins, the other is a Conflict."""
+    """Use the link, inside the transaction of the decision. A second click raises Conflict."""
     written = DecisionLink.objects.filter(
         pk=link.pk, used_at=None, expires_at__gt=clock.now()
     ).update(used_at=clock.now(), used_for=choice)
@@ -135,7 +138,7 @@ def use(link: DecisionLink, *, choice: str) -> None:
 
 
 def give_back(link: DecisionLink) -> None:
-    """What it was used for was refused, so it can be used again."""
+    """Make the link usable again after the decision was refused."""
     DecisionLink.objects.filter(pk=link.pk).update(used_at=None, used_for="")
 
 

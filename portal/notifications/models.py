@@ -1,4 +1,4 @@
-"""Where people are told, what they were told, and the links that let them answer."""
+"""Channels, the outbox of notifications, and decision links."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class DeliveryState(models.TextChoices):
     WAITING = "waiting"
     SENT = "sent"
     FAILED = "failed"
-    # Not wanted any more when its turn came: the person has left the team, the channel is off.
+    # No longer applicable when it was due: the user left the team or the channel is off.
     DROPPED = "dropped"
 
 
 class Channel(models.Model):
-    """Of a team or of a person, never both."""
+    """A channel of either a team or a user."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="channels")
     user = models.ForeignKey(
@@ -35,16 +35,16 @@ class Channel(models.Model):
     kind = models.CharField(max_length=10, choices=ChannelKind.choices)
     # The address is a secret: encrypted, see portal.notifications.vault.
     sealed_address = models.TextField()
-    # What may be shown of it: a host, or an e-mail address.
+    # The part that may be shown: a host, or an e-mail address.
     hint = models.CharField(max_length=254)
-    # Codes of portal.notifications.events; empty means all.
+    # A list of codes of portal.notifications.events; empty means all.
     events = models.JSONField(default=list)
     is_on = models.BooleanField(default=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField()
-    # Of the last message that ended, well or badly.
+    # The result of the last message.
     last_at = models.DateTimeField(null=True)
     is_last_sent = models.BooleanField(null=True)
     last_outcome = models.CharField(max_length=300, blank=True, default="")
@@ -63,17 +63,18 @@ class Channel(models.Model):
 
 
 class Notice(models.Model):
-    """The outbox: written in the transaction of what it tells of, sent afterwards."""
+    """The outbox: written in the transaction of the event, sent afterwards."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     event = models.CharField(max_length=40)
     subject = models.CharField(max_length=200)
     message = models.TextField()
-    # Address of the page, without host.
+    # Path of the page that the message links to.
     path = models.CharField(max_length=300)
+    # Free-form, part of the digest; links.DecisionRequest reads and writes its key "decide".
     data = models.JSONField(default=dict)
     at = models.DateTimeField()
-    # Of all the above: the same thing is told once.
+    # Digest of the fields above, to send equal notices once.
     digest = models.CharField(max_length=64)
 
     class Meta:
@@ -85,7 +86,7 @@ class Notice(models.Model):
 
 
 class Delivery(Leased):
-    """One notice on its way to one channel."""
+    """The delivery of one notice to one channel."""
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
@@ -108,19 +109,18 @@ class Delivery(Leased):
 
 
 class DecisionLink(models.Model):
-    """Lets one person answer one question once. Its token is in the message only; here is a digest."""
+    """Lets one user make one decision once. The token is in the message only; this row has its digest."""
 
     delivery = models.OneToOneField(Delivery, on_delete=models.CASCADE, related_name="link")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="decision_links"
     )
-    # What is decided: "rollout" or "change", its number, the step and the evidence that were shown.
+    # The kind of the subject, its id, and the step and evidence that the message showed.
     kind = models.CharField(max_length=10)
     object_id = models.BigIntegerField()
     step_index = models.PositiveSmallIntegerField(default=0)
     evidence_hash = models.CharField(max_length=64)
-    # The token is made from this and the portal's secret key, so that a second attempt to send
-    # carries the same one.
+    # The token is derived from this and the portal's secret key, so that retries carry the same token.
     nonce = models.CharField(max_length=32)
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Send what is due: claimed by lease, tried again with back-off, given up at the deadline."""
+"""Send due deliveries: leased, retried with backoff, abandoned at the deadline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sweep(*, limit: int = 50) -> int:
 
 
 def send(*, delivery_id: int) -> None:
-    """Nothing when it is sent already, or another worker holds it."""
+    """Send one delivery, unless it is finished or another worker holds the lease."""
     lease = leases.claim(Delivery, delivery_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return
@@ -41,9 +41,9 @@ def send(*, delivery_id: int) -> None:
     if delivery.state != DeliveryState.WAITING:
         leases.release(Delivery, lease, next_check_at=None)
         return
-    unwanted = _why_unwanted(delivery)
-    if unwanted:
-        _finish(delivery, lease, DeliveryState.DROPPED, unwanted)
+    obsolete_reason = _obsolete_reason(delivery)
+    if obsolete_reason:
+        _finish(delivery, lease, DeliveryState.DROPPED, obsolete_reason)
         return
     _try(delivery, lease)
 
@@ -67,7 +67,7 @@ def _try(delivery: Delivery, lease: Lease) -> None:
     except Invalid as error:
         _finish(delivery, lease, DeliveryState.FAILED, error.message)
     except (gateway.NotSent, OSError) as error:
-        _again(delivery, lease, _words_of(error))
+        _retry_later(delivery, lease, _describe(error))
     else:
         _finish(delivery, lease, DeliveryState.SENT, "sent")
 
@@ -87,7 +87,7 @@ def _absolute(path: str) -> str:
     return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}{path}"
 
 
-def _why_unwanted(delivery: Delivery) -> str:
+def _obsolete_reason(delivery: Delivery) -> str:
     channel = delivery.channel
     if not channel.is_on and delivery.notice.event != events.CHANNEL_TEST.code:
         return "the channel is off"
@@ -98,13 +98,13 @@ def _why_unwanted(delivery: Delivery) -> str:
     return ""
 
 
-def _words_of(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return (
         str(error) if isinstance(error, gateway.NotSent) else "the host name could not be resolved"
     )
 
 
-def _again(delivery: Delivery, lease: Lease, outcome: str) -> None:
+def _retry_later(delivery: Delivery, lease: Lease, outcome: str) -> None:
     if clock.now() >= delivery.deadline_at:
         _finish(delivery, lease, DeliveryState.FAILED, f"gave up: {outcome}")
         return

@@ -1,4 +1,4 @@
-"""Tell people what happened. The one door for the rest of the portal."""
+"""Queue notifications. The interface of this package for the other apps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.core.wakeups import wake
 from portal.notifications import events, links
 from portal.notifications.models import Channel, Delivery, Notice
 
-# The same words about the same thing again within this time are one message.
+# Equal notices within this time are sent once.
 _SAME = timedelta(minutes=10)
 _GIVE_UP: Final = timedelta(hours=6)
 _LONGEST_SUBJECT: Final = 200
@@ -26,14 +26,15 @@ _LONGEST_SUBJECT: Final = 200
 def notify(
     *, team: Team, event: str, subject: str, message: str, path: str, data: Mapping[str, Any]
 ) -> None:
-    """Write a notice for the team's channels and its members' own, in the caller's transaction.
+    """Queue a notice for the channels of the team and of its members. Call inside the event's
+    transaction.
 
-    `event` is a code of portal.notifications.events, `path` the page that the message leads to.
-    With `data={"decide": links.DecisionRequest(…).to_json()}` people who may decide get a single-use link.
+    `event` is a code of portal.notifications.events, `path` the page that the message links to. With
+    `data={"decide": links.DecisionRequest(…).to_json()}` users who may decide get a single-use link.
     Raises RuntimeError outside a transaction, ValueError for an unknown event.
     """
     if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError(f"told of {event} outside a transaction")
+        raise RuntimeError(f"notification of {event} outside a transaction")
     events.find(event)
     subject = subject[:_LONGEST_SUBJECT]
     digest = _digest(event, subject, message, path, data)
@@ -50,12 +51,12 @@ def notify(
         at=at,
         digest=digest,
     )
-    send_to(notice=notice, channels=_wanting(team, event))
+    send_to(notice=notice, channels=_subscribed_channels(team, event))
 
 
 def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
-    """Inside a transaction: one delivery for each, and a link for people who may decide."""
-    question = links.decision_of(notice.data)
+    """Queue a delivery for each channel, with a link for users who may decide. Needs a transaction."""
+    decision = links.decision_of(notice.data)
     for channel in channels:
         delivery = Delivery.objects.create(
             notice=notice,
@@ -63,15 +64,17 @@ def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
             deadline_at=notice.at + _GIVE_UP,
             next_check_at=notice.at,
         )
-        if question is not None and channel.user is not None:
-            links.make(delivery=delivery, user=channel.user, question=question)
+        if decision is not None and channel.user is not None:
+            links.make(delivery=delivery, user=channel.user, decision=decision)
         wake("notifications.send", delivery.pk)
 
 
-def _wanting(team: Team, event: str) -> list[Channel]:
-    mine = Q(team=team) | Q(user__memberships__team=team, user__is_active=True)
-    found = Channel.objects.filter(mine, is_on=True).select_related("user").distinct()
-    return [channel for channel in found if not channel.events or event in channel.events]
+def _subscribed_channels(team: Team, event: str) -> list[Channel]:
+    of_team_or_member = Q(team=team) | Q(user__memberships__team=team, user__is_active=True)
+    channels = (
+        Channel.objects.filter(of_team_or_member, is_on=True).select_related("user").distinct()
+    )
+    return [channel for channel in channels if not channel.events or event in channel.events]
 
 
 def _digest(*parts: Any) -> str:

@@ -1,4 +1,4 @@
-"""Sending what the outbox holds."""
+"""Tasks that send the outbox."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keeps addresses of channels: whoever has one can write into someone's chat.
+"""Encrypt addresses of channels, because anyone who has one can write into the chat.
 
-They are encrypted with a key made from SLIPWAY_SECRET_KEY, so that a copy of the database alone
-gives none away. After a change of that key they must be saved anew.
+The key is derived from SLIPWAY_SECRET_KEY, so that a copy of the database alone reveals none. After a
+change of that key, addresses must be entered again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.conf import settings
 
 
 class Unreadable(Exception):
-    """It was sealed with another secret key, or changed since."""
+    """The text was encrypted with another secret key, or altered."""
 
 
 def seal(text: str) -> str:
@@ -32,7 +32,7 @@ def unseal(sealed: str) -> str:
 
 
 def token_of(nonce: str) -> str:
-    """The same nonce gives the same token; without the secret key nobody can tell which."""
+    """Derive a token from a nonce and the secret key."""
     digest = hmac.digest(_key(settings.SECRET_KEY, b"decision links"), nonce.encode(), "sha256")
     return urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -43,6 +43,6 @@ def _fernet() -> MultiFernet:
 
 
 def _key(secret_key: str | bytes, purpose: bytes) -> bytes:
-    """The secret key is long and random (a system check sees to it), so one keyed hash is enough."""
+    """The secret key is long and random (a system check requires it), so one keyed hash is enough."""
     key = secret_key.encode() if isinstance(secret_key, str) else secret_key
     return hmac.digest(key, b"slipway " + purpose, hashlib.sha256)

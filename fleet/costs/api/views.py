@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from django.http import StreamingHttpResponse
@@ -25,6 +23,7 @@ from fleet.costs.domain import focus
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, usage
 from portal.api.requests import actor_of
+from portal.core import csv_export
 
 _TABLE_COLUMNS = (
     "group",
@@ -117,7 +116,7 @@ class CostsCsvView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         table = _table(request)
         rows = [*table.rows, *([table.idle] if table.idle else [])]
-        return _csv(_TABLE_COLUMNS, map(_table_line, rows), "costs.csv")
+        return csv_export.stream(_TABLE_COLUMNS, map(_table_line, rows), "costs.csv")
 
 
 class LedgerCsvView(APIView):
@@ -133,7 +132,7 @@ class LedgerCsvView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         period = span.read(request, actor_of(request))
         entries = costs.entries(team_slugs=period.team_slugs, start=period.start, end=period.end)
-        return _csv(focus.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
+        return csv_export.stream(focus.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
 
 
 def _table(request: Request) -> CostTable:
@@ -146,12 +145,12 @@ def _table(request: Request) -> CostTable:
 def _table_line(row: CostRow) -> list[object]:
     key = row.key
     return [
-        focus.safe(key.label),
+        focus.quote_formula(key.label),
         key.team_slug,
-        focus.safe(key.model),
-        focus.safe(key.deployment),
+        focus.quote_formula(key.model),
+        focus.quote_formula(key.deployment),
         key.revision,
-        focus.safe(key.cluster_name),
+        focus.quote_formula(key.cluster_name),
         str(key.is_idle).lower(),
         row.amount,
         row.allocated_amount,
@@ -162,26 +161,3 @@ def _table_line(row: CostRow) -> list[object]:
         row.utilisation,
         row.inferences,
     ]
-
-
-class _Line:
-    """csv writes into this; each line is handed on at once instead of being kept."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def _csv(
-    columns: Iterable[str], rows: Iterable[Iterable[object]], name: str
-) -> StreamingHttpResponse:
-    def written() -> Iterator[str]:
-        writer = csv.writer(_Line())
-        yield writer.writerow(columns)
-        for row in rows:
-            yield writer.writerow(row)
-
-    return StreamingHttpResponse(
-        written(),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )

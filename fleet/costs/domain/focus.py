@@ -74,25 +74,25 @@ def row(entry: LedgerEntry) -> list[str]:
         _time(entry.hour + HOUR),
         "Adjustment" if is_adjustment else "Usage",
         "Correction" if is_adjustment else "",
-        safe(f"{holder} on {entry.node_name} ({entry.instance_type})"),
+        quote_formula(f"{holder} on {entry.node_name} ({entry.instance_type})"),
         *[str(entry.cost_amount)] * 4,
         *_unit_price(entry),
         *[hours, "GPU-hours"] * 2,
         *["AWS"] * 3,
         "Compute",
         "Amazon EC2",
-        safe(entry.node_name),
-        safe(entry.node_name),
+        quote_formula(entry.node_name),
+        quote_formula(entry.node_name),
         "GPU node",
         entry.team_slug,
-        safe(entry.instance_type),
-        safe(json.dumps(entry.labels, sort_keys=True)),
-        safe(entry.cluster_name),
-        safe(entry.namespace),
-        safe(entry.workload_name),
+        quote_formula(entry.instance_type),
+        quote_formula(json.dumps(entry.labels, sort_keys=True)),
+        quote_formula(entry.cluster_name),
+        quote_formula(entry.namespace),
+        quote_formula(entry.workload_name),
         str(entry.gpu_milliseconds),
         entry.kind,
-        safe(entry.price_source),
+        quote_formula(entry.price_source),
         str(entry.is_priced).lower(),
         str(entry.is_sealed).lower(),
         str(entry.is_demo).lower(),
@@ -105,7 +105,7 @@ def _unit_price(entry: LedgerEntry) -> tuple[str, str]:
     return "" if price is None else str(price), category
 
 
-def safe(text: str) -> str:
+def quote_formula(text: str) -> str:
     """Quote text that a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -1,15 +1,15 @@
-"""CSV of what the Costs pages show. Text that a spreadsheet would run as a formula is quoted."""
+"""CSV of the Costs pages."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from django.http import StreamingHttpResponse
 
+from fleet.costs.domain.focus import quote_formula
 from fleet.costs.domain.results import CostTable, LedgerEntry
+from portal.core import csv_export
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TABLE_HEADER = [
     "group",
     "allocated_usd",
@@ -43,18 +43,11 @@ _LEDGER_HEADER = [
 ]
 
 
-class _Line:
-    """csv writes into this; each line is handed on at once instead of being kept."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
 def table_csv(table: CostTable) -> StreamingHttpResponse:
     rows = [*table.rows, *([table.idle] if table.idle else [])]
     lines = (
         [
-            _safe(row.key.label),
+            quote_formula(row.key.label),
             row.allocated_amount,
             row.estimated_amount,
             row.amount,
@@ -69,47 +62,29 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
         for row in rows
     )
     name = f"costs-{table.start:%Y%m%d}-{table.end:%Y%m%d}.csv"
-    return _stream(_TABLE_HEADER, lines, name)
+    return csv_export.stream(_TABLE_HEADER, lines, name)
 
 
 def ledger_csv(entries: Iterable[LedgerEntry], name: str) -> StreamingHttpResponse:
     lines = (
         [
             f"{entry.hour:%Y-%m-%dT%H:%MZ}",
-            _safe(entry.cluster_name),
-            _safe(entry.node_name),
+            quote_formula(entry.cluster_name),
+            quote_formula(entry.node_name),
             entry.instance_type,
             entry.capacity_type,
             entry.kind,
             entry.team_slug,
-            _safe(entry.namespace),
-            _safe(entry.workload_name),
+            quote_formula(entry.namespace),
+            quote_formula(entry.workload_name),
             entry.gpu_milliseconds,
             entry.cost_amount,
             "" if entry.usd_per_hour_amount is None else entry.usd_per_hour_amount,
-            _safe(entry.price_source),
+            quote_formula(entry.price_source),
             entry.is_priced,
             entry.is_sealed,
             entry.is_demo,
         ]
         for entry in entries
     )
-    return _stream(_LEDGER_HEADER, lines, name)
-
-
-def _stream(
-    header: Iterable[str], lines: Iterable[Iterable[object]], name: str
-) -> StreamingHttpResponse:
-    def written() -> Iterator[str]:
-        writer = csv.writer(_Line())
-        yield writer.writerow(header)
-        for line in lines:
-            yield writer.writerow(line)
-
-    response = StreamingHttpResponse(written(), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
-
-def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return csv_export.stream(_LEDGER_HEADER, lines, name)

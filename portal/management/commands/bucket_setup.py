@@ -42,10 +42,10 @@ class Command(BaseCommand):
         if not options["check"]:
             bucket_setup.prepare(store, region=settings.SLIPWAY_S3_REGION, origins=origins)
             refused = bucket_setup.protect(store, writers=writers)
-        found = bucket_setup.check(store, origins=origins, writers=writers)
-        for one in [*refused, *found]:
-            self.stdout.write(f"{_MARKS[one.ok]} {one.name}: {one.detail}")
-        wrong = [one.name for one in found if one.ok is False]
+        findings = bucket_setup.check(store, origins=origins, writers=writers)
+        for finding in [*refused, *findings]:
+            self.stdout.write(f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}")
+        wrong = [finding.name for finding in findings if finding.ok is False]
         if options["check"] and wrong:
             raise CommandError(f"Bucket {store.bucket}: {', '.join(wrong)} not set up correctly.")
         self.stdout.write(f"Bucket {store.bucket} is ready for uploads.")

@@ -1,4 +1,4 @@
-"""The environment variables of every part. Set before Django is imported: settings read them then."""
+"""The environment variables of every part, set before Django is imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCAL = "127.0.0.1,localhost"
 
 
 def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
-    """What a person needs, too, to run manage.py beside the demo: it is written to demo.env."""
+    """The variables; they are also written to demo.env, for running manage.py next to the demo."""
     s3_url = f"http://127.0.0.1:{ports.s3}"
     return {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
@@ -40,7 +40,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
 
 
 def of_children(ours: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without what would steer the parts elsewhere, and with ours."""
+    """The caller's environment with the demo's variables in place of conflicting ones."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
     for name in ("NO_PROXY", "no_proxy"):
         inherited[name] = ",".join(filter(None, [inherited.get(name), _LOCAL]))

@@ -1,4 +1,4 @@
-"""Starts the parts in order, says when each is ready, and ends them all."""
+"""Start the parts in order, report when each is ready, and stop them all."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Launcher:
             time.sleep(_TICK_SECONDS)
 
     def watch(self) -> None:
-        """Until a signal. Says so when the supervisor had to start a part again."""
+        """Run until a signal; report restarted parts."""
         while self._supervisor.poll() is None:
             for name, status in self._control.statuses().items():
                 self._compare(name, int(status["pid"]))
@@ -71,7 +71,7 @@ class Launcher:
         raise PartFailed(f"The supervisor stopped. Its log: {self._folder.logs}/supervisord.log")
 
     def shut_down(self) -> None:
-        """Ask every part to end, in reverse order of start, and make sure that it did."""
+        """Stop every part in reverse order of start, and kill those that remain."""
         self._remember_pids()
         if self._supervisor.poll() is None:
             self._supervisor.terminate()

@@ -1,4 +1,4 @@
-"""The programs of the demo: how each is started, what it needs first, and how to tell it is ready."""
+"""The programs of the demo: command, dependencies and readiness probe of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MANAGE = (sys.executable, "manage.py")
 class Part:
     name: str
     command: tuple[str, ...]
-    # None: it is ready when the supervisor has seen it run for a moment.
+    # None: it is ready when it has been running for a moment.
     is_ready: Callable[[], bool] | None
     place: str
     # Started only when these are ready and the database is migrated and seeded.
@@ -29,7 +29,7 @@ class Part:
 
 
 def all_parts(folder: Folder, ports: Ports) -> list[Part]:
-    """Infrastructure first, then what is ours. Each name is also the name of its log."""
+    """Infrastructure first, then the product. Each name is also the name of its log."""
     return [*_infrastructure(folder, ports), *_product(folder, ports)]
 
 
@@ -55,7 +55,7 @@ def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
             _gateway(folder),
             lambda: probes.port(ports.gateway),
             f":{ports.gateway}",
-            # It writes the configuration of the gateway.
+            # The cluster writes the gateway's configuration.
             ("cluster",),
         ),
     ]

@@ -1,4 +1,4 @@
-"""The demo's accounts and teams, and who is what."""
+"""The demo's accounts, teams and roles."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _LAST_PORT = 65_535
 
 
 class PortBusy(Exception):
-    """The port that was asked for is taken; the message says what to do."""
+    """The requested port is in use; the message gives the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +27,25 @@ class Ports:
 
 
 def choose(*, remembered: Mapping[str, int], web: int | None, patience_seconds: float = 0) -> Ports:
-    """Ports that are free now. `web` is binding when given; 0 means any port for every part.
+    """Choose free ports. A given `web` is binding; 0 means any port for every part.
 
-    `patience_seconds` is how long a remembered port may stay busy: parts of a start that was
-    killed need a moment to end.
+    `patience_seconds` is how long to wait for a remembered port, because parts of a killed start need a
+    moment to end.
     """
     deadline = time.monotonic() + patience_seconds
     if web == 0:
-        wanted = dict.fromkeys(Ports().to_json(), 0)
+        chosen = dict.fromkeys(Ports().to_json(), 0)
     else:
-        wanted = Ports().to_json() | {k: v for k, v in remembered.items() if k in Ports().to_json()}
-    taken: set[int] = set()
-    for name, port in wanted.items():
+        chosen = Ports().to_json() | {k: v for k, v in remembered.items() if k in Ports().to_json()}
+    used: set[int] = set()
+    for name, port in chosen.items():
         if name == "web" and web:
-            wanted[name] = _exactly(web)
+            chosen[name] = _exactly(web)
         else:
             wait = deadline if port == remembered.get(name) else 0.0
-            wanted[name] = _from(port, taken, wait)
-        taken.add(wanted[name])
-    return Ports(**wanted)
+            chosen[name] = _from(port, used, wait)
+        used.add(chosen[name])
+    return Ports(**chosen)
 
 
 def is_free(port: int) -> bool:

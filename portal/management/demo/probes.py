@@ -1,4 +1,4 @@
-"""Whether a part answers, asked as its users ask it."""
+"""Readiness probes of the demo's parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 _SECONDS = 2.0
-# Nothing here may go through a proxy: everything listens on this machine.
+# Without proxies: everything listens on this machine.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -39,10 +39,10 @@ def answers(url: str) -> bool:
 
 
 def kubernetes(kubeconfig: Path, number: int) -> bool:
-    """The API server says it is ready, and has written the file that its users need."""
+    """Whether the API server is ready and has written the kubeconfig."""
     if not kubeconfig.exists():
         return False
-    # Whoever listens there has to be waited for only; the portal checks the certificate.
+    # The certificate is not verified here; the portal verifies it.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection("127.0.0.1", number, timeout=_SECONDS, context=context)

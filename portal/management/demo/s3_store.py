@@ -1,4 +1,4 @@
-"""Keeps what moto's S3 holds in files, so that objects and their VersionIds outlive the process.
+"""Persist moto's S3 in files, so that objects and their VersionIds outlive the process.
 
 One pickle per bucket and one per key, with all versions of that key; each is written beside its
 place and renamed, so a process that dies leaves the old file or the new one. Open multipart uploads
@@ -41,7 +41,7 @@ class Store:
             self._shapes[bucket.name] = _shapes_of(bucket)
 
     def keep(self, bucket_name: str, key_name: str | None) -> None:
-        """Write what differs from the files. `key_name` is written even when only its tags changed."""
+        """Write changes to the files. `key_name` is written even if only its tags changed."""
         with self._lock:
             bucket = self.backend.buckets.get(bucket_name)
             folder = self._folder / bucket_name

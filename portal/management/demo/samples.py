@@ -19,7 +19,7 @@ _KEPT = ("beg_size", "end_size", "block_size", "padding_token", "target_labels_s
 
 
 def write(folder: Path) -> None:
-    """Does nothing when the last file of the three is there."""
+    """Write the samples unless the last of the three files exists."""
     if (folder / CONFIGURATION).exists():
         return
     source = _file_of_wheel("model.onnx")
@@ -36,8 +36,8 @@ def write(folder: Path) -> None:
 
 
 def _file_of_wheel(name: str) -> Path:
-    found = [path for path in distribution("magika").files or () if path.name == name]
-    return Path(str(found[0].locate()))
+    files = [path for path in distribution("magika").files or () if path.name == name]
+    return Path(str(files[0].locate()))
 
 
 def _quantise(source: Path, target: Path) -> None:

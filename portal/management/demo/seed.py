@@ -1,6 +1,6 @@
-"""What the demo begins with: two teams, an account per role, prices, the local cluster, a history.
+"""Seed the demo: two teams, an account per role, prices, the local cluster, a cost history.
 
-Every step may run at every start; what is there is left alone. Import after django.setup().
+Every step can run at every start and leaves existing data unchanged. Import after django.setup().
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_WAIT_SECONDS = 60
 
 
 def migrate() -> None:
-    """Exit with one line when the database was made by other migrations than those that exist."""
+    """Exit with a message when the database has migrations that no longer exist."""
     loader = MigrationLoader(connection)
     if set(loader.applied_migrations) - set(loader.disk_migrations):
         sys.exit(
@@ -51,7 +51,7 @@ def seed(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) ->
 
 
 def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
-    """Waits for the S3 server, which was started beside this, up to the time a start may take."""
+    """Wait for the S3 server, then set up the bucket."""
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
     while not probes.answers(f"{s3_url}/_health") and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The one folder of the demo: what must be the same at the next start, and where things lie."""
+"""The demo's data folder: its layout, and values that stay the same across starts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Folder:
         self._lock: TextIO | None = None
 
     def open(self) -> None:
-        """Make the folder and hold it until this process ends. Raises AlreadyRunning."""
+        """Create the folder and lock it until this process ends. Raises AlreadyRunning."""
         for name in ("log", "s3", "valkey", "cluster", "samples", "beat"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         self._lock = (self.root / "lock").open("a+")
@@ -73,16 +73,18 @@ class Folder:
             shutil.rmtree(self.root)
 
     def secrets(self) -> Secrets:
-        """Made at the first start, the same ever after; users added since get a password."""
+        """Created at the first start and kept; users added later get a password."""
         if self._secrets.exists():
             kept = json.loads(self._secrets.read_text())
             kept["passwords"] = Secrets().passwords | kept["passwords"]
-            made = Secrets(**kept)
+            secrets_now = Secrets(**kept)
         else:
-            made = Secrets()
-        content = {name: getattr(made, name) for name in Secrets.__dataclass_fields__}
-        write_private(self._secrets, json.dumps(content | {"passwords": dict(made.passwords)}))
-        return made
+            secrets_now = Secrets()
+        content = {name: getattr(secrets_now, name) for name in Secrets.__dataclass_fields__}
+        write_private(
+            self._secrets, json.dumps(content | {"passwords": dict(secrets_now.passwords)})
+        )
+        return secrets_now
 
     def remembered_ports(self) -> dict[str, int]:
         return json.loads(self._ports.read_text()) if self._ports.exists() else {}
@@ -92,7 +94,7 @@ class Folder:
 
     @property
     def supervisor_socket(self) -> Path:
-        """A Unix socket's path must be short, so a deep folder's socket lies in the temporary one."""
+        """In the temporary folder if the path is too long for a Unix socket."""
         path = self.root / "supervisor.sock"
         if len(str(path)) <= _LONGEST_SOCKET_PATH:
             return path

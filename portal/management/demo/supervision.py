@@ -1,4 +1,4 @@
-"""supervisord: its configuration, its start, and what it says about its programs."""
+"""supervisord: configuration, start, and the status of its programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 serverurl=unix://{socket}
 """
 # The order of start; parts end in the reverse order, one after the other.
-# A part that cannot start yet is tried again and again, a second later each time.
+# A part that cannot start yet is retried, a second later each time.
 _PROGRAM = """
 [program:{name}]
 command={command}
@@ -80,7 +80,7 @@ def write_config(folder: Folder, parts: Sequence[Part]) -> None:
 
 
 def start(folder: Folder, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that Ctrl-C reaches this program only, which then ends it in order."""
+    """Start it in its own session, so that Ctrl-C reaches only this program, which stops it in order."""
     with (folder.logs / "supervisord.out").open("wb") as output:
         return subprocess.Popen(
             [
@@ -104,7 +104,7 @@ class Control:
         self._url = f"unix://{folder.supervisor_socket}"
 
     def statuses(self) -> dict[str, dict[str, Any]]:
-        """What each program is doing; empty while supervisord does not answer."""
+        """The status of each program; empty while supervisord does not respond."""
         try:
             rows = cast("list[dict[str, Any]]", self._proxy().getAllProcessInfo())
         except (OSError, xmlrpc.client.Error):
