@@ -291,7 +291,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
         "1 of 1 golden requests failed: one: "
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )
-    assert found.rows[0].against_stable[0]["largest_absolute"] == 1.0
+    assert found.rows[0].against_stable[0].largest_absolute == 1.0
 
 
 def _config_of(folder: Path, model: str) -> str:

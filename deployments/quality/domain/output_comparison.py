@@ -78,7 +78,12 @@ class Difference:
         return not self.first_words
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "is_within": self.is_within}
+        return asdict(self)
+
+
+def differences_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Difference, ...]:
+    """As rows store them."""
+    return tuple(Difference(**row) for row in stored)
 
 
 def read(answer: object) -> tuple[Output, ...]:

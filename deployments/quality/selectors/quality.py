@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import Max, QuerySet
 
@@ -22,6 +22,7 @@ from deployments.models import (
     Revision,
     Rollout,
 )
+from deployments.quality.domain.output_comparison import Difference, differences_of
 from deployments.registry.domain import signatures
 from deployments.registry.domain.signatures import Signature
 from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, VersionState
@@ -40,16 +41,14 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class BeforeTrafficRow:
-    """One golden request as the candidate answered it. The lists are `outputs.Difference` as JSON;
-    `against_stable` is empty while the stable revision has not answered, and `stable_words` says why.
-    """
+    """One golden request as the candidate answered it. `against_stable` is empty while the stable revision has not answered, and `stable_words` says why."""
 
     name: str
     number: int
     verdict: Verdict
     words: str
-    against_expected: list[dict[str, Any]]
-    against_stable: list[dict[str, Any]]
+    against_expected: tuple[Difference, ...]
+    against_stable: tuple[Difference, ...]
     stable_words: str
     checked_at: datetime | None
 
@@ -155,8 +154,9 @@ def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary
 
 
 def _disagreement_guard(run: GoldenRun, limit: float) -> GuardResult:
-    answered = [row for row in run.results.all() if row.against_stable]
-    wrong = sum(not all(one["is_within"] for one in row.against_stable) for row in answered)
+    results = (differences_of(row.against_stable) for row in run.results.all())
+    answered = [differences for differences in results if differences]
+    wrong = sum(not all(one.is_within for one in differences) for differences in answered)
     return answer_verdicts.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
 
 
@@ -183,8 +183,8 @@ def _rows_of(run: GoldenRun) -> tuple[BeforeTrafficRow, ...]:
             number=row.golden.number,
             verdict=_VERDICTS[row.verdict],
             words=row.words,
-            against_expected=row.against_expected,
-            against_stable=row.against_stable,
+            against_expected=differences_of(row.against_expected),
+            against_stable=differences_of(row.against_stable),
             stable_words=row.stable_words,
             checked_at=row.checked_at,
         )

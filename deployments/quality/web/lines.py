@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from deployments.guards.domain.evidence import Verdict
 from deployments.models import Deployment, GoldenRequest, GoldenResult, Model, Rollout
 from deployments.quality.domain import golden_requests
 from deployments.quality.domain import output_comparison as outputs
+from deployments.quality.domain.output_comparison import Difference
 from deployments.quality.selectors import quality
 from deployments.quality.selectors.quality import BeforeTrafficRow
 from deployments.registry.domain import signatures
@@ -137,42 +138,44 @@ def _example_tensor(tensor: Tensor) -> dict[str, Any]:
 def _answer_line(row: BeforeTrafficRow) -> AnswerLine:
     if not row.against_stable:
         return AnswerLine(row, _STATES[row.verdict], row.stable_words, is_same=False)
-    wrong = [one for one in row.against_stable if not one["is_within"]]
-    words = "; ".join(f"{one['output']}: {_largest_words(one)}" for one in wrong)
-    return AnswerLine(row, _STATES[row.verdict], words or "the same", is_same=not wrong)
+    wrong = [difference for difference in row.against_stable if not difference.is_within]
+    text = "; ".join(f"{difference.output}: {_describe(difference)}" for difference in wrong)
+    return AnswerLine(row, _STATES[row.verdict], text or "the same", is_same=not wrong)
 
 
-def _largest_words(one: dict[str, Any]) -> str:
-    if one["largest_absolute"] is None:
-        return f"{one['beyond']} of {one['elements']} differ"
-    return f"up to {one['largest_absolute']:.4g} apart"
+def _describe(difference: Difference) -> str:
+    if difference.largest_absolute is None:
+        return f"{difference.beyond} of {difference.elements} differ"
+    return f"up to {difference.largest_absolute:.4g} apart"
 
 
 def _is_same(row: BeforeTrafficRow) -> bool:
-    return all(one["is_within"] for one in row.against_stable)
+    return all(difference.is_within for difference in row.against_stable)
 
 
 def _output_lines(rows: Sequence[BeforeTrafficRow]) -> list[OutputLine]:
-    by_output: dict[str, list[dict[str, Any]]] = {}
+    by_output: dict[str, list[Difference]] = {}
     for row in rows:
-        for one in row.against_stable:
-            by_output.setdefault(one["output"], []).append(one)
+        for difference in row.against_stable:
+            by_output.setdefault(difference.output, []).append(difference)
     return [
         OutputLine(
             name=name,
-            requests=len(found),
-            differing=sum(not one["is_within"] for one in found),
-            elements=sum(one["elements"] for one in found),
-            beyond=sum(one["beyond"] for one in found),
-            largest_absolute=_largest(found, "largest_absolute"),
-            largest_relative_percent=_percent(_largest(found, "largest_relative")),
+            requests=len(answers),
+            differing=sum(not answer.is_within for answer in answers),
+            elements=sum(answer.elements for answer in answers),
+            beyond=sum(answer.beyond for answer in answers),
+            largest_absolute=_largest(answer.largest_absolute for answer in answers),
+            largest_relative_percent=_percent(
+                _largest(answer.largest_relative for answer in answers)
+            ),
         )
-        for name, found in sorted(by_output.items())
+        for name, answers in sorted(by_output.items())
     ]
 
 
-def _largest(found: Sequence[dict[str, Any]], field: str) -> float | None:
-    return max((one[field] for one in found if one[field] is not None), default=None)
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _percent(ratio: float | None) -> float | None:

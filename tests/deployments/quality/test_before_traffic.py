@@ -47,8 +47,8 @@ def test_a_good_candidate_waits_for_its_answers_and_then_gets_traffic(world: Wor
     assert found.signature_words == "inputs and outputs match the file"
     assert sorted(pods.asked) == [(1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
     row = found.rows[0]
-    assert row.against_expected[0]["largest_absolute"] == pytest.approx(0.0005)
-    assert row.against_stable[0]["is_within"] is True
+    assert row.against_expected[0].largest_absolute == pytest.approx(0.0005)
+    assert row.against_stable[0].is_within
 
 
 def test_a_candidate_that_answers_wrongly_is_stopped_before_any_traffic(world: World) -> None:
@@ -69,7 +69,7 @@ def test_a_candidate_that_answers_wrongly_is_stopped_before_any_traffic(world: W
         "y: element 1 of 1 is 2.25, expected 2: off by 0.25, allowed 0.0021"
     )
     row = quality.before_traffic(rollout=rollout).rows[0]
-    assert row.against_stable[0]["largest_absolute"] == 0.25
+    assert row.against_stable[0].largest_absolute == 0.25
 
 
 def test_an_unreachable_candidate_is_not_known_and_waits_until_it_answers(world: World) -> None:
@@ -148,7 +148,7 @@ def test_without_stable_the_comparison_is_left_out_after_a_few_attempts(world: W
 
     assert rollout.phase == "running"
     row = quality.before_traffic(rollout=rollout).rows[0]
-    assert (row.verdict, row.against_stable) == (Verdict.PASSED, [])
+    assert (row.verdict, row.against_stable) == (Verdict.PASSED, ())
     assert row.stable_words == "stable did not respond: pod detector-r1-0 cannot be reached"
 
 
