@@ -20,7 +20,7 @@ CALLS = frozenset(
         "copy",
         "list_keys",
         "list_newest",
-        "hold",
+        "lock",
         "delete_all_versions",
     }
 )

@@ -291,7 +291,7 @@ def test_a_worker_may_die_around_any_call_and_the_next_one_finishes(
             == 1
         )
 
-    assert {"head", "read_head", "read", "copy", "put", "list_keys", "hold"} <= set(died_at)
+    assert {"head", "read_head", "read", "copy", "put", "list_keys", "lock"} <= set(died_at)
     assert died_at == store.calls
 
 
