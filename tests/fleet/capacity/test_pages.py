@@ -1,0 +1,87 @@
+"""The Fleet page: who holds which GPU."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from fleet.models import Node, Pod
+from portal.accounts.models import Team
+from tests.fleet.one_node import NOW, admin, hold, member, nlp, node, still_clock, vision
+from tests.page import page
+
+__all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
+
+
+def test_each_gpu_is_a_tile_that_names_its_holder(admin: Client, node: Node, vision: Team) -> None:
+    hold(node, vision, "detector", 1_000_000, 0.7)
+    hold(node, vision, "rank", 250_000, None)
+
+    fleet = page(admin.get("/fleet"))
+
+    assert fleet.link("detector") == "/deployments/vision/detector"
+    assert any(t.startswith("vision/detector · detector-pod · 1 GPU · 70% ") for t in fleet.titles)
+    assert any("rank-pod" in t and t.endswith("utilisation not known") for t in fleet.titles)
+    assert fleet.term("GPUs allocated").startswith("1.25 of 4")
+    assert fleet.term("GPUs allocated").endswith("2.75 free")
+
+
+def test_things_of_other_teams_are_not_named(member: Client, node: Node, nlp: Team) -> None:
+    hold(node, nlp, "secret-plan", 1_000_000, 0.5)
+
+    html = member.get("/fleet").content.decode()
+
+    assert "secret-plan" not in html
+    assert "other team" in html
+
+
+def test_pending_pods_say_why_they_wait(admin: Client, node: Node, vision: Team) -> None:
+    workload = hold(node, vision, "detector", 1_000_000, None)
+    Pod.objects.create(
+        cluster=node.cluster,
+        workload=workload,
+        namespace="vision",
+        name="detector-r1-x",
+        uid="p",
+        phase="Pending",
+        reason="Unschedulable",
+        message="0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        gpu_resource="nvidia.com/gpu",
+        gpu_units=2,
+        created_at=NOW - timedelta(minutes=4),
+    )
+
+    html = admin.get("/fleet").content.decode()
+
+    assert "0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in html
+    assert "4 min ago" in html
+
+
+def test_fleet_without_nodes_teaches_the_next_step(admin: Client) -> None:
+    assert "No GPU nodes yet" in admin.get("/fleet").content.decode()
+
+
+def test_polling_gets_the_board_only(admin: Client, node: Node) -> None:
+    board = page(admin.get("/fleet", headers={"HX-Request": "true"}))
+
+    assert not board.is_whole_page
+    assert board.part("fleet-board").term("Pending pods").startswith("0")
+
+
+def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
+    admin: Client, node: Node, vision: Team, django_assert_max_num_queries: Any
+) -> None:
+    hold(node, vision, "detector", 1_000_000, 0.4)
+    for number in range(30):
+        node.pk, node.uid, node.name = None, f"n{number}x", f"local-{number + 2}"
+        node.save()
+
+    with django_assert_max_num_queries(14):
+        fleet = page(admin.get("/fleet"))
+
+    assert sum(f"local-{number}" in fleet.text.split() for number in range(1, 32)) == 24
+    assert "View all 31 nodes" in fleet.links

@@ -1,0 +1,178 @@
+"""The Costs page and the ledger: what a team sees of what GPUs cost."""
+
+from __future__ import annotations
+
+import csv
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from fleet.models import InstancePrice, LedgerRow, Node, SealedHour, UnpricedHour
+from portal.accounts.models import Team
+from tests.fleet.one_node import NOW, admin, hold, member, nlp, node, still_clock, vision
+from tests.page import page
+
+__all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
+HOUR = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+def ledger(kind: str, amount: str, **names: Any) -> LedgerRow:
+    values = {
+        "hour": HOUR,
+        "cluster_name": "local",
+        "node_uid": "n1",
+        "node_name": "local-1",
+        "instance_type": "g5.12xlarge",
+        "gpu_milliseconds": 3_600_000,
+        "usd_per_hour_amount": Decimal("5.672"),
+        "price_source": "list",
+        "sealed_at": NOW,
+    }
+    return LedgerRow.objects.create(kind=kind, cost_amount=Decimal(amount), **(values | names))
+
+
+@pytest.fixture
+def ledger_rows(node: Node) -> None:
+    SealedHour.objects.create(cluster=node.cluster, hour=HOUR, sealed_at=NOW)
+    labels = {"deployment": "detector", "model": "detector", "revision": "1"}
+    ledger(
+        "allocated",
+        "1.418",
+        team_slug="vision",
+        namespace="vision",
+        workload_name="detector-r1",
+        workload_labels=labels,
+    )
+    ledger("allocated", "2.836", team_slug="nlp", namespace="nlp", workload_name="asr-r1")
+    ledger("idle", "1.418")
+
+
+def test_costs_of_a_team_leave_out_others_and_idle(
+    member: Client, nlp: Team, ledger_rows: None
+) -> None:
+    costs = page(member.get("/costs?group=deployment"))
+
+    assert "vision/detector" in costs.text
+    assert "asr" not in costs.text
+    assert "nlp" not in costs.text.split()
+    assert costs.term("Idle") == "Visible to platform admins"
+
+
+def test_admin_sees_every_team_and_idle_and_the_sum(
+    admin: Client, vision: Team, nlp: Team, ledger_rows: None
+) -> None:
+    Node.objects.all().delete()
+    rows = list(
+        csv.DictReader(admin.get("/costs.csv?range=month").getvalue().decode().splitlines())
+    )
+
+    assert [(row["group"], row["total_usd"]) for row in rows] == [
+        ("nlp", "2.836000"),
+        ("vision", "1.418000"),
+        ("idle", "1.418000"),
+    ]
+    assert sum(Decimal(row["total_usd"]) for row in rows) == Decimal("5.672")
+
+
+def test_every_amount_leads_to_its_ledger_rows(
+    admin: Client, vision: Team, nlp: Team, ledger_rows: None
+) -> None:
+    Node.objects.all().delete()
+    costs = page(admin.get("/costs?group=deployment"))
+    (address,) = {to for to in costs.links.values() if "deployment=detector" in to}
+
+    (row,) = page(admin.get(address)).rows
+
+    assert row["Cost"] == "$1.418000"
+    assert row["Workload"].startswith("detector-r1")
+
+
+def test_ledger_of_other_teams_stays_hidden(member: Client, nlp: Team, ledger_rows: None) -> None:
+    html = member.get("/costs/ledger?holder=nlp").content.decode()
+
+    assert "asr-r1" not in html
+    assert "No ledger row" in html
+
+
+def test_the_running_hour_is_marked_as_an_estimate(admin: Client, node: Node, vision: Team) -> None:
+    hold(node, vision, "detector", 1_000_000, None)
+
+    costs = admin.get("/costs").content.decode()
+    rows = page(admin.get("/costs/ledger")).rows
+
+    assert "estimated for unsealed hours" in costs
+    assert any(row["Kind"].endswith("estimated") for row in rows)
+
+
+def test_the_forecast_of_the_whole_fleet_counts_idle_gpus_to_the_end_of_the_month(
+    admin: Client, node: Node, vision: Team, ledger_rows: None
+) -> None:
+    forecast = page(admin.get("/costs")).term("Month forecast").split()[0]
+
+    spent_and_estimated = Decimal("5.672") + Decimal("5.672") / 6
+    left_hours = Decimal("227.5")
+    assert Decimal(forecast.strip("$").replace(",", "")) == round(
+        spent_and_estimated + left_hours * Decimal("5.672")
+    )
+
+
+def test_the_forecast_is_not_known_when_a_price_is_not(
+    admin: Client, node: Node, ledger_rows: None
+) -> None:
+    InstancePrice.objects.all().delete()
+
+    assert page(admin.get("/costs")).term("Month forecast").startswith("not known")
+
+
+def test_an_address_that_means_nothing_shows_this_month(admin: Client, ledger_rows: None) -> None:
+    answer = admin.get("/costs?range=banana&group=moon&start=x&end=2026-13-40&of=nobody")
+
+    assert answer.status_code == 200
+    assert "1 Nov" in answer.content.decode()
+
+
+def test_range_and_group_stay_in_the_address_when_the_other_changes(
+    admin: Client, ledger_rows: None
+) -> None:
+    links = page(admin.get("/costs?range=7d&group=model")).links.values()
+
+    assert {"/costs?range=7d&group=revision", "/costs?range=30d&group=model"} <= set(links)
+
+
+def test_row_without_a_price_is_shown_as_unpriced(admin: Client, node: Node) -> None:
+    SealedHour.objects.create(cluster=node.cluster, hour=HOUR, sealed_at=NOW)
+    UnpricedHour.objects.create(node=node, hour=HOUR)
+    ledger("idle", "0", usd_per_hour_amount=None, price_source="", capacity_type="spot")
+
+    InstancePrice.objects.all().delete()
+    shown = page(admin.get("/costs/ledger"))
+    costs = page(admin.get("/costs"))
+    answer = admin.get("/costs/ledger.csv?from=2026-11-21T00:00Z&to=2026-11-22T00:00Z")
+    row = next(csv.DictReader(answer.getvalue().decode().splitlines()))
+
+    assert "unpriced" in {row["Cost"] for row in shown.rows}
+    assert "local · g5.12xlarge · spot" in shown.text
+    assert "$None" not in shown.text
+    assert "1 node without a price." in costs.text
+    assert "idle: ledger rows for unknown cost" in costs.links
+    assert costs.term("Spent").startswith("not known")
+    assert "$0.00" not in {cell for row in costs.rows for cell in row.values()}
+    assert "local-1 (g5.12xlarge, on-demand, us-east-1;" in costs.text
+    told = ("capacity_type", "usd_per_hour", "price_source", "is_priced")
+    assert [row[name] for name in told] == ["spot", "", "", "False"]
+
+
+def test_ledger_csv_has_every_row_of_the_period(
+    admin: Client, vision: Team, ledger_rows: None
+) -> None:
+    Node.objects.all().delete()
+    answer = admin.get("/costs/ledger.csv?from=2026-11-21T00:00Z&to=2026-11-22T00:00Z")
+    rows = list(csv.DictReader(answer.getvalue().decode().splitlines()))
+
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert [row["kind"] for row in rows] == ["allocated", "allocated", "idle"]
+    assert sum(Decimal(row["cost_usd"]) for row in rows) == Decimal("5.672")
