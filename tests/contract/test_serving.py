@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from deployments.changes.services import decisions
-from deployments.delivery.services import observe, reconcile
+from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.quality.selectors import quality
 from deployments.quality.services import golden_requests, golden_runs
-from deployments.registry.gateways import object_store
 from deployments.rollouts.services import actions
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import try_it
 from deployments.serving.services.try_it import Target
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
-from deployments.states import Environment, RolloutPhase, VersionState
-from fleet.kube.domain.pod_proxy import PodRequest
+from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
 from portal.accounts.models import Role
 from portal.core import clock
-from tests import plain_http, recorded
+from tests import plain_http
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
+from tests.contract import adder, triton_administration
 
 _ROOT = Path(__file__).parents[2]
-_CONFIG = """
-name: "adder"
-backend: "onnxruntime"
-max_batch_size: 0
-input [{ name: "x" data_type: TYPE_FP32 dims: [ 1 ] }]
-output [{ name: "y" data_type: TYPE_FP32 dims: [ 1 ] }]
-"""
-
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
@@ -82,49 +67,6 @@ def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path
     process.wait(timeout=30)
     process.stdout.close()
     log.close()
-
-
-def _adder(amount: float) -> bytes:
-    node = helper.make_node("Add", ["x", "c"], ["y"])
-    graph = helper.make_graph(
-        [node],
-        "adder",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
-        [helper.make_tensor("c", TensorProto.FLOAT, [1], [amount])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    onnx.checker.check_model(model)
-    return model.SerializeToString()
-
-
-def _version(model: Model, number: int, bucket: str, client: Any, user: Any) -> ModelVersion:
-    """Laid out as the registry does it; version n adds n."""
-    name = model.name
-    prefix = f"repositories/vision/{name}/{number}/abcdefabcdef/"
-    config = _CONFIG.replace('"adder"', f'"{name}"').encode()
-    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/config.pbtxt", Body=config)
-    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/1/model.onnx", Body=_adder(number))
-    return ModelVersion.objects.create(
-        model=model,
-        number=number,
-        state=VersionState.READY,
-        filename="adder.onnx",
-        declared_size_bytes=1,
-        size_bytes=len(_adder(number)),
-        bucket=bucket,
-        key="uploads/x",
-        s3_version_id=f"v{number}",
-        sha256=str(number) * 64,
-        repository_prefix=prefix,
-        laid_out=recorded.rows_of(object_store.store(), prefix),
-        signature={
-            "inputs": [{"name": "x", "dtype": "FP32", "dims": [1]}],
-            "outputs": [{"name": "y", "dtype": "FP32", "dims": [1]}],
-        },
-        created_by=user,
-        created_at=clock.now(),
-    )
 
 
 def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90) -> None:
@@ -176,8 +118,8 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     )
     s3 = boto3.client("s3", endpoint_url=settings.SLIPWAY_S3_ENDPOINT_URL)
     bucket = settings.SLIPWAY_S3_BUCKET
-    one, two = (_version(model, number, bucket, s3, member) for number in (1, 2))
-    _version(other, 9, bucket, s3, member)
+    one, two = (adder.version(model, number, bucket, s3, member) for number in (1, 2))
+    adder.version(other, 9, bucket, s3, member)
     # Warm-up is no usual setting: its configuration must reach Triton through the bucket.
     spec = ServingSpec(
         engine=engine,
@@ -204,9 +146,11 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     url = deployment_selectors.url_of(deployment)
     assert 'name: "first"' in _config_of(kubeconfig.parent, "adder")
     _serves_the_packed_model(url, _config_of(kubeconfig.parent, "large-adder"))
-    _administration_is_shut(url)
-    _administration_is_shut_in_the_pod(deployment)
-    _until(lambda: _answers(url, 5)[2.0] == 5, lambda: f"{_answers(url, 1)} {state()}", 20)
+    triton_administration.require_shut(url)
+    triton_administration.require_shut_in_the_pod(deployment)
+    _until(
+        lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}", 20
+    )
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
     canary = decisions.request_canary(
@@ -214,17 +158,17 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
     _until(lambda: _running_since() is not None, state)
-    _until(lambda: _answers(url, 20)[3.0] > 0, state, 20)
-    seen = _answers(url, 400)
+    _until(lambda: adder.answers(url, 20)[3.0] > 0, state, 20)
+    seen = adder.answers(url, 400)
     assert seen[2.0] + seen[3.0] == 400
     assert 80 < seen[3.0] < 160, seen
     # It rides along: stable and candidate answer it alike.
-    assert _answers(url, 20, model="large-adder")[10.0] == 20
+    assert adder.answers(url, 20, model="large-adder")[10.0] == 20
 
     actions.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
-    _until(lambda: _answers(url, 30)[2.0] == 30, state, 30)
+    _until(lambda: adder.answers(url, 30)[2.0] == 30, state, 30)
     _until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
-    assert _answers(url, 20)[2.0] == 20
+    assert adder.answers(url, 20)[2.0] == 20
 
     if engine == "kserve-triton":
         # Once: it costs two more starts of Triton.
@@ -236,7 +180,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         )
         decisions.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
         _until(lambda: _state_of(scale) == "done", state)
-        assert _answers(url, 20)[2.0] == 20
+        assert adder.answers(url, 20)[2.0] == 20
 
         stop.stop(actor=member, deployment_id=deployment.pk)
         _until(lambda: state().startswith("stopped"), state)
@@ -245,7 +189,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         start = decisions.request_start(actor=member, deployment_id=deployment.pk)
         decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
         _until(lambda: _state_of(start) == "done", state)
-        _until(lambda: _answers(url, 5)[2.0] == 5, state, 20)
+        _until(lambda: adder.answers(url, 5)[2.0] == 5, state, 20)
 
     retire = decisions.request_retire(actor=member, deployment_id=deployment.pk)
     decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
@@ -284,7 +228,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     rollout = Rollout.objects.latest("id")
     assert rollout.change_id == canary.pk
     assert not rollout.events.filter(kind="running").exists()
-    assert _answers(url, 20)[2.0] == 20
+    assert adder.answers(url, 20)[2.0] == 20
     found = quality.before_traffic(rollout=rollout)
     assert found.signature_words == "inputs and outputs match the file"
     assert found.words == (
@@ -305,76 +249,7 @@ def _serves_the_packed_model(url: str, config: str) -> None:
     """From the same pod, with its own settings."""
     assert "count: 2" in config
     assert "model_warmup" not in config
-    assert _answers(url, 5, model="large-adder")[10.0] == 5
-
-
-# Each read or changed something of a Triton whose whole API was open.
-_ADMINISTRATION = (
-    ("POST", "v2/repository/index"),
-    ("POST", "v2/repository/models/large-adder/unload"),
-    ("POST", "v2/repository/models/large-adder/load"),
-    ("GET", "v2/systemsharedmemory/status"),
-    ("POST", "v2/systemsharedmemory/region/x/register"),
-    ("GET", "v2/cudasharedmemory/status"),
-    ("GET", "v2/logging"),
-    ("POST", "v2/logging"),
-    ("GET", "v2/trace/setting"),
-    ("POST", "v2/trace/setting"),
-    ("POST", "v2/models/adder/trace/setting"),
-    ("GET", "v2/models/adder/config"),
-    ("GET", "v2/models/stats"),
-    ("GET", "v2/models/adder/stats"),
-)
-# The same behind what is carried.
-_AROUND = (
-    "v2/models/../repository/index",
-    "v2/models/%2e%2e/repository/index",
-    "v2/models/adder/..%2f..%2frepository%2findex",
-    "v2//repository/index",
-    "v2/health/ready/../../repository/index",
-    "v2/health/ready%2f..%2f..%2frepository%2findex",
-)
-_REGION = {"key": "/x", "offset": 0, "byte_size": 8}
-
-
-def _administration_is_shut(url: str) -> None:
-    """Without a word to Triton, or by Triton itself: models share one address with packed ones."""
-    found = {}
-    for method, path in [*_ADMINISTRATION, *(("POST", path) for path in _AROUND)]:
-        # By hand: the client would put dots in order before it sends them.
-        found[path] = _status_of(method, url, path)
-    assert {path: status for path, status in found.items() if status not in (403, 404)} == {}
-    assert found["v2/repository/index"] == found["v2/logging"] == 404
-    assert plain_http.client.get(f"{url}/v2/models/adder").json()["name"] == "adder"
-    assert plain_http.client.get(f"{url}/v2/models/adder/ready").status_code == 200
-    assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 200
-    assert plain_http.client.get(f"{url}/metrics").status_code == 404
-    assert _answers(url, 1, model="large-adder")[10.0] == 1
-
-
-def _status_of(method: str, url: str, path: str) -> int:
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=10)
-    try:
-        connection.putrequest(method, f"{parts.path}/{path}", skip_accept_encoding=True)
-        body = json.dumps(_REGION).encode() if method == "POST" else b""
-        connection.putheader("Content-Length", str(len(body)))
-        # What opens it is a line feed, which a server takes for the end of the header.
-        connection.putheader("slipway-shut", "x")
-        connection.endheaders(body)
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-def _administration_is_shut_in_the_pod(deployment: Deployment) -> None:
-    """Triton refuses it by itself, whoever comes bypassing the gateway."""
-    pods = observe.observe([deployment])[deployment.pk].pods[1]
-    for method, path in _ADMINISTRATION:
-        body = json.dumps(_REGION).encode() if method == "POST" else None
-        call = PodRequest(deployment.namespace, pods[0]["metadata"]["name"], 8080, f"/{path}", body)
-        answer = clients.client_for(deployment.cluster_id).proxy_request(call)
-        assert answer.status == 403, (path, answer.status)
+    assert adder.answers(url, 5, model="large-adder")[10.0] == 5
 
 
 def _state_of(change: ChangeRequest) -> str:
@@ -385,15 +260,3 @@ def _state_of(change: ChangeRequest) -> str:
 def _running_since() -> Any:
     rollout = Rollout.objects.first()
     return rollout.step_started_at if rollout else None
-
-
-def _answers(url: str, count: int, model: str = "adder") -> Counter[float]:
-    """What 1 becomes, so many times; -1 for anything but an answer."""
-    body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
-    found: Counter[float] = Counter()
-    with httpx.Client(verify=False) as client:
-        for _ in range(count):
-            answer = client.post(f"{url}/v2/models/{model}/infer", json=body)
-            is_good = answer.status_code == 200
-            found[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
-    return found
