@@ -266,8 +266,11 @@ def _connect(bucket: str, region: str, endpoint: str, browser_endpoint: str) -> 
     )
 
 
+@lru_cache(maxsize=8)
 def _client(region: str, endpoint: str) -> Any:
-    """Own endpoints are addressed by path; AWS by the bucket's host, which the CSP names."""
+    """For all buckets there. Own endpoints are addressed by path; AWS by the bucket's host, which
+    the CSP names.
+    """
     style = "path" if endpoint else "virtual"
     config = Config(
         signature_version="s3v4",
