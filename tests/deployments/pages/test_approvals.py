@@ -13,6 +13,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
+from tests.page import page
 
 SignIn = Callable[[User], Client]
 INBOX_QUERIES = 21
@@ -117,7 +118,7 @@ def test_polling_of_a_request_stops_when_it_is_final(
     final = client.get(path, **HTMX, HTTP_HX_TARGET="change-head")
 
     assert final.status_code == 286
-    assert "<html" not in final.content.decode()
+    assert not page(final).is_whole_page
 
 
 def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(

@@ -20,6 +20,7 @@ from portal.accounts.models import Delegation, User
 from portal.audit.models import AuditEvent
 from tests.deployments.decided_changes import ask
 from tests.deployments.world import World
+from tests.page import page
 
 SignIn = Callable[[User], Client]
 ONE = "/deployments/vision/detector"
@@ -159,10 +160,10 @@ def test_a_lead_names_a_delegate_and_another_ends_it(world: World, signed_in: Si
     client.post("/admin/teams/vision/delegates", data)
 
     made = Delegation.objects.get()
-    page = client.get("/admin/teams/vision").content.decode()
+    shown = page(client.get("/admin/teams/vision")).text
     assert (made.lead, made.delegate) == (world.lead, world.member)
-    assert "<b>member</b> on behalf of lead" in page
-    assert "holidays" in page
+    assert "member on behalf of lead" in shown
+    assert "holidays" in shown
     signed_in(world.lead2).post(f"/admin/teams/vision/delegates/{made.pk}/end")
     made.refresh_from_db()
     assert made.ended_at is not None

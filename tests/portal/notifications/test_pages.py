@@ -9,6 +9,7 @@ from portal.accounts.models import Team, User
 from portal.notifications import sending
 from portal.notifications.models import Channel
 from tests.accounts import make_user
+from tests.page import page
 from tests.portal.notifications.listeners import Hook
 
 pytestmark = pytest.mark.django_db
@@ -36,13 +37,13 @@ def test_a_lead_adds_tries_narrows_and_removes_a_channel(
     channel = Channel.objects.get()
     client.post(f"/channels/{channel.pk}/test")
     sending.sweep()
-    page = client.get(TEAM_URL).content.decode()
+    shown = page(client.get(TEAM_URL)).text
     client.post(f"/channels/{channel.pk}", {"wanted": ["rollout.waits"], "is_on": "on"})
 
     assert added["Location"] == TEAM_URL
     assert len(hook.bodies) == 1
-    assert '<span class="pill ok">Works</span>' in page
-    assert "s3cret" not in page
+    assert "Works" in shown
+    assert "s3cret" not in shown
     channel.refresh_from_db()
     assert (channel.events, channel.is_on) == (["rollout.waits"], True)
     client.post(f"/channels/{channel.pk}/remove")

@@ -12,6 +12,7 @@ from portal.accounts import teams, tokens
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
+from tests.page import page
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -105,10 +106,10 @@ def test_admin_sets_limits_and_the_audit_page_shows_before_and_after(
     browser = signed_in(people["admin"])
 
     browser.post("/admin/teams/vision/limits", {"quota_gpus": "9", "monthly_budget_amount": "250"})
-    html = browser.get("/audit?action=team.limits_set").content.decode()
+    trail = page(browser.get("/audit?action=team.limits_set")).part("audit-stream")
 
-    assert re.search(r"<dt>\s*quota gpus\s*</dt>\s*<dd>\s*<del>4</del>\s*→\s*<ins>9</ins>", html)
-    assert "created team" not in html.split('id="audit-stream"')[1]
+    assert "4 → 9" in trail.terms("quota gpus")
+    assert "created team" not in trail.text
 
 
 def test_audit_filters_come_from_the_address(people: dict[str, User]) -> None:
@@ -116,9 +117,9 @@ def test_audit_filters_come_from_the_address(people: dict[str, User]) -> None:
 
     assert "No matching events" in browser.get("/audit?q=nobody-did-this").content.decode()
     assert "created team" in browser.get("/audit?q=vision&start=nonsense").content.decode()
-    fragment = browser.get("/audit?q=vision", headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in fragment
-    assert 'id="audit-stream"' in fragment
+    fragment = page(browser.get("/audit?q=vision", headers={"HX-Request": "true"}))
+    assert not fragment.is_whole_page
+    assert "created team" in fragment.part("audit-stream").text
 
 
 def test_audit_pages_do_not_overlap(people: dict[str, User], vision: Team) -> None:
@@ -126,13 +127,12 @@ def test_audit_pages_do_not_overlap(people: dict[str, User], vision: Team) -> No
         tokens.create(actor=people["admin"], name=f"t{number}")
     browser = signed_in(people["admin"])
 
-    first = browser.get("/audit?action=token.made").content.decode()
-    older = re.search(r'href="(/audit\?[^"]*before=\d+)"', first)
-    assert older is not None
-    second = browser.get(older.group(1).replace("&amp;", "&")).content.decode()
+    first = page(browser.get("/audit?action=token.made")).part("audit-stream")
+    (older,) = {to for to in first.links.values() if "before=" in to}
+    second = page(browser.get(older)).part("audit-stream")
 
-    assert first.count("token.made</span>") == 50
-    assert second.count("token.made</span>") == 10
+    assert first.text.count("token.made") == 50
+    assert second.text.count("token.made") == 10
 
 
 def test_lead_adds_a_member_and_unknown_people_are_explained(
@@ -169,11 +169,11 @@ def test_new_team_with_a_name_kubernetes_refuses_keeps_the_form(people: dict[str
 def test_jump_finds_pages_and_hides_what_is_not_visible(people: dict[str, User]) -> None:
     browser = signed_in(people["stranger"])
 
-    found = browser.get("/jump?q=co", headers={"HX-Request": "true"}).content.decode()
+    found = page(browser.get("/jump?q=co", headers={"HX-Request": "true"}))
     nothing = browser.get("/jump?q=vision", headers={"HX-Request": "true"}).content.decode()
 
-    assert 'href="/costs"' in found
-    assert "<html" not in found
+    assert "/costs" in found.links.values()
+    assert not found.is_whole_page
     assert "No results for" in nothing
 
 
