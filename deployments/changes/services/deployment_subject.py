@@ -23,6 +23,7 @@ from deployments.preflight.domain.checks import Check, Cost
 from deployments.preflight.services import (
     preflight,
     quota_checks,
+    refusals,
     revision_checks,
     scaling_checks,
 )
@@ -85,7 +86,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
         return (*_default_scaling(change.checks, repeated.checks), *repeated.checks), repeated.cost
 
     def require_all(self, checks: Sequence[Check]) -> None:
-        preflight.require_all(checks)
+        refusals.require_all(checks)
 
     def require_still_possible(
         self, change: ChangeRequest, rendered: RenderedRevision | None

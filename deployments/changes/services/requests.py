@@ -15,7 +15,7 @@ from deployments.errors import Rejected
 from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
-from deployments.preflight.services import preflight
+from deployments.preflight.services import preflight, refusals
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.states import ChangeKind, DeploymentState
@@ -39,7 +39,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     except Rejected as error:
         raise rejections.as_invalid(error) from error
     checked = preflight.check(actor=actor, draft=draft)
-    preflight.require_ok(checked)
+    refusals.require_ok(checked)
     cluster = clusters.get_cluster(draft.cluster_id)
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     requested = ChangeSpec(

@@ -15,7 +15,7 @@ from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Preflight
-from deployments.preflight.services import cost, preflight, scaling_checks
+from deployments.preflight.services import cost, preflight, refusals, scaling_checks
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind, ChangeState
@@ -106,7 +106,7 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
 
 def check_and_submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> ChangeRequest:
     checked = check(actor, deployment, requested)
-    preflight.require_ok(checked)
+    refusals.require_ok(checked)
     return submit_alone(actor, deployment, replace(requested, preflight=checked))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deployments.errors import Rejected
@@ -36,37 +36,13 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
-from portal.core.errors import Invalid, QuotaExceeded
 
 __all__ = [
     "DeployDraft",
     "check",
     "check_revision",
     "evaluate_revision",
-    "require_all",
-    "require_ok",
 ]
-
-# The form field of each check.
-_FIELDS = {
-    "Name": "name",
-    "Version": "version_id",
-    "Artifact": "version_id",
-    "Signature": "version_id",
-    "Engine": "engine",
-    "Batching": "batching",
-    multi_model_checks.NAME: "packed",
-    "GPU memory": "gpu_resource",
-    limits.TRANSFORMER: "components.transformer_image",
-    limits.EXPLAINER: "components.explainer_image",
-    limits.WEIGHTS: "llm.artifact",
-    limits.PRIORITY: "placement.priority_class",
-    "Quota": "max_replicas",
-    scaling_checks.NAME: "scaling",
-    capacity_checks.INSTANCE_TYPE: "instance_type",
-    capacity_checks.CAPACITY: "instance_type",
-    "Server dry-run": "name",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +138,6 @@ def evaluate_revision(
         without_deployment_id=deployment.pk if is_in_place else None,
         without_change_id=without_change_id,
     )
-
-
-def require_ok(preflight: Preflight) -> None:
-    require_all(preflight.checks)
-
-
-def require_all(checks: Iterable[Check]) -> None:
-    """Raise Invalid or QuotaExceeded with every refusal and its fix."""
-    if not (refusals := [check for check in checks if check.is_refusal]):
-        return
-    fields = {
-        _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
-        for check in reversed(refusals)
-        if check.name in _FIELDS
-    }
-    message = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
-    if refusals[0].name == "Quota":
-        raise QuotaExceeded(message, fields=fields)
-    code = "version_not_ready" if refusals[0].name == "Version" else Invalid.code
-    raise Invalid(message, fields=fields, code=code)
 
 
 def _subject_of(

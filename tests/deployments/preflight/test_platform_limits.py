@@ -14,7 +14,7 @@ from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.pipelines.services import requests
 from deployments.preflight.domain.checks import DeployDraft
-from deployments.preflight.services import preflight
+from deployments.preflight.services import preflight, refusals
 from deployments.spec.domain import serving_spec
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.services import serving_policy
@@ -106,11 +106,11 @@ def test_what_a_cluster_lists_may_be_named_there_and_replaces_the_portals_own_li
 def test_the_portals_own_list_is_that_of_its_settings(world: World, settings: Any) -> None:
     named = _draft(world, components={"transformer_image": "kserve/part:1"})
     assert rendering.policy_in_force(ServingPolicy()).allowed_images == _DEFAULT
-    preflight.require_ok(preflight.check(actor=world.member, draft=named))
+    refusals.require_ok(preflight.check(actor=world.member, draft=named))
 
     settings.SLIPWAY_ALLOWED_IMAGES = ""
     with pytest.raises(Invalid, match=r"for eks-test\. Allowed: none"):
-        preflight.require_ok(preflight.check(actor=world.member, draft=named))
+        refusals.require_ok(preflight.check(actor=world.member, draft=named))
 
 
 def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:

@@ -1,0 +1,55 @@
+"""Refuse a request whose checks refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from deployments.preflight.domain.checks import Check, Preflight
+from deployments.preflight.services import (
+    capacity_checks,
+    limits,
+    multi_model_checks,
+    scaling_checks,
+)
+from portal.core.errors import Invalid, QuotaExceeded
+
+# The form field of each check.
+_FIELDS = {
+    "Name": "name",
+    "Version": "version_id",
+    "Artifact": "version_id",
+    "Signature": "version_id",
+    "Engine": "engine",
+    "Batching": "batching",
+    multi_model_checks.NAME: "packed",
+    "GPU memory": "gpu_resource",
+    limits.TRANSFORMER: "components.transformer_image",
+    limits.EXPLAINER: "components.explainer_image",
+    limits.WEIGHTS: "llm.artifact",
+    limits.PRIORITY: "placement.priority_class",
+    "Quota": "max_replicas",
+    scaling_checks.NAME: "scaling",
+    capacity_checks.INSTANCE_TYPE: "instance_type",
+    capacity_checks.CAPACITY: "instance_type",
+    "Server dry-run": "name",
+}
+
+
+def require_ok(preflight: Preflight) -> None:
+    require_all(preflight.checks)
+
+
+def require_all(checks: Iterable[Check]) -> None:
+    """Raise Invalid or QuotaExceeded with every refusal and its fix."""
+    if not (refusals := [check for check in checks if check.is_refusal]):
+        return
+    fields = {
+        _FIELDS[check.name]: f"{check.detail} {check.fix}".strip()
+        for check in reversed(refusals)
+        if check.name in _FIELDS
+    }
+    message = " ".join(f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
+    if refusals[0].name == "Quota":
+        raise QuotaExceeded(message, fields=fields)
+    code = "version_not_ready" if refusals[0].name == "Version" else Invalid.code
+    raise Invalid(message, fields=fields, code=code)
