@@ -38,7 +38,7 @@ def page_of(demo: DemoProcess, browser: Browser, tmp_path: Path) -> Iterator[Pag
 
     def sign_in(name: str) -> Page:
         context = browser.new_context(base_url=demo.url)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
         page.goto("/sign-in")

@@ -56,7 +56,7 @@ def page(chromium: Browser, live_server: LiveServer, ana: User) -> Iterator[Page
     session = client.cookies["sessionid"].value
     context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
