@@ -111,7 +111,7 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
     version = apart(verify_the_only_version)
 
-    expect(page.locator("#verification")).to_have_attribute("data-state", "ready", timeout=10_000)
+    expect(page.locator("#verification")).to_have_attribute("data-state", "ready", timeout=60_000)
     expect(page.get_by_role("link", name="Deploy", exact=True)).to_have_attribute(
         "href", f"/deployments/new?version={version.pk}"
     )
