@@ -24,7 +24,7 @@ _HOST = "127.0.0.1"
 
 
 class Server(uvicorn.Server):
-    """Ends the watches first, because uvicorn waits for open answers before it stops."""
+    """Ends the watches first, because uvicorn waits for open responses before it stops."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, ready_line: str) -> None:
         super().__init__(config)
@@ -60,7 +60,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     options = parse_arguments(arguments)
     options.data_dir.mkdir(parents=True, exist_ok=True)
-    # Bound first: nothing is started or written for a port that somebody else holds.
+    # Bound first: with a busy port nothing is started or written.
     listener = _listen(options.port)
     if listener is None:
         sys.stderr.write(f"port {options.port} on {_HOST} is in use; choose another --port\n")
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     credentials = tls.prepare(options.data_dir, port=port)
     store = Store(options.data_dir / "cluster.db")
     bootstrap.seed(store)
-    # The large files are read now, not while the first request waits.
+    # Large files are read now, so that the first request does not wait.
     for kind in KINDS:
         schema_of(kind)
     try:
@@ -100,8 +100,8 @@ def _serve(
     server = Server(config, hub, ready_line)
 
     def end(number: int, _frame: FrameType | None) -> None:
-        # uvicorn raises the signal again once it has stopped; the default would end us before the
-        # pods. While it has not begun, nobody else listens to the signal.
+        # uvicorn raises the signal again once it has stopped; the default handler would end this
+        # process before the pods. Until uvicorn has started, no other handler exists.
         if not server.started:
             raise SystemExit(128 + number)
 
@@ -118,7 +118,7 @@ def _serve(
 
 def _listen(port: int) -> socket.socket | None:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    # Accepted connections inherit it; without it each answer waits 40 ms for an acknowledgement.
+    # Accepted connections inherit it; without it each response waits 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -22,30 +22,35 @@ from fleet.localcluster.topology import Topology
 
 
 def apply(
-    live: JsonObject | None, wanted: JsonObject, topology: Topology, author: Manager, *, force: bool
+    live: JsonObject | None,
+    applied: JsonObject,
+    topology: Topology,
+    author: Manager,
+    *,
+    force: bool,
 ) -> JsonObject:
-    """The object after `author` applies `wanted`; `live` itself when nothing changes."""
-    wanted = without_nulls(wanted)
-    leaves = flatten(wanted, topology)
-    applied = frozenset(leaves)
+    """The object after `author` applies `applied`; `live` itself when nothing changes."""
+    applied = without_nulls(applied)
+    leaves = flatten(applied, topology)
+    fields = frozenset(leaves)
     if live is None:
-        write(wanted, [replace(author, fields=applied)])
-        return wanted
+        write(applied, [replace(author, fields=fields)])
+        return applied
     managers = read(live)
-    mine = next((item for item in managers if item.identity == author.identity), None)
-    others = [item for item in managers if item is not mine]
+    previous = next((item for item in managers if item.identity == author.identity), None)
+    others = [item for item in managers if item is not previous]
     conflicts = list(_conflicts(flatten(live, topology), leaves, others))
     if conflicts and not force:
         raise _conflict(conflicts)
     lost = {path for path, _ in conflicts}
     others = [item.without(lost) for item in others]
-    merged = merge(live, wanted, topology)
-    if mine is not None:
+    merged = merge(live, applied, topology)
+    if previous is not None:
         owned_by_others = {path for item in others for path in item.fields}
-        _remove(merged, mine.fields - applied, applied | owned_by_others, topology)
-    if merged == live and mine is not None and mine.fields == applied and not lost:
+        _remove(merged, previous.fields - fields, fields | owned_by_others, topology)
+    if merged == live and previous is not None and previous.fields == fields and not lost:
         return live
-    write(merged, [*others, replace(author, fields=applied)])
+    write(merged, [*others, replace(author, fields=fields)])
     return merged
 
 
@@ -58,9 +63,9 @@ def without_nulls(value: Any) -> Any:
 
 
 def _conflicts(
-    live: Leaves, wanted: Leaves, others: Iterable[Manager]
+    live: Leaves, applied: Leaves, others: Iterable[Manager]
 ) -> Iterator[tuple[Path, Manager]]:
-    differing = [path for path in wanted if path in live and live[path] != wanted[path]]
+    differing = [path for path in applied if path in live and live[path] != applied[path]]
     for other in others:
         for path in differing:
             if path in other.fields:
@@ -86,42 +91,42 @@ def _suffix(manager: Manager) -> str:
     return f"{subresource} using {manager.api_version}"
 
 
-def merge(live: JsonObject, wanted: JsonObject, topology: Topology) -> JsonObject:
-    """A new object: `wanted` over `live`, lists by their keys."""
+def merge(live: JsonObject, applied: JsonObject, topology: Topology) -> JsonObject:
+    """A new object: `applied` over `live`, lists by their keys."""
     merged = dict(live)
-    for name, value in wanted.items():
+    for name, value in applied.items():
         merged[name] = _merge(live.get(name), value, (name,), topology)
     return merged
 
 
-def _merge(live: Any, wanted: Any, names: Path, topology: Topology) -> Any:
-    if isinstance(live, dict) and isinstance(wanted, dict) and not topology.is_atomic_map(names):
+def _merge(live: Any, applied: Any, names: Path, topology: Topology) -> Any:
+    if isinstance(live, dict) and isinstance(applied, dict) and not topology.is_atomic_map(names):
         merged = dict(live)
-        for name, value in wanted.items():
+        for name, value in applied.items():
             merged[name] = _merge(live.get(name), value, (*names, name), topology)
         return merged
-    if isinstance(live, list) and isinstance(wanted, list):
-        return _merge_lists(live, wanted, names, topology)
-    return wanted
+    if isinstance(live, list) and isinstance(applied, list):
+        return _merge_lists(live, applied, names, topology)
+    return applied
 
 
-def _merge_lists(live: list[Any], wanted: list[Any], names: Path, topology: Topology) -> list[Any]:
+def _merge_lists(live: list[Any], applied: list[Any], names: Path, topology: Topology) -> list[Any]:
     if topology.is_set(names):
-        return live + [item for item in wanted if item not in live]
+        return live + [item for item in applied if item not in live]
     keys = topology.list_keys(names)
     if keys is None:
-        return wanted
+        return applied
     merged: dict[str, Any] = dict(keyed_items(live, keys, names))
-    for element, item in keyed_items(wanted, keys, names).items():
+    for element, item in keyed_items(applied, keys, names).items():
         merged[element] = _merge(merged.get(element), item, names, topology)
     return list(merged.values())
 
 
-def _remove(obj: JsonObject, gone: FieldSet, kept: FieldSet, topology: Topology) -> None:
-    """Take `gone` out of `obj`, but nothing that `kept` holds or that holds something kept."""
+def _remove(obj: JsonObject, removed: FieldSet, kept: FieldSet, topology: Topology) -> None:
+    """Remove the paths from `obj`, except those in `kept` and the parents of those."""
     prefixes = {path[:length] for path in kept for length in range(1, len(path) + 1)}
-    # Elements before what is in them: an element is found by fields that go with it.
-    for path in sorted(gone - prefixes, key=len):
+    # Elements before their fields: the key of an element is among its fields.
+    for path in sorted(removed - prefixes, key=len):
         if not _is_key_of_kept_element(path, prefixes):
             _remove_path(obj, path, (), prefixes, topology)
 
@@ -152,7 +157,7 @@ def _remove_path(
 
 
 def _locate(node: Any, element: str, done: Path, topology: Topology) -> Any:
-    """The key or position of a path element inside its parent; None where it is not there."""
+    """The key or position of a path element inside its parent; None where it is absent."""
     kind, _, rest = element.partition(":")
     if isinstance(node, dict):
         return rest if kind == "f" and rest in node else None

@@ -1,4 +1,4 @@
-"""Request bodies: how they are read, named, and laid over the stored object."""
+"""Request bodies: parsed, identified, and merged into the stored object."""
 
 import base64
 import json
@@ -18,10 +18,13 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def identify(kind: Kind, namespace: str | None, name: str | None, body: JsonObject) -> JsonObject:
-    found = (body.get("apiVersion", kind.api_version), body.get("kind", kind.kind))
-    if found != (kind.api_version, kind.kind):
+    api_version, name_of_kind = (
+        body.get("apiVersion", kind.api_version),
+        body.get("kind", kind.kind),
+    )
+    if (api_version, name_of_kind) != (kind.api_version, kind.kind):
         raise BadRequest(
-            f"the object provided is {found[0]} {found[1]}, not {kind.api_version} {kind.kind}"
+            f"the object provided is {api_version} {name_of_kind}, not {kind.api_version} {kind.kind}"
         )
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
@@ -40,7 +43,7 @@ def identify(kind: Kind, namespace: str | None, name: str | None, body: JsonObje
 
 
 def keep_server_fields(kind: Kind, obj: JsonObject, live: JsonObject) -> JsonObject:
-    """What a PUT may leave out although only the server sets it."""
+    """Restore fields that only the server sets and a PUT may leave out."""
     if kind is NAMESPACE and "spec" not in obj:
         return obj | {"spec": live.get("spec", {})}
     return obj
@@ -60,7 +63,7 @@ def patch(kind: Kind, live: JsonObject, document: Any, content_type: str) -> Jso
             f"the body of the request was in an unknown format: {content_type}"
         )
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
-        raise BadRequest("the patch leaves no object")
+        raise BadRequest("the result of the patch is not an object")
     return patched
 
 
@@ -73,7 +76,7 @@ def parse_json(raw: bytes) -> Any:
 
 def parse_yaml(raw: bytes) -> JsonObject:
     try:
-        # Most clients send JSON, which is YAML but is read far faster as JSON.
+        # Most clients send JSON, which is YAML but parses far faster as JSON.
         body = json.loads(raw) if raw.lstrip()[:1] == b"{" else yaml.safe_load(raw)
     except (ValueError, yaml.YAMLError) as error:
         raise BadRequest(f"the body is not YAML: {error}") from error

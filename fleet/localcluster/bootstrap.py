@@ -1,4 +1,4 @@
-"""What is there before anybody writes: system namespaces and a ServiceAccount in each namespace."""
+"""Objects that exist from the first start: system namespaces, and a ServiceAccount in each."""
 
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import NAMESPACE, SERVICE_ACCOUNT

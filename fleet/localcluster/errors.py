@@ -9,7 +9,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason for a refusal: which field, and what is wrong with it."""
+    """One invalid field of a refused object."""
 
     reason: str
     message: str

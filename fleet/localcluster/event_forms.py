@@ -1,4 +1,4 @@
-"""The two forms of one event: core/v1, which is stored, and events.k8s.io/v1."""
+"""The two versions of an event: core/v1, which is stored, and events.k8s.io/v1."""
 
 from fleet.localcluster.discovery import EVENTS_GROUP
 from fleet.localcluster.errors import JsonObject

@@ -1,7 +1,7 @@
-"""Whether a GJSON path is there in a JSON value: the part of its syntax that conditions use.
+"""Whether a GJSON path exists in a JSON value: the subset of its syntax that conditions use.
 
-Keys with `*` and `?`, indices, `#`, `#(query)` and `#(query)#`, `@this`, and `[@this]`, which makes a
-list of one so that a query can look at an object. Left out, and refused: pipes, other modifiers,
+Supported: keys with `*` and `?`, indices, `#`, `#(query)` and `#(query)#`, `@this`, and `[@this]`,
+which wraps a value in a list so that a query can match an object. Refused: pipes, other modifiers,
 other multipaths, `~`.
 """
 
@@ -19,12 +19,12 @@ _TYPES: tuple[type, ...] = (bool, str, dict, list)
 
 
 class UnsupportedPath(ValueError):
-    """GJSON may take it; this does not."""
+    """Valid in GJSON, but not supported here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """Elements of a list for which the path compares so; without an operator: has it."""
+    """Selects elements of a list whose path compares true, or exists where there is no operator."""
 
     path: "tuple[_Part, ...]"
     operator: str
@@ -46,25 +46,25 @@ def parse(path: str) -> tuple[_Part, ...]:
 
 def _split(path: str) -> Iterator[str]:
     """At dots that are neither escaped, nor quoted, nor inside a query."""
-    found, depth, place = "", 0, 0
+    part, depth, place = "", 0, 0
     while place < len(path):
         quoted = _QUOTED.match(path, place) if depth else None
         if quoted is not None:
-            found, place = found + quoted[0], quoted.end()
+            part, place = part + quoted[0], quoted.end()
             continue
         sign = path[place]
         if sign == "\\" and place + 1 < len(path):
-            found += path[place : place + 2]
+            part += path[place : place + 2]
             place += 2
             continue
         depth += {"(": 1, ")": -1}.get(sign, 0)
         if sign == "." and depth == 0:
-            yield found
-            found = ""
+            yield part
+            part = ""
         else:
-            found += sign
+            part += sign
         place += 1
-    yield found
+    yield part
 
 
 def _part(text: str) -> _Part:
@@ -75,27 +75,31 @@ def _part(text: str) -> _Part:
         return _query(text[2:-2] if takes_all else text[2:-1], takes_all=takes_all)
     is_plain = text in ("@this", "[@this]") or not text.startswith(("@", "[", "{", "!"))
     if not is_plain or re.search(r"(?<!\\)\|", text):
-        raise UnsupportedPath(f"{text!r} is more of GJSON than the local cluster knows")
+        raise UnsupportedPath(f"{text!r} is GJSON syntax that the local cluster does not support")
     return text
 
 
 def _query(text: str, *, takes_all: bool) -> _Query:
-    blank = _QUOTED.sub(lambda found: "_" * len(found[0]), text)
+    blank = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
     depth = 0
-    for found in re.finditer(r"[()]|==|!=|<=|>=|!%|=|<|>|%", blank):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
-        if depth == 0 and _OPERATOR.fullmatch(found[0]):
-            path, value = text[: found.start()].strip(), text[found.end() :].strip()
-            operator = "==" if found[0] == "=" else found[0]
+    for match in re.finditer(r"[()]|==|!=|<=|>=|!%|=|<|>|%", blank):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0 and _OPERATOR.fullmatch(match[0]):
+            path, value = text[: match.start()].strip(), text[match.end() :].strip()
+            operator = "==" if match[0] == "=" else match[0]
             return _Query(parse(path) if path else (), operator, _value(value), takes_all)
     if "~" in blank:
-        raise UnsupportedPath(f"{text!r}: ~ is more of GJSON than the local cluster knows")
+        raise UnsupportedPath(
+            f"{text!r}: ~ is GJSON syntax that the local cluster does not support"
+        )
     return _Query(parse(text.strip()), "", None, takes_all)
 
 
 def _value(text: str) -> Any:
     if text.startswith("~"):
-        raise UnsupportedPath(f"{text!r}: ~ is more of GJSON than the local cluster knows")
+        raise UnsupportedPath(
+            f"{text!r}: ~ is GJSON syntax that the local cluster does not support"
+        )
     try:
         return json.loads(text)
     except ValueError:
@@ -124,13 +128,13 @@ def _follow(value: Any, parts: Sequence[_Part]) -> Any:
 
 
 def _each(values: list[Any], rest: Sequence[_Part]) -> list[Any]:
-    """A list even when nothing is in it, and so it is there."""
+    """A list, which exists even when it is empty."""
     if not rest:
         return values
     if rest[0] == "#":
         rest = rest[1:]
-    found = (_follow(value, rest) for value in values)
-    return [value for value in found if value is not _NOTHING]
+    children = (_follow(value, rest) for value in values)
+    return [child for child in children if child is not _NOTHING]
 
 
 def _child(value: Any, part: str) -> Any:
@@ -149,38 +153,38 @@ def _child(value: Any, part: str) -> Any:
 
 
 def _matches(item: Any, query: _Query) -> bool:
-    found = _follow(item, query.path)
-    if found is _NOTHING:
+    value = _follow(item, query.path)
+    if value is _NOTHING:
         return False
-    return not query.operator or _COMPARE[query.operator](found, query.value)
+    return not query.operator or _COMPARE[query.operator](value, query.value)
 
 
-def _is_same_kind(one: Any, other: Any) -> bool:
-    if any(isinstance(one, kind) or isinstance(other, kind) for kind in _TYPES):
-        return type(one) is type(other)
-    return (one is None) == (other is None)
+def _is_same_type(left: Any, right: Any) -> bool:
+    if any(isinstance(left, kind) or isinstance(right, kind) for kind in _TYPES):
+        return type(left) is type(right)
+    return (left is None) == (right is None)
 
 
-def _is_less(one: Any, other: Any) -> bool:
-    is_ordered = isinstance(one, str | int | float) and not isinstance(one, bool)
-    return is_ordered and _is_same_kind(one, other) and one < other
+def _is_less(left: Any, right: Any) -> bool:
+    is_ordered = isinstance(left, str | int | float) and not isinstance(left, bool)
+    return is_ordered and _is_same_type(left, right) and left < right
 
 
-def _is_like(one: Any, pattern: Any) -> bool:
-    return isinstance(one, str) and fnmatchcase(one, str(pattern))
+def _is_like(value: Any, pattern: Any) -> bool:
+    return isinstance(value, str) and fnmatchcase(value, str(pattern))
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    return _is_same_kind(one, other) and bool(one == other)
+def _is_equal(left: Any, right: Any) -> bool:
+    return _is_same_type(left, right) and bool(left == right)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": _is_equal,
-    "!=": lambda one, other: not _is_equal(one, other),
+    "!=": lambda left, right: not _is_equal(left, right),
     "<": _is_less,
-    "<=": lambda one, other: _is_less(one, other) or _is_equal(one, other),
-    ">": lambda one, other: _is_less(other, one),
-    ">=": lambda one, other: _is_less(other, one) or _is_equal(one, other),
+    "<=": lambda left, right: _is_less(left, right) or _is_equal(left, right),
+    ">": lambda left, right: _is_less(right, left),
+    ">=": lambda left, right: _is_less(right, left) or _is_equal(left, right),
     "%": _is_like,
-    "!%": lambda one, other: isinstance(one, str) and not _is_like(one, other),
+    "!%": lambda left, right: isinstance(left, str) and not _is_like(left, right),
 }

@@ -1,8 +1,8 @@
-"""What KServe's router does with a request: `python -m fleet.localcluster.graph_router`.
+"""A router like KServe's: `python -m fleet.localcluster.graph_router`.
 
-After its source: bodies are passed on as they are, a step is asked by POST, headers of the request are
-not passed on. Left out: authorization, TLS, header propagation, `serviceName` and chains of answers
-(`data: $response`), which no pipeline of the portal has.
+As in KServe, bodies are forwarded unchanged, a step is called by POST, and request headers are not
+forwarded. Left out: authorization, TLS, header propagation, `serviceName` and chained responses
+(`data: $response`), which no pipeline of the portal uses.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _LARGEST_BODY = 64 * 2**20
 
 
 class Failed(Exception):
-    """The router itself answers, with this status."""
+    """The router itself responds, with this status."""
 
     def __init__(self, status: int, cause: str) -> None:
         super().__init__(cause)
@@ -50,15 +50,15 @@ class Graph:
         try:
             return self._node("root", body)
         except Failed as failure:
-            told = {"error": "Failed to process request", "cause": str(failure)}
-            return failure.status, json.dumps(told).encode()
+            error = {"error": "Failed to process request", "cause": str(failure)}
+            return failure.status, json.dumps(error).encode()
 
     def _node(self, name: str, body: bytes) -> Answer:
         node = self._nodes[name]
         steps = node["steps"]
         kind = node["routerType"]
         if kind == "Splitter":
-            return self._step(_drawn(steps), body)
+            return self._step(_draw(steps), body)
         if kind == "Switch":
             return self._switch(steps, body)
         if kind == "Ensemble":
@@ -68,7 +68,7 @@ class Graph:
     def _step(self, step: Json, body: bytes) -> Answer:
         if step.get("nodeName"):
             return self._node(step["nodeName"], body)
-        return ask(step["serviceUrl"], body)
+        return post(step["serviceUrl"], body)
 
     def _switch(self, steps: Sequence[Json], body: bytes) -> Answer:
         value = _parsed(body)
@@ -78,10 +78,10 @@ class Graph:
         raise Failed(HTTPStatus.NOT_FOUND, "None of the routes matched with the switch condition")
 
     def _ensemble(self, steps: Sequence[Json], body: bytes) -> Answer:
-        """The first required step that fails is the whole answer; others are told as they are."""
-        done = _all_at_once(lambda step: self._step(step, body), steps)
+        """The first required step that fails is the response; failures of other steps are included."""
+        answers = _call_concurrently(lambda step: self._step(step, body), steps)
         merged: dict[str, Any] = {}
-        for index, (step, (status, content)) in enumerate(zip(steps, done, strict=True)):
+        for index, (step, (status, content)) in enumerate(zip(steps, answers, strict=True)):
             value = _parsed(content)
             if not isinstance(value, dict):
                 raise Failed(500, f"{step.get('name')} did not answer with a JSON object")
@@ -106,13 +106,13 @@ class Graph:
         return status, content
 
 
-def _all_at_once(call: Callable[[Json], Answer], steps: Sequence[Json]) -> list[Answer]:
-    """On threads of their own: nodes inside nodes never wait for each other's threads."""
+def _call_concurrently(call: Callable[[Json], Answer], steps: Sequence[Json]) -> list[Answer]:
+    """Call on new threads, so that nested nodes never wait for each other's."""
     with ThreadPoolExecutor(len(steps)) as pool:
         return list(pool.map(call, steps))
 
 
-def _drawn(steps: Sequence[Json]) -> Json:
+def _draw(steps: Sequence[Json]) -> Json:
     point = secrets.randbelow(100)
     end = 0
     for step in steps:
@@ -122,8 +122,8 @@ def _drawn(steps: Sequence[Json]) -> Json:
     raise Failed(500, "the weights are less than 100")
 
 
-def ask(url: str, body: bytes) -> Answer:
-    """POST as JSON. Raises Failed where nobody answers."""
+def post(url: str, body: bytes) -> Answer:
+    """POST as JSON. Raises Failed when there is no response."""
     split = urlsplit(url)
     kind = http.client.HTTPSConnection if split.scheme == "https" else http.client.HTTPConnection
     connection = kind(split.netloc, timeout=_STEP_SECONDS)
@@ -173,18 +173,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.server.graph.answer(body))
 
     def _body(self) -> bytes | None:
-        """Envoy sends chunks where the client did."""
+        """The body, chunked or not; None when it is too large."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             length = int(self.headers.get("Content-Length") or 0)
             return self.rfile.read(length) if length <= _LARGEST_BODY else None
-        found = b""
+        body = b""
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            found += self.rfile.read(size)
+            body += self.rfile.read(size)
             self.rfile.readline()
-            if len(found) > _LARGEST_BODY:
+            if len(body) > _LARGEST_BODY:
                 return None
         self.rfile.readline()
-        return found
+        return body
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, template: str, *values: object) -> None:
-        """Answers go to the pod's log without the time, which the cluster's own logs lack too."""
+        """Log without a time, as other containers of the local cluster do."""
         sys.stderr.write(f"{template % values}\n")
 
 

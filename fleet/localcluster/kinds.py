@@ -1,4 +1,4 @@
-"""Every resource type that the embedded cluster serves."""
+"""All resource types that the embedded cluster serves."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""`python -m fleet.localcluster.machine_check`: can this machine run Triton? Says what to mend."""
+"""`python -m fleet.localcluster.machine_check`: can this machine run Triton? Prints the fix if not."""
 
 import sys
 
@@ -8,8 +8,8 @@ from fleet.localcluster.controllers import triton
 def main() -> int:
     try:
         triton.check_machine()
-    except triton.TritonUnavailable as problem:
-        sys.stderr.write(f"{problem}\n")
+    except triton.TritonUnavailable as error:
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 

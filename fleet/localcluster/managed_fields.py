@@ -1,4 +1,4 @@
-"""Field sets: which manager owns which field, in the form of `metadata.managedFields`.
+"""Field sets: which manager owns which field, in the format of `metadata.managedFields`.
 
 A path is a tuple of elements written as in FieldsV1: `f:name` for a field, `k:{...}` for a list
 element by its key, `v:...` for a value of a set. A set of paths holds leaves and list elements.
@@ -141,17 +141,17 @@ def _flatten(value: Any, path: Path, names: Path, topology: Topology, leaves: Le
 
 
 def keyed_items(items: list[Any], keys: Keys, names: Path) -> dict[str, JsonObject]:
-    found: dict[str, JsonObject] = {}
+    by_key: dict[str, JsonObject] = {}
     for item in items:
         element = key_element(item, keys, names)
-        if element in found:
+        if element in by_key:
             field = ".".join(names)
             message = f"duplicate entries for key {element[2:]}"
             raise Invalid(
                 f"{field}: {message}", causes=[Cause("FieldValueDuplicate", message, field)]
             )
-        found[element] = item
-    return found
+        by_key[element] = item
+    return by_key
 
 
 def key_element(item: object, keys: Keys, names: Path) -> str:
@@ -160,7 +160,7 @@ def key_element(item: object, keys: Keys, names: Path) -> str:
 
 
 def as_field(path: Path) -> str:
-    """`.spec.containers[name="x"].image`, as conflicts name a field."""
+    """`.spec.containers[name="x"].image`, the notation of conflicts."""
     text = ""
     for element in path:
         kind, _, rest = element.partition(":")
@@ -179,7 +179,7 @@ def as_field(path: Path) -> str:
 def record_update(
     old: JsonObject | None, new: JsonObject, topology: Topology, author: Manager
 ) -> None:
-    """Give the author of an update every field that it changed, and take them from the others."""
+    """Move the ownership of every changed field to the author of the update."""
     before = flatten(old, topology) if old else {}
     after = flatten(new, topology)
     changed = {path for path, value in after.items() if path not in before or before[path] != value}
@@ -188,7 +188,7 @@ def record_update(
     if not changed and not removed:
         write(new, managers)
         return
-    mine = next((item for item in managers if item.identity == author.identity), None)
-    others = [item.without(changed | removed) for item in managers if item is not mine]
-    kept = (mine.fields if mine else frozenset()) - removed
+    previous = next((item for item in managers if item.identity == author.identity), None)
+    others = [item.without(changed | removed) for item in managers if item is not previous]
+    kept = (previous.fields if previous else frozenset()) - removed
     write(new, [*others, replace(author, fields=kept | changed)])

@@ -1,4 +1,4 @@
-"""What the store and the controllers both need to know of any object."""
+"""Metadata rules that the store and the controllers share."""
 
 import json
 from datetime import UTC, datetime
@@ -22,15 +22,15 @@ def not_found(kind: Kind, name: str) -> NotFound:
     )
 
 
-def stale(kind: Kind, name: str, why: str) -> Conflict:
+def conflict(kind: Kind, name: str, reason: str) -> Conflict:
     return Conflict(
-        f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}',
+        f'Operation cannot be fulfilled on {kind.resource} "{name}": {reason}',
         details={"name": name, "group": kind.group, "kind": kind.plural},
     )
 
 
-def is_held(obj: JsonObject) -> bool:
-    """True while finalizers keep a deleted object alive (a namespace has its own in spec)."""
+def has_finalizers(obj: JsonObject) -> bool:
+    """True while finalizers keep a deleted object (a namespace also has some in its spec)."""
     if obj["metadata"].get("finalizers"):
         return True
     is_namespace = obj.get("kind") == NAMESPACE.kind and obj.get("apiVersion") == "v1"

@@ -1,7 +1,7 @@
-"""As much OpenAPI v3 as kubectl asks for: which kinds there are, and that the server checks fields.
+"""The part of OpenAPI v3 that kubectl needs: the kinds, and that the server validates fields.
 
-No schemas are published, so `kubectl explain` has nothing to show. Strategic merge is left out of
-the patch types on purpose: kubectl then takes the merge keys from its own types.
+No schemas are published, so `kubectl explain` shows nothing. Strategic merge is left out of the
+patch types on purpose: kubectl then takes the merge keys from its own types.
 """
 
 from fleet.localcluster.discovery import versions_by_group

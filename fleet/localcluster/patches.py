@@ -36,7 +36,9 @@ def json_patch(target: JsonObject, operations: Any) -> Any:
             document = _OPERATIONS[operation["op"]](document, operation)
         except (KeyError, IndexError, ValueError, TypeError) as error:
             where = operation.get("path")
-            raise Invalid(f"JSON patch {operation['op']} {where}: no such place") from error
+            raise Invalid(
+                f"JSON patch {operation['op']} {where}: the path does not exist"
+            ) from error
     return document
 
 
@@ -109,7 +111,7 @@ def _copy(document: Any, operation: Mapping[str, Any]) -> Any:
 
 def _test(document: Any, operation: Mapping[str, Any]) -> Any:
     if _read(document, operation["path"]) != operation["value"]:
-        raise Invalid(f"JSON patch test {operation['path']}: the value is another one")
+        raise Invalid(f"JSON patch test {operation['path']}: the value differs")
     return document
 
 

@@ -1,4 +1,4 @@
-"""Rules for what runs in pods: quantities, GPUs, and the selector of a pod template."""
+"""Validation of pods: quantities, GPUs, and the selector of a pod template."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -96,8 +96,8 @@ def _is_whole(amount: Any) -> bool:
 
 def _selector_faults(obj: JsonObject) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
-    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    selector = (spec.get("selector") or {}).get("matchLabels") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not wanted.items() <= labels.items():
+    if not selector.items() <= labels.items():
         message = "Invalid value: `selector` does not match template `labels`"
         yield Cause("FieldValueInvalid", message, "spec.template.metadata.labels")

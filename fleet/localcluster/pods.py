@@ -1,4 +1,4 @@
-"""Logs of pods, and requests passed on to them."""
+"""Logs of pods, and the proxy to their ports."""
 
 import asyncio
 import ssl
@@ -35,7 +35,7 @@ _HOP_HEADERS = frozenset(
 
 
 class PodAccess(Protocol):
-    """What the API needs of the controllers that run the pods."""
+    """Access to the processes of pods."""
 
     def pod_log(
         self,
@@ -116,7 +116,7 @@ class PodEndpoints:
     ) -> AsyncIterator[str]:
         yield start
         while not self._hub.is_closed and not await request.is_disconnected():
-            # Looked at before the log, so that the last lines of an ended pod are not lost.
+            # Read before the log, so that the last lines of an ended pod are not lost.
             has_ended = self._has_ended(resource)
             try:
                 whole = await asyncio.to_thread(read, None)
@@ -134,13 +134,13 @@ class PodEndpoints:
         return pod is None or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
     async def proxy(self, request: Request, resource: Resource) -> Response:
-        """`pods/NAME:PORT/proxy/PATH`, with method, query, headers and body as they came."""
+        """Forward `pods/NAME:PORT/proxy/PATH` with method, query, headers and body unchanged."""
         name, port = split_port(str(resource.target.name))
         namespace = str(resource.target.namespace)
         pod = self._store.get(POD, namespace, name)
         address, host_port = self._access.pod_address(namespace, name, port or _first_port(pod))
         url = f"http://{address}:{host_port}/{resource.rest}"
-        headers = _passed_on(request.headers.items())
+        headers = _end_to_end_headers(request.headers.items())
         body = await request.body()
         async with httpx.AsyncClient(timeout=_PROXY_TIMEOUT, verify=_NO_TLS) as client:
             try:
@@ -152,7 +152,7 @@ class PodEndpoints:
                     503, "ServiceUnavailable", f"error trying to reach service: {error}"
                 ) from error
         # httpx has already unpacked the body.
-        kept = dict(_passed_on(answer.headers.items()))
+        kept = dict(_end_to_end_headers(answer.headers.items()))
         kept.pop("content-encoding", None)
         return Response(answer.content, answer.status_code, kept)
 
@@ -180,5 +180,5 @@ def _first_port(pod: dict[str, object]) -> int:
     return 80
 
 
-def _passed_on(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def _end_to_end_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower() not in _HOP_HEADERS]

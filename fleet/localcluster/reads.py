@@ -1,4 +1,4 @@
-"""Get and list, with selectors, pages and the Table form."""
+"""Get and list, with selectors, pages and the Table format."""
 
 import base64
 import json
@@ -13,26 +13,26 @@ from fleet.localcluster.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """How an object is shown to this client."""
+class OutputFormat:
+    """The representation of objects in one response."""
 
     resource: Resource
     is_table: bool
     include: str
 
-    def one(self, obj: JsonObject) -> JsonObject:
+    def render_object(self, obj: JsonObject) -> JsonObject:
         if self.is_table:
             metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             return tables.render(self.resource.kind, [obj], metadata, self.include)
         return event_forms.to_new(obj) if self.resource.is_new_event else obj
 
-    def watched(self, obj: JsonObject) -> JsonObject:
-        # A bookmark is no object: as a row it would be printed.
+    def render_event(self, obj: JsonObject) -> JsonObject:
+        # A bookmark has no row, which kubectl would print.
         if self.is_table and "uid" not in obj["metadata"]:
             return tables.render(self.resource.kind, [], obj["metadata"], self.include)
-        return self.one(obj)
+        return self.render_object(obj)
 
-    def many(self, objects: list[JsonObject], metadata: JsonObject) -> JsonObject:
+    def render_list(self, objects: list[JsonObject], metadata: JsonObject) -> JsonObject:
         kind = self.resource.kind
         if self.is_table:
             return tables.render(kind, objects, metadata, self.include)
@@ -45,23 +45,25 @@ class Form:
         }
 
 
-def form_of(resource: Resource, accept: str, query: Query) -> Form:
-    return Form(resource, wants_table(accept), query.get("includeObject", "Metadata"))
+def output_format_of(resource: Resource, accept: str, query: Query) -> OutputFormat:
+    return OutputFormat(resource, wants_table(accept), query.get("includeObject", "Metadata"))
 
 
 def selector_of(resource: Resource, query: Query) -> Selector:
     fields = query.get("fieldSelector", "")
     if resource.is_new_event:
         fields = fields.replace("regarding.", "involvedObject.")
-    found = selectors.parse(resource.kind, query.get("labelSelector", ""), fields)
+    selector = selectors.parse(resource.kind, query.get("labelSelector", ""), fields)
     if resource.target.name is None:
-        return found
-    # The old way to watch one object: by its own path.
+        return selector
+    # The deprecated watch of one object, by its own path.
     named = ("metadata.name", True, resource.target.name)
-    return Selector(found.label_tests, (*found.field_tests, named))
+    return Selector(selector.label_tests, (*selector.field_tests, named))
 
 
-def list_objects(store: Store, resource: Resource, query: Query, form: Form) -> JsonObject:
+def list_objects(
+    store: Store, resource: Resource, query: Query, output: OutputFormat
+) -> JsonObject:
     selector = selector_of(resource, query)
     objects, revision = store.snapshot(resource.kind, resource.target.namespace)
     matching = [item for item in objects if selector.matches(item)]
@@ -75,7 +77,7 @@ def list_objects(store: Store, resource: Resource, query: Query, form: Form) -> 
         metadata["remainingItemCount"] = len(matching) - limit
         matching = matching[:limit]
         metadata["continue"] = _encode(_position(matching[-1]))
-    return form.many(matching, metadata)
+    return output.render_list(matching, metadata)
 
 
 def _position(obj: JsonObject) -> list[str]:

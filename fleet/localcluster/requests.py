@@ -1,4 +1,4 @@
-"""What a request means: its target, its options, and the form the answer should have."""
+"""Parses requests: target, options, and the format of the response."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Resource:
 
     target: Target
     rest: str = ""
-    # The newer form of events: stored as core/v1, shown as events.k8s.io/v1.
+    # The newer form of events: stored as core/v1, returned as events.k8s.io/v1.
     is_new_event: bool = False
 
     @property
@@ -67,7 +67,7 @@ def write_options(query: Query, user_agent: str) -> WriteOptions:
 
 
 def delete_options(options: WriteOptions, body: JsonObject) -> WriteOptions:
-    """Options of a DELETE come in its body, or in the query."""
+    """The options of a DELETE are in its body or in the query."""
     preconditions = body.get("preconditions") or {}
     return replace(
         options,
@@ -95,15 +95,15 @@ def read_body(raw: bytes, content_type: str) -> JsonObject:
 
 
 def wants_table(accept: str) -> bool:
-    """True when the first form the client accepts, that this server has, is a v1 Table."""
+    """True when the first supported format that the client accepts is a v1 Table."""
     for choice in accept.split(","):
         media, *parameters = [part.strip() for part in choice.split(";")]
         if media not in ("application/json", "*/*"):
             continue
-        wanted = dict(part.partition("=")[::2] for part in parameters)
-        if wanted.get("as") == "Table" and wanted.get("v") == "v1":
+        named = dict(part.partition("=")[::2] for part in parameters)
+        if named.get("as") == "Table" and named.get("v") == "v1":
             return True
-        if "as" not in wanted:
+        if "as" not in named:
             return False
     return False
 

@@ -1,4 +1,4 @@
-"""Questions about the caller: whoever has the token may do everything."""
+"""Access and identity reviews: the owner of the token may do everything."""
 
 from fleet.localcluster.errors import JsonObject
 
@@ -10,7 +10,7 @@ def is_review(group: str, rest: list[str]) -> bool:
     return len(rest) == 1 and (group, rest[0]) in (_ACCESS, _IDENTITY)
 
 
-def answer(plural: str, body: JsonObject) -> JsonObject:
+def evaluate(plural: str, body: JsonObject) -> JsonObject:
     if plural == _IDENTITY[1]:
         user = {"username": "local", "groups": ["system:masters", "system:authenticated"]}
         return _review("authentication.k8s.io/v1", "SelfSubjectReview", {"userInfo": user})

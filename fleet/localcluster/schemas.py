@@ -1,7 +1,7 @@
 """Field types of every kind: from the kubernetes client's models, and from CRD files.
 
 CRD files are read only when SLIPWAY_CRD_DIR names a folder of them; without it custom resources
-take unknown fields, and an outline of types is all that is checked besides `validation`.
+may have unknown fields, and only an outline of types is checked besides `validation`.
 """
 
 import functools
@@ -28,7 +28,7 @@ _SCALARS: Mapping[str, frozenset[str]] = {
     "float": frozenset({"number", "integer"}),
     "bool": frozenset({"boolean"}),
 }
-# Maps of quantities: the models say str, the API takes numbers too.
+# Quantities: str in the models, but the API accepts numbers too.
 _QUANTITY_MAPS = frozenset(
     {"limits", "requests", "capacity", "allocatable", "hard", "used", "averageValue", "value"}
 )
@@ -63,12 +63,12 @@ ANYTHING = Schema()
 
 
 def schema_of(kind: Kind) -> Schema:
-    """The schema of a kind; ANYTHING where nothing is known of it."""
+    """The schema of a kind; ANYTHING for a kind without one."""
     if kind.group in NATIVE_GROUPS:
         for prefix in _PREFIXES.get(kind.group, ("V1",)):
-            found = _native(f"{prefix}{kind.kind}")
-            if found is not None:
-                return found
+            schema = _native(f"{prefix}{kind.kind}")
+            if schema is not None:
+                return schema
         return ANYTHING
     folder = os.environ.get("SLIPWAY_CRD_DIR")
     return _custom(folder, kind) if folder else _outline(kind)
@@ -110,7 +110,7 @@ def _from_annotation(name: str, annotation: str) -> Schema:
 
 @functools.cache
 def _outline(kind: Kind) -> Schema:
-    """Without a CRD: the types that our own rules and the controllers rely on, the rest open."""
+    """Without a CRD: the types that our own rules and the controllers rely on; other fields are open."""
     text = Schema(frozenset({"string"}))
     backends = _list_of(_open(name=text))
     model = _open(modelFormat=_open(name=text), runtime=text, storageUri=text, resources=_open())
@@ -146,8 +146,8 @@ def _custom(folder: str, kind: Kind) -> Schema:
         if version["name"] == kind.version:
             root = _from_json(version["schema"]["openAPIV3Schema"])
             metadata = functools.partial(_from_annotation, "metadata", "V1ObjectMeta")
-            known = {**root.fields, "metadata": metadata}
-            return Schema(root.types, is_open=False, required=root.required, fields=known)
+            fields = {**root.fields, "metadata": metadata}
+            return Schema(root.types, is_open=False, required=root.required, fields=fields)
     return ANYTHING
 
 

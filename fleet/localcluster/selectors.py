@@ -48,7 +48,7 @@ _FIELDS: Mapping[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What a request asked for; matches everything when it asked for nothing."""
+    """Label and field requirements of a request; without any it matches everything."""
 
     label_tests: tuple[Test, ...] = ()
     field_tests: tuple[tuple[str, bool, str], ...] = ()
@@ -56,7 +56,7 @@ class Selector:
     def matches(self, obj: JsonObject) -> bool:
         labels = obj["metadata"].get("labels") or {}
         return all(test(labels) for test in self.label_tests) and all(
-            (_value(obj, path) == wanted) is is_equal for path, is_equal, wanted in self.field_tests
+            (_value(obj, path) == value) is is_equal for path, is_equal, value in self.field_tests
         )
 
 
@@ -76,20 +76,20 @@ def _label_test(part: str) -> Test:
     listed = _SET.match(part)
     if listed is not None:
         values = frozenset(value.strip() for value in listed[3].split(","))
-        return _in(listed[1], values, is_wanted=listed[2] == "in")
+        return _in(listed[1], values, is_included=listed[2] == "in")
     compared = _COMPARED.match(part)
     if compared is not None:
-        return _in(compared[1], frozenset({compared[3]}), is_wanted=compared[2] != "!=")
+        return _in(compared[1], frozenset({compared[3]}), is_included=compared[2] != "!=")
     if _NAME.match(part) is None:
         raise BadRequest(f"unable to parse requirement: {part}")
     name = part.lstrip("! ")
-    is_wanted = not part.startswith("!")
-    return lambda labels: (name in labels) is is_wanted
+    is_included = not part.startswith("!")
+    return lambda labels: (name in labels) is is_included
 
 
-def _in(name: str, values: frozenset[str], *, is_wanted: bool) -> Test:
-    """`!=` and `notin` hold for objects without the label, too."""
-    return lambda labels: (name in labels and labels[name] in values) is is_wanted
+def _in(name: str, values: frozenset[str], *, is_included: bool) -> Test:
+    """`!=` and `notin` also match objects without the label."""
+    return lambda labels: (name in labels and labels[name] in values) is is_included
 
 
 def _field_test(kind: Kind, part: str) -> tuple[str, bool, str]:

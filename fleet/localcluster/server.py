@@ -1,7 +1,7 @@
 """The API server: HTTP in, Kubernetes objects out.
 
 Reads and writes run on the event loop itself, because each takes about a millisecond; whatever
-waits (watches, followed logs, proxied requests) gives the loop back.
+waits (watches, followed logs, proxied requests) yields to the loop.
 """
 
 import json
@@ -34,7 +34,7 @@ _SUBRESOURCES = ("", "status")
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Everything a request needs."""
+    """The parts that handle a request."""
 
     store: Store
     hub: watch.Hub
@@ -65,9 +65,9 @@ def build_app(store: Store, hub: watch.Hub, *, access: PodAccess, token: str) ->
 
 
 async def _internal_error(_request: Request, error: Exception) -> Response:
-    """A fault of ours; uvicorn logs the traceback."""
-    fault = ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__}")
-    return _json(fault.as_status(), fault.status)
+    """Internal errors; uvicorn logs the traceback."""
+    internal = ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__}")
+    return _json(internal.as_status(), internal.status)
 
 
 async def _dispatch(api: Api, request: Request) -> Response:
@@ -82,10 +82,10 @@ async def _dispatch(api: Api, request: Request) -> Response:
         return _json(document)
     group, version, rest = _split(parts)
     if reviews.is_review(group, rest):
-        # The answer is the same for every question, also for one in protobuf.
+        # The result does not depend on the body, which may be protobuf.
         is_json = _media_type(request) == "application/json"
         body = parsing.read_body(await request.body(), "") if is_json else {}
-        return _json(reviews.answer(rest[0], body), 201)
+        return _json(reviews.evaluate(rest[0], body), 201)
     resource = parsing.parse_resource(group, version, rest)
     return await _handle(api, request, resource)
 
@@ -143,29 +143,29 @@ async def _handle(api: Api, request: Request, resource: Resource) -> Response:
 
 async def _get(api: Api, request: Request, resource: Resource) -> Response:
     query = request.query_params
-    form = reads.form_of(resource, request.headers.get("accept", ""), query)
+    output = reads.output_format_of(resource, request.headers.get("accept", ""), query)
     if parsing.is_true(query.get("watch")):
-        return _watch(api, request, resource, form)
+        return _watch(api, request, resource, output)
     target = resource.target
     if target.name is None:
-        return _json(reads.list_objects(api.store, resource, query, form))
-    return _json(form.one(api.store.get(target.kind, target.namespace, target.name)))
+        return _json(reads.list_objects(api.store, resource, query, output))
+    return _json(output.render_object(api.store.get(target.kind, target.namespace, target.name)))
 
 
-def _watch(api: Api, request: Request, resource: Resource, form: reads.Form) -> Response:
+def _watch(api: Api, request: Request, resource: Resource, output: reads.OutputFormat) -> Response:
     query = request.query_params
     seconds = query.get("timeoutSeconds", "")
-    wanted = watch.WatchRequest(
+    requested = watch.WatchRequest(
         kind=resource.kind,
         namespace=resource.target.namespace,
         selector=reads.selector_of(resource, query),
         resource_version=query.get("resourceVersion", ""),
         timeout_seconds=float(seconds) if seconds.isdigit() else watch.default_timeout(),
-        wants_bookmarks=parsing.is_true(query.get("allowWatchBookmarks")),
-        wants_initial_events=parsing.is_true(query.get("sendInitialEvents")),
-        render=form.watched,
+        allows_bookmarks=parsing.is_true(query.get("allowWatchBookmarks")),
+        sends_initial_events=parsing.is_true(query.get("sendInitialEvents")),
+        render=output.render_event,
     )
-    lines = watch.stream(api.store, api.hub, wanted, request.is_disconnected)
+    lines = watch.stream(api.store, api.hub, requested, request.is_disconnected)
     return StreamingResponse(lines, media_type="application/json")
 
 
@@ -204,19 +204,19 @@ async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     if target.name is not None:
         return _json(_deletion(api, resource, api.writer.delete(target, options)))
     selector = reads.selector_of(resource, request.query_params)
-    found = [
+    deleted = [
         item for item in api.store.list(target.kind, target.namespace) if selector.matches(item)
     ]
-    for item in found:
+    for item in deleted:
         metadata = item["metadata"]
         named = replace(target, namespace=metadata.get("namespace"), name=metadata["name"])
         api.writer.delete(named, options)
-    form = reads.form_of(resource, "", request.query_params)
-    return _json(form.many(found, {"resourceVersion": str(api.store.revision)}))
+    output = reads.output_format_of(resource, "", request.query_params)
+    return _json(output.render_list(deleted, {"resourceVersion": str(api.store.revision)}))
 
 
 def _deletion(api: Api, resource: Resource, deleted: JsonObject) -> JsonObject:
-    """The object while it is still there, else a Status that says which one went."""
+    """The object while it exists, else a Status that names the deleted one."""
     target, metadata = resource.target, deleted["metadata"]
     if api.store.find(target.kind, target.namespace, str(target.name)) is not None:
         return deleted
@@ -240,8 +240,8 @@ async def _scale(api: Api, request: Request, resource: Resource) -> Response:
         body = scale.patched_scale(live, body, _media_type(request))
     elif request.method != "PUT":
         raise MethodNotAllowed
-    wanted = scale.with_scale(live, body)
-    return _json(scale.scale_of(api.writer.update(target, wanted, _options(request)).obj))
+    scaled = scale.with_scale(live, body)
+    return _json(scale.scale_of(api.writer.update(target, scaled, _options(request)).obj))
 
 
 _Verb = Callable[[Api, Request, Resource], Awaitable[Response]]
@@ -264,8 +264,10 @@ def _media_type(request: Request) -> str:
 
 
 def _written(request: Request, resource: Resource, written: Written) -> Response:
-    form = reads.form_of(resource, request.headers.get("accept", ""), request.query_params)
-    answer = _json(form.one(written.obj), 201 if written.is_new else 200)
+    output = reads.output_format_of(
+        resource, request.headers.get("accept", ""), request.query_params
+    )
+    answer = _json(output.render_object(written.obj), 201 if written.is_new else 200)
     for warning in written.warnings:
         text = warning.replace("\\", "\\\\").replace('"', '\\"')
         answer.headers.append("Warning", f'299 - "{text}"')

@@ -1,7 +1,7 @@
 """Objects of the embedded cluster, kept in one SQLite file.
 
 Every write is one transaction that raises the global revision by one and appends to a bounded
-history, from which watches resume, also after a restart. Objects go in and come out as JSON, so
+history, from which watches resume, also after a restart. Objects are stored as JSON, so
 callers never share a dict with the store.
 """
 
@@ -18,11 +18,11 @@ from typing import Literal
 from fleet.localcluster.errors import AlreadyExists, Gone, JsonObject
 from fleet.localcluster.kinds import NAMESPACE, Kind, by_kind
 from fleet.localcluster.objects import (
-    is_held,
+    conflict,
+    has_finalizers,
     keep_fixed_metadata,
     load,
     not_found,
-    stale,
     timestamp,
 )
 
@@ -47,7 +47,7 @@ _DELETE = "DELETE FROM objects WHERE api_version = ? AND kind = ? AND namespace 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change; `previous` is the object before it, needed to leave a selector properly."""
+    """One change; `previous` is the object before it, which shows that it left a selector."""
 
     type: EventType
     kind: Kind
@@ -92,10 +92,10 @@ class Store:
         return None if text is None else load(text)
 
     def get(self, kind: Kind, namespace: str | None, name: str) -> JsonObject:
-        found = self.find(kind, namespace, name)
-        if found is None:
+        obj = self.find(kind, namespace, name)
+        if obj is None:
             raise not_found(kind, name)
-        return found
+        return obj
 
     def list(
         self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
@@ -106,7 +106,7 @@ class Store:
     def snapshot(
         self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> tuple[Objects, int]:
-        """The list and the revision at which it was true: where a watch has to start."""
+        """The list and its revision, from which a watch continues."""
         query = "SELECT body FROM objects WHERE api_version = ? AND kind = ?"
         arguments = [kind.api_version, kind.kind]
         if namespace and kind.namespaced:
@@ -116,11 +116,11 @@ class Store:
             rows = self._db.execute(f"{query} ORDER BY namespace, name", arguments).fetchall()
             revision = self._revision
         objects = [load(body) for (body,) in rows]
-        wanted = (labels or {}).items()
+        required = (labels or {}).items()
         return [
             item
             for item in objects
-            if not wanted or wanted <= (item["metadata"].get("labels") or {}).items()
+            if not required or required <= (item["metadata"].get("labels") or {}).items()
         ], revision
 
     def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
@@ -145,7 +145,7 @@ class Store:
             return self._write("ADDED", kind, created, None)
 
     def replace(self, kind: Kind, obj: JsonObject) -> JsonObject:
-        """Write all but status; an unchanged object is not written. Compares resourceVersion
+        """Write everything except status; an unchanged object is not written. Compares resourceVersion
         when the object carries one. Removes a deleted object whose last finalizer is gone."""
         updated = load(json.dumps(obj))
         with self._lock:
@@ -159,7 +159,7 @@ class Store:
             generation = int(current["metadata"].get("generation", 1))
             changed_spec = updated.get("spec") != current.get("spec")
             updated["metadata"]["generation"] = generation + int(changed_spec)
-            if "deletionTimestamp" in updated["metadata"] and not is_held(updated):
+            if "deletionTimestamp" in updated["metadata"] and not has_finalizers(updated):
                 return self._write("DELETED", kind, updated, current)
             if updated == current:
                 return current
@@ -183,15 +183,17 @@ class Store:
     def delete(
         self, kind: Kind, namespace: str | None, name: str, *, uid: str | None = None
     ) -> JsonObject:
-        """Remove, or, while finalizers hold the object, mark it as deleted."""
+        """Remove the object, or mark it as deleted while it has finalizers."""
         with self._lock:
             current = self.get(kind, namespace, name)
             if uid is not None and current["metadata"]["uid"] != uid:
-                found = current["metadata"]["uid"]
-                raise stale(
-                    kind, name, f"the UID in the precondition ({uid}) is not that of it ({found})"
+                actual = current["metadata"]["uid"]
+                raise conflict(
+                    kind,
+                    name,
+                    f"the UID in the precondition ({uid}) is not the object's ({actual})",
                 )
-            if not is_held(current):
+            if not has_finalizers(current):
                 return self._write("DELETED", kind, current, current)
             if "deletionTimestamp" in current["metadata"]:
                 return current
@@ -241,14 +243,14 @@ class Store:
         current = self.get(kind, metadata.get("namespace"), metadata["name"])
         expected = metadata.get("resourceVersion")
         if expected and expected != current["metadata"]["resourceVersion"]:
-            raise stale(
+            raise conflict(
                 kind,
                 metadata["name"],
                 "the object has been modified; please apply your changes to the latest version "
                 "and try again",
             )
         if metadata.get("uid", current["metadata"]["uid"]) != current["metadata"]["uid"]:
-            raise stale(kind, metadata["name"], "the object was deleted and created anew")
+            raise conflict(kind, metadata["name"], "the object was deleted and created again")
         return current
 
     def _write(

@@ -1,4 +1,4 @@
-"""Cells of the Table answers that need more than one field."""
+"""Table cells that need more than one field."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ _NONE = "<none>"
 
 
 def since(stamp: str | None) -> str:
-    """How long ago, the way kubectl writes it: `5s`, `3m20s`, `2h`, `4d`."""
+    """Time since then in kubectl's format: `5s`, `3m20s`, `2h`, `4d`."""
     if not stamp:
         return "<unknown>"
     seconds = max(int((datetime.now(UTC) - datetime.fromisoformat(stamp)).total_seconds()), 0)
@@ -58,8 +58,8 @@ def condition(kind: str) -> Callable[[JsonObject], str]:
 
 
 def _conditions(obj: JsonObject) -> dict[str, JsonObject]:
-    found = (obj.get("status") or {}).get("conditions") or []
-    return {item.get("type", ""): item for item in found}
+    listed = (obj.get("status") or {}).get("conditions") or []
+    return {item.get("type", ""): item for item in listed}
 
 
 def _container_statuses(obj: JsonObject, field: str = "containerStatuses") -> list[JsonObject]:
@@ -76,7 +76,7 @@ def pod_restarts(obj: JsonObject) -> int:
 
 
 def pod_status(obj: JsonObject) -> str:
-    """The phase, or what a container says in its place: CrashLoopBackOff, Init:Error, …"""
+    """The phase, or the reason of a container's state: CrashLoopBackOff, Init:Error, …"""
     if "deletionTimestamp" in obj["metadata"]:
         return "Terminating"
     status = obj.get("status") or {}
@@ -116,8 +116,8 @@ def node_status(obj: JsonObject) -> str:
 
 
 def deployment_ready(obj: JsonObject) -> str:
-    wanted = (obj.get("spec") or {}).get("replicas", 1)
-    return f"{(obj.get('status') or {}).get('readyReplicas', 0)}/{wanted}"
+    desired = (obj.get("spec") or {}).get("replicas", 1)
+    return f"{(obj.get('status') or {}).get('readyReplicas', 0)}/{desired}"
 
 
 def service_ports(obj: JsonObject) -> str:
@@ -126,8 +126,8 @@ def service_ports(obj: JsonObject) -> str:
 
 
 def selector(obj: JsonObject) -> str:
-    found: Mapping[str, Any] = (obj.get("spec") or {}).get("selector") or {}
-    labels = found.get("matchLabels", found)
+    selected: Mapping[str, Any] = (obj.get("spec") or {}).get("selector") or {}
+    labels = selected.get("matchLabels", selected)
     return _joined(f"{name}={value}" for name, value in labels.items())
 
 
@@ -149,10 +149,8 @@ def traffic(which: str, field: str) -> Callable[[JsonObject], Any]:
     def read(obj: JsonObject) -> Any:
         components = (obj.get("status") or {}).get("components") or {}
         for item in (components.get("predictor") or {}).get("traffic") or []:
-            is_wanted = (
-                item.get("latestRevision") if which == "latest" else item.get("tag") == which
-            )
-            if is_wanted:
+            is_match = item.get("latestRevision") if which == "latest" else item.get("tag") == which
+            if is_match:
                 return item.get(field)
         return None
 
@@ -172,18 +170,18 @@ def backends(obj: JsonObject) -> str:
 
 
 def first_address(obj: JsonObject) -> str:
-    found = (obj.get("status") or {}).get("addresses") or [{}]
-    return str(found[0].get("value", ""))
+    addresses = (obj.get("status") or {}).get("addresses") or [{}]
+    return str(addresses[0].get("value", ""))
 
 
 def first_format(obj: JsonObject) -> str:
-    found = (obj.get("spec") or {}).get("supportedModelFormats") or [{}]
-    return str(found[0].get("name", ""))
+    formats = (obj.get("spec") or {}).get("supportedModelFormats") or [{}]
+    return str(formats[0].get("name", ""))
 
 
 def first_container(obj: JsonObject) -> str:
-    found = (obj.get("spec") or {}).get("containers") or [{}]
-    return str(found[0].get("name", ""))
+    containers = (obj.get("spec") or {}).get("containers") or [{}]
+    return str(containers[0].get("name", ""))
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Answers for `kubectl get`: the Table form, with columns chosen per kind."""
+"""Responses to `kubectl get`: the Table format, with columns per kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""TLS material, the user's token and the kubeconfig; made once and reused."""
+"""TLS files, the user's token and the kubeconfig; created once and reused."""
 
 import base64
 import ipaddress
@@ -18,7 +18,7 @@ _LIFETIME = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where the server finds its key, and what a client needs to be let in."""
+    """The server's key and certificate, and the credentials of its client."""
 
     certificate: Path
     key: Path
@@ -75,7 +75,7 @@ def _make_certificates(folder: Path) -> None:
     server = _certify_server(server_key, authority, authority_key)
     (folder / "ca.crt").write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     (folder / "server.crt").write_bytes(server.public_bytes(serialization.Encoding.PEM))
-    # Last, because its presence says that all is there.
+    # Last, because its presence means that the files are complete.
     _write_private(
         folder / "server.key",
         server_key.private_bytes(

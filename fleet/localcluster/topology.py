@@ -76,7 +76,7 @@ class Topology:
     kind: Kind
 
     def list_keys(self, path: Sequence[str]) -> Keys | None:
-        """The fields that tell the elements of the list at `path` apart; None: not by key."""
+        """The fields that identify elements of the list at `path`; None: the list has no keys."""
         name = path[-1]
         if path[0] == "metadata":
             return _METADATA.get(name)
@@ -84,7 +84,7 @@ class Topology:
             return ("port", "protocol")
         if self.kind.group in NATIVE_GROUPS:
             return _NATIVE.get(name)
-        # Routes hold their conditions inside the atomic list `parents`, never reached here.
+        # Conditions of routes are inside the atomic list `parents`, so they do not reach this line.
         return (_GATEWAY if self.kind.group.startswith("gateway") else _KSERVE).get(name)
 
     def is_set(self, path: Sequence[str]) -> bool:
@@ -109,17 +109,17 @@ class Topology:
 
 
 def item_key(item: object, keys: Keys, path: Sequence[str]) -> JsonObject:
-    """The key of one list element; refuses elements that cannot be told apart."""
+    """The key of a list element; raises Invalid where it is incomplete."""
     if not isinstance(item, dict):
         raise _unkeyed(path, f"must be objects with {', '.join(keys)}")
-    found = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in keys}
-    missing = [key for key, value in found.items() if value is None]
+    values = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in keys}
+    missing = [key for key, value in values.items() if value is None]
     if missing:
         raise _unkeyed(path, f"must all have the key {', '.join(missing)}")
-    return found
+    return values
 
 
-def _unkeyed(path: Sequence[str], what: str) -> Invalid:
+def _unkeyed(path: Sequence[str], requirement: str) -> Invalid:
     field = ".".join(path)
-    message = f"elements {what}"
+    message = f"elements {requirement}"
     return Invalid(f"{field}: {message}", causes=[Cause("FieldValueInvalid", message, field)])

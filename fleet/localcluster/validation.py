@@ -1,4 +1,4 @@
-"""Refusals of bad objects, with one cause per bad field."""
+"""Validation of objects, with one cause per invalid field."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _MAXIMUM_WEIGHT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An object without the fields that nobody knows, and their paths."""
+    """An object without its unknown fields, and their paths."""
 
     obj: JsonObject
     unknown: tuple[str, ...]
@@ -71,7 +71,7 @@ def _prune_object(value: JsonObject, schema: Schema, path: str, unknown: list[st
 
 
 def require_valid(kind: Kind, obj: JsonObject) -> None:
-    """Raise Invalid with every fault of the object."""
+    """Raise Invalid with all faults of the object."""
     faults = list(_metadata_faults(kind, obj["metadata"]))
     faults += _type_faults(obj, schema_of(kind), "")
     if not faults:
@@ -114,17 +114,17 @@ def _metadata_faults(kind: Kind, metadata: JsonObject) -> Iterator[Cause]:
 def _map_faults(field: str, values: Mapping[str, Any]) -> Iterator[Cause]:
     for key, value in values.items():
         prefix, _, name = key.rpartition("/")
-        is_key_good = _LABEL_NAME.fullmatch(name) and (
+        is_valid_key = _LABEL_NAME.fullmatch(name) and (
             "/" not in key or (_SUBDOMAIN.fullmatch(prefix) and len(prefix) <= 253)
         )
-        is_value_good = isinstance(value, str) and (
+        is_valid_value = isinstance(value, str) and (
             field != "labels" or _LABEL_VALUE.fullmatch(value)
         )
-        if not is_key_good:
+        if not is_valid_key:
             yield Cause(
                 "FieldValueInvalid", f'Invalid value: "{key}": bad name', f"metadata.{field}"
             )
-        if not is_value_good:
+        if not is_valid_value:
             yield Cause(
                 "FieldValueInvalid",
                 f'Invalid value: "{value}": must be a string of at most 63 characters of '
@@ -136,10 +136,12 @@ def _map_faults(field: str, values: Mapping[str, Any]) -> Iterator[Cause]:
 def _type_faults(value: Any, schema: Schema, path: str) -> list[Cause]:
     if value is None:
         return []
-    found = _json_type(value)
-    if schema.types and found not in schema.types:
-        wanted = " or ".join(sorted(schema.types))
-        return [Cause("FieldValueTypeInvalid", f"must be {wanted}, not {found}", path or "object")]
+    actual = _json_type(value)
+    if schema.types and actual not in schema.types:
+        allowed = " or ".join(sorted(schema.types))
+        return [
+            Cause("FieldValueTypeInvalid", f"must be {allowed}, not {actual}", path or "object")
+        ]
     if isinstance(value, dict):
         return _object_faults(value, schema, path)
     if isinstance(value, list):

@@ -26,8 +26,8 @@ class WatchRequest:
     selector: Selector
     resource_version: str
     timeout_seconds: float
-    wants_bookmarks: bool
-    wants_initial_events: bool
+    allows_bookmarks: bool
+    sends_initial_events: bool
     render: Render
 
 
@@ -61,15 +61,15 @@ class Hub:
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        # Everybody who waits now goes on; whoever waits next waits for the next write.
+        # Release all current waiters; later ones wait for the next write.
         self._changed.set()
         self._changed = asyncio.Event()
 
 
 async def stream(
-    store: Store, hub: Hub, request: WatchRequest, is_gone: Callable[[], Awaitable[bool]]
+    store: Store, hub: Hub, request: WatchRequest, is_disconnected: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """Lines of JSON until the time is over or the client has left."""
+    """Lines of JSON until the timeout or until the client disconnects."""
     deadline = time.monotonic() + request.timeout_seconds
     try:
         first, revision = _begin(store, request)
@@ -77,7 +77,7 @@ async def stream(
             yield first
         bookmarked_at = time.monotonic()
         while time.monotonic() < deadline and not hub.is_closed:
-            # Held before the look, so that a write in between is not missed.
+            # Created before the read, so that a write in between is not missed.
             changes = asyncio.ensure_future(hub.wait(min(_POLL_SECONDS, request.timeout_seconds)))
             await asyncio.sleep(0)
             lines, revision = _changes(store, request, revision)
@@ -86,9 +86,9 @@ async def stream(
                 yield lines
                 continue
             await changes
-            if await is_gone():
+            if await is_disconnected():
                 return
-            if request.wants_bookmarks and time.monotonic() - bookmarked_at > _BOOKMARK_SECONDS:
+            if request.allows_bookmarks and time.monotonic() - bookmarked_at > _BOOKMARK_SECONDS:
                 bookmarked_at = time.monotonic()
                 yield _bookmark(request, revision, {})
     except ApiError as error:
@@ -96,20 +96,20 @@ async def stream(
 
 
 def _begin(store: Store, request: WatchRequest) -> tuple[bytes, int]:
-    """What is sent first, and the revision from which changes follow."""
-    if request.resource_version not in ("", "0") and not request.wants_initial_events:
+    """The initial lines, and the revision from which changes follow."""
+    if request.resource_version not in ("", "0") and not request.sends_initial_events:
         if not request.resource_version.isdigit():
             raise BadRequest(f"invalid resource version: {request.resource_version}")
         revision = int(request.resource_version)
         if revision > store.revision:
-            # The history it comes from is not this one: the data folder was emptied.
+            # It belongs to another history: the data folder was emptied.
             raise Gone(f"unknown resource version: {revision} ({store.revision})")
         return b"", revision
     objects, revision = store.snapshot(request.kind, request.namespace)
     lines = [
         _line("ADDED", request.render(item)) for item in objects if request.selector.matches(item)
     ]
-    if request.wants_initial_events and request.wants_bookmarks:
+    if request.sends_initial_events and request.allows_bookmarks:
         lines.append(_bookmark(request, revision, _INITIAL_EVENTS_END))
     return b"".join(lines), revision
 
@@ -126,14 +126,14 @@ def _changes(store: Store, request: WatchRequest, revision: int) -> tuple[bytes,
 
 
 def _event_lines(event: WatchEvent, request: WatchRequest) -> Iterator[bytes]:
-    """One line, or none; entering or leaving the selector reads as added or deleted."""
+    """At most one line; entering or leaving the selector is ADDED or DELETED."""
     if request.namespace and event.object["metadata"].get("namespace") != request.namespace:
         return
-    is_in = event.type != "DELETED" and request.selector.matches(event.object)
-    was_in = event.previous is not None and request.selector.matches(event.previous)
-    if is_in:
-        yield _line("MODIFIED" if was_in else "ADDED", request.render(event.object))
-    elif was_in:
+    is_selected = event.type != "DELETED" and request.selector.matches(event.object)
+    was_selected = event.previous is not None and request.selector.matches(event.previous)
+    if is_selected:
+        yield _line("MODIFIED" if was_selected else "ADDED", request.render(event.object))
+    elif was_selected:
         yield _line("DELETED", request.render(event.object))
 
 
@@ -149,5 +149,5 @@ def _line(change: str, obj: JsonObject) -> bytes:
 
 
 def default_timeout() -> float:
-    """Half an hour to an hour, at random, so that clients do not all come back at once."""
+    """Half an hour to an hour at random, so that clients do not reconnect all at once."""
     return 1800.0 + secrets.randbelow(1800)

@@ -1,4 +1,4 @@
-"""Create, replace, patch, apply and delete, as the API does them before the store is asked."""
+"""Create, replace, patch, apply and delete: validation and ownership before the store."""
 
 import secrets
 import string
@@ -45,7 +45,7 @@ class Written:
 
 
 class Writer:
-    """Every write of the API goes through here; the controllers write to the store directly."""
+    """All writes of the API; the controllers write to the store directly."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -88,24 +88,24 @@ class Writer:
     def _apply(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
         if (body.get("metadata") or {}).get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
-        wanted, warnings = self._incoming(target, body, options)
+        applied, warnings = self._incoming(target, body, options)
         topology = Topology(target.kind)
         author = _author(target, options, "Apply")
         if not target.subresource and target.kind.has_status:
-            wanted.pop("status", None)
+            applied.pop("status", None)
         with self._store.exclusive():
             live = self._store.find(target.kind, target.namespace, str(target.name))
             if live is None and target.subresource:
                 raise not_found(target.kind, str(target.name))
-            applied = apply(live, wanted, topology, author, force=options.is_forced)
+            merged = apply(live, applied, topology, author, force=options.is_forced)
             if live is None:
-                if wanted["metadata"].get("uid") or wanted["metadata"].get("resourceVersion"):
+                if applied["metadata"].get("uid") or applied["metadata"].get("resourceVersion"):
                     raise Conflict("the object to be applied does not exist any more")
-                created = self._create(target, applied, options)
+                created = self._create(target, merged, options)
                 return Written(created, is_new=True, warnings=warnings)
-            if applied is live:
+            if merged is live:
                 return Written(live, warnings=warnings)
-            return Written(self._save(target, live, applied, None, options), warnings=warnings)
+            return Written(self._save(target, live, merged, None, options), warnings=warnings)
 
     def delete(self, target: Target, options: WriteOptions) -> JsonObject:
         name = str(target.name)
@@ -133,7 +133,7 @@ class Writer:
     def _incoming(
         self, target: Target, body: JsonObject, options: WriteOptions
     ) -> tuple[JsonObject, tuple[str, ...]]:
-        """The body as an object of the target's kind, without fields nobody knows."""
+        """The body as an object of the target's kind, without unknown fields."""
         identified = bodies.identify(target.kind, target.namespace, target.name, body)
         checked = validation.drop_unknown_fields(
             target.kind, identified, is_strict=options.validation == "Strict"
@@ -162,14 +162,14 @@ class Writer:
     def _preview_creation(self, kind: Kind, obj: JsonObject) -> JsonObject:
         metadata = obj["metadata"]
         if self._store.find(kind, metadata.get("namespace"), metadata["name"]) is not None:
-            # Refused by the store in the same words as a real creation.
+            # The store refuses it with the message of a real creation.
             return self._store.create(kind, obj)
         fixed = {"uid": str(uuid.uuid4()), "creationTimestamp": timestamp(), "generation": 1}
         return obj | {"metadata": metadata | fixed}
 
     def _require_open_namespace(self, namespace: str, obj: JsonObject) -> None:
-        found = self._store.get(NAMESPACE, None, namespace)
-        if "deletionTimestamp" in found["metadata"]:
+        existing = self._store.get(NAMESPACE, None, namespace)
+        if "deletionTimestamp" in existing["metadata"]:
             name = obj["metadata"]["name"]
             raise Forbidden(
                 f'"{name}" is forbidden: unable to create new content in namespace {namespace} '

@@ -1,7 +1,7 @@
-"""Asks every ONNX model of a Triton that is ready for one answer to zeros.
+"""Sends one inference of zeros to every ONNX model of a ready Triton.
 
-Triton is ready as soon as its models are loaded, also where none of them can answer: a Python
-backend that was compiled for another NumPy refuses each request.
+Triton is ready as soon as its models are loaded, even if none can answer: a Python backend that
+was compiled for another NumPy refuses each request.
 """
 
 import http.client
@@ -32,7 +32,7 @@ _BYTES = {
 def failure_of(port: int, repositories: Sequence[Path]) -> str:
     """Why a model of the Triton at this port does not answer; empty when each answered once.
 
-    What is loaded is read from the files: Triton's own lists may be closed to clients.
+    Model names come from the repository, because Triton's own index may be closed to clients.
     """
     connection = http.client.HTTPConnection(LOCALHOST, port, timeout=_TIMEOUT_SECONDS)
     try:
@@ -79,7 +79,7 @@ def _request(config: Any) -> tuple[bytes, dict[str, str]]:
 
 
 def _zeros(tensor: Any, batch: Sequence[int]) -> tuple[dict[str, Any], bytes]:
-    """A tensor of zeros, or of empty strings. A free dimension is tried with 1."""
+    """A tensor of zeros, or of empty strings. A free dimension gets size 1."""
     shape = [*batch, *(max(size, 1) for size in tensor.dims)]
     kind = model_config_pb2.DataType.Name(tensor.data_type).removeprefix("TYPE_")
     data = bytes(_BYTES[kind] * math.prod(shape))

@@ -9,19 +9,19 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 
 def condition(kind: str, status: str, *, reason: str = "", message: str = "") -> JsonObject:
-    """One condition; empty words are left out."""
-    made: JsonObject = {"type": kind, "status": status}
+    """One condition; an empty reason or message is left out."""
+    built: JsonObject = {"type": kind, "status": status}
     if reason:
-        made["reason"] = reason
+        built["reason"] = reason
     if message:
-        made["message"] = message
-    return made
+        built["message"] = message
+    return built
 
 
-def merge(current: Iterable[JsonObject] | None, wanted: Iterable[JsonObject]) -> list[JsonObject]:
-    """The wanted conditions; a time stays as long as its condition's status does."""
-    known = {item["type"]: item for item in current or ()}
-    return [_timed(known.get(item["type"]), item) for item in wanted]
+def merge(current: Iterable[JsonObject] | None, desired: Iterable[JsonObject]) -> list[JsonObject]:
+    """The desired conditions; a condition whose status is unchanged keeps its transition time."""
+    by_type = {item["type"]: item for item in current or ()}
+    return [_timed(by_type.get(item["type"]), item) for item in desired]
 
 
 def _timed(old: JsonObject | None, new: JsonObject) -> JsonObject:
@@ -36,5 +36,5 @@ def find(obj: JsonObject, kind: str) -> JsonObject | None:
 
 
 def is_true(obj: JsonObject, kind: str) -> bool:
-    found = find(obj, kind)
-    return found is not None and found["status"] == TRUE
+    match = find(obj, kind)
+    return match is not None and match["status"] == TRUE

@@ -1,4 +1,4 @@
-"""What is known of one container, and how a pod's status follows from its containers: pure."""
+"""The state of one container, and a pod's status computed from its containers: pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ class ContainerState:
     last_state: JsonObject = field(default_factory=dict)
 
     def wait(self, reason: str, message: str = "") -> None:
-        known = {"reason": reason, "message": message} if message else {"reason": reason}
-        self._change("waiting", known)
+        details = {"reason": reason, "message": message} if message else {"reason": reason}
+        self._change("waiting", details)
 
     def run(self) -> None:
         self._change("running", {"startedAt": timestamp()})
 
     def end(self, exit_code: int, message: str = "", *, reason: str = "") -> None:
-        """Record an end; the reason follows from the exit code unless it is given."""
+        """Record the end; without a `reason` it follows from the exit code."""
         started = (self.state.get("running") or {}).get("startedAt", timestamp())
         ended = {
             "exitCode": exit_code,
@@ -67,10 +67,10 @@ class ContainerState:
 
 
 def backoff_seconds(restarts: int) -> int:
-    """Wait before the next start: none after the first end, then 10, 20, ... 300 seconds."""
+    """Delay before the next start: none after the first end, then 10, 20, ... 300 seconds."""
     if restarts < 1:
         return 0
-    # The exponent is bounded so that months of restarts do not make a huge number.
+    # Bounded, because months of restarts would make the power huge.
     return int(min(_FIRST_BACKOFF_SECONDS * 2 ** min(restarts - 1, 8), _LONGEST_BACKOFF_SECONDS))
 
 
@@ -86,15 +86,15 @@ def pod_status(
     has_started = any(item.state.get("running") or item.last_state for item in containers)
     is_ready = bool(containers) and all(item.is_ready for item in containers)
     unready = [item.name for item in containers if not item.is_ready]
-    words = {
+    unready_reason = {
         "reason": "ContainersNotReady",
         "message": f"containers with unready status: [{' '.join(unready)}]",
     }
-    wanted = [
+    desired = [
         conditions.condition("PodScheduled", conditions.TRUE),
-        _yes_no("Initialized", {"reason": "ContainersNotInitialized"}, is_true=is_initialized),
-        _yes_no("ContainersReady", words, is_true=is_ready),
-        _yes_no("Ready", words, is_true=is_ready),
+        _condition("Initialized", {"reason": "ContainersNotInitialized"}, is_true=is_initialized),
+        _condition("ContainersReady", unready_reason, is_true=is_ready),
+        _condition("Ready", unready_reason, is_true=is_ready),
     ]
     status: JsonObject = {
         "phase": "Running" if is_initialized and has_started else "Pending",
@@ -103,7 +103,7 @@ def pod_status(
         "podIPs": [{"ip": "127.0.0.1"}],
         "qosClass": "Guaranteed" if _is_guaranteed(pod) else "Burstable",
         "startTime": before.get("startTime") or timestamp(),
-        "conditions": conditions.merge(before.get("conditions"), wanted),
+        "conditions": conditions.merge(before.get("conditions"), desired),
         "containerStatuses": [item.as_json() for item in containers],
     }
     if initializers:
@@ -111,10 +111,10 @@ def pod_status(
     return status
 
 
-def _yes_no(kind: str, words: Mapping[str, str], *, is_true: bool) -> JsonObject:
+def _condition(kind: str, otherwise: Mapping[str, str], *, is_true: bool) -> JsonObject:
     if is_true:
         return conditions.condition(kind, conditions.TRUE)
-    return conditions.condition(kind, conditions.FALSE, **words)
+    return conditions.condition(kind, conditions.FALSE, **otherwise)
 
 
 def _is_guaranteed(pod: JsonObject) -> bool:

@@ -13,7 +13,7 @@ from fleet.localcluster.controllers.ownership import (
     owned_by,
     write_status,
 )
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import DEPLOYMENT, REPLICA_SET
 from fleet.localcluster.objects import timestamp
@@ -26,7 +26,7 @@ _DEFAULT_HISTORY = 10
 
 
 class Deployments:
-    """Keeps the newest template's ReplicaSet growing and the others shrinking."""
+    """Scales the newest template's ReplicaSet up and the others down."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,14 +36,14 @@ class Deployments:
         replica_sets = self._store.list(REPLICA_SET)
         living = [item for item in replica_sets if not is_deleted(item)]
 
-        def reconcile_one(deployment: JsonObject) -> None:
+        def reconcile_deployment(deployment: JsonObject) -> None:
             if not is_deleted(deployment):
                 owned = owned_by(deployment, living)
-                self._reconcile_one(deployment, sorted(owned, key=_revision))
+                self._reconcile_deployment(deployment, sorted(owned, key=_revision))
 
-        for_each(self._store.list(DEPLOYMENT), reconcile_one)
+        reconcile_each(self._store.list(DEPLOYMENT), reconcile_deployment)
 
-    def _reconcile_one(self, deployment: JsonObject, owned: list[JsonObject]) -> None:
+    def _reconcile_deployment(self, deployment: JsonObject, owned: list[JsonObject]) -> None:
         name = _set_name(deployment)
         new = next((item for item in owned if item["metadata"]["name"] == name), None)
         old = [item for item in owned if item is not new]
@@ -55,7 +55,7 @@ class Deployments:
             new = self._store.replace(REPLICA_SET, new)
         if not deployment["spec"].get("paused"):
             self._resize(deployment, new, old)
-        self._forget_history(deployment, old)
+        self._trim_history(deployment, old)
         write_status(self._store, DEPLOYMENT, deployment, status_of(deployment, new, old))
 
     def _resize(self, deployment: JsonObject, new: JsonObject, old: list[JsonObject]) -> None:
@@ -75,7 +75,7 @@ class Deployments:
                 deployment, "ScalingReplicaSet", f"{message} from {before} to {size}"
             )
 
-    def _forget_history(self, deployment: JsonObject, old: Sequence[JsonObject]) -> None:
+    def _trim_history(self, deployment: JsonObject, old: Sequence[JsonObject]) -> None:
         kept = int(deployment["spec"].get("revisionHistoryLimit", _DEFAULT_HISTORY))
         empty = [item for item in old if not item["spec"].get("replicas") and not _existing(item)]
         for item in empty[: max(len(empty) - kept, 0)]:
@@ -132,15 +132,15 @@ def _progress(
     known = conditions.find(deployment, "Progressing")
     name = new["metadata"]["name"]
     if is_complete:
-        reason, words = "NewReplicaSetAvailable", "has successfully progressed."
+        reason, text = "NewReplicaSetAvailable", "has successfully progressed."
     elif _is_overdue(deployment, known, has_moved=_has_moved(deployment, status)):
-        reason, words = "ProgressDeadlineExceeded", "has timed out progressing."
+        reason, text = "ProgressDeadlineExceeded", "has timed out progressing."
     else:
-        reason, words = "ReplicaSetUpdated", "is progressing."
+        reason, text = "ReplicaSetUpdated", "is progressing."
     state = conditions.FALSE if reason == "ProgressDeadlineExceeded" else conditions.TRUE
-    message = f'ReplicaSet "{name}" {words}'
-    made = conditions.condition("Progressing", state, reason=reason, message=message)
-    merged = conditions.merge([known] if known else [], [made])[0]
+    message = f'ReplicaSet "{name}" {text}'
+    current = conditions.condition("Progressing", state, reason=reason, message=message)
+    merged = conditions.merge([known] if known else [], [current])[0]
     is_same = known is not None and (known.get("reason"), known.get("message")) == (reason, message)
     if known is not None and is_same and not _has_moved(deployment, status):
         return {**merged, "lastUpdateTime": known.get("lastUpdateTime", timestamp())}

@@ -1,7 +1,7 @@
-"""What the `digest-check` init container finds: the same record, compared here without a shell.
+"""The comparison of the `digest-check` init container, made here without a shell.
 
-The record is what `sha256sum --check --strict` reads, and the words are those of that command. The
-container's own command is not run: a pod's commands have no business on this machine.
+Record and messages have the format of `sha256sum --check --strict`. The container's own command is
+not run: a pod's shell commands must not run on this machine.
 """
 
 import hashlib
@@ -13,20 +13,20 @@ NAME = "digest-check"
 RECORD = "SLIPWAY_DIGESTS"
 DIRECTORY = "SLIPWAY_MODELS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
-# Configurations of other revisions: Triton loads the one that it is told to.
+# Configurations of other revisions: --model-config-name selects one of them.
 _OTHER_SETTINGS = re.compile(r"[^/]*/configs/slipway-[0-9a-f]*\.pbtxt")
 
 
 class FilesDiffer(Exception):
-    """What was downloaded is not what the record says; the message names the files."""
+    """Downloaded files differ from the record; the message names them."""
 
 
 def compare(directory: Path, record: str) -> None:
     """Raises FilesDiffer."""
     recorded = dict(_lines(record))
-    found = [*_differing(directory, recorded), *_others(directory, recorded)]
-    if found:
-        raise FilesDiffer("\n".join(found))
+    differences = [*_changed(directory, recorded), *_unrecorded(directory, recorded)]
+    if differences:
+        raise FilesDiffer("\n".join(differences))
 
 
 def _lines(record: str) -> Iterator[tuple[str, str]]:
@@ -40,7 +40,7 @@ def _lines(record: str) -> Iterator[tuple[str, str]]:
         yield match[2], match[1]
 
 
-def _differing(directory: Path, recorded: dict[str, str]) -> Iterator[str]:
+def _changed(directory: Path, recorded: dict[str, str]) -> Iterator[str]:
     for path, sha256 in recorded.items():
         file = directory / path
         if not file.is_file():
@@ -51,9 +51,9 @@ def _differing(directory: Path, recorded: dict[str, str]) -> Iterator[str]:
                 yield f"{path}: FAILED"
 
 
-def _others(directory: Path, recorded: dict[str, str]) -> Iterator[str]:
+def _unrecorded(directory: Path, recorded: dict[str, str]) -> Iterator[str]:
     for file in sorted(directory.rglob("*")):
         path = file.relative_to(directory).as_posix()
-        is_there_to_be = path in recorded or _OTHER_SETTINGS.fullmatch(path) is not None
-        if not file.is_dir() and not is_there_to_be:
+        is_expected = path in recorded or _OTHER_SETTINGS.fullmatch(path) is not None
+        if not file.is_dir() and not is_expected:
             yield f"{path}: not in the record"

@@ -14,7 +14,7 @@ _CONNECT_TIMEOUT = "1s"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A Service port behind a route, with its share of the requests."""
+    """A Service port behind a route, with its traffic weight."""
 
     cluster: str
     weight: int
@@ -22,7 +22,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A Service port that gets copies of so many in a hundred requests; its answers are dropped."""
+    """A Service port that receives copies of `percent` of the requests; its responses are dropped."""
 
     cluster: str
     percent: int
@@ -44,14 +44,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one ready pod listens."""
+    """The address of one ready pod."""
 
     host: str
     port: int
 
 
 def bootstrap(*, directory: str, gateway_port: int, admin_port: int) -> JsonObject:
-    """What Envoy starts with; everything that changes comes from files under `directory`."""
+    """Envoy's static configuration; everything that changes comes from files under `directory`."""
     return {
         "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
         "admin": {"address": _address("127.0.0.1", admin_port)},
@@ -146,7 +146,7 @@ def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
 
 
 def routes(listed: Sequence[Route]) -> JsonObject:
-    """The most specific match first, as the Gateway API demands."""
+    """The most specific match first, as the Gateway API requires."""
     ordered = sorted(
         listed, key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path)
     )
@@ -180,8 +180,8 @@ def _route(route: Route) -> JsonObject:
             {"name": name, "string_match": {"exact": value}} for name, value in route.headers
         ]
     if not any(item.weight for item in route.backends):
-        words = {"inline_string": "the route has no backend with a weight\n"}
-        return {"match": match, "direct_response": {"status": 500, "body": words}}
+        body = {"inline_string": "the route has no backend with a weight\n"}
+        return {"match": match, "direct_response": {"status": 500, "body": body}}
     return {"match": match, "route": _action(route)}
 
 
@@ -191,7 +191,7 @@ def _action(route: Route) -> JsonObject:
             "clusters": [{"name": item.cluster, "weight": item.weight} for item in route.backends]
         },
         "timeout": route.timeout,
-        # Only what certainly never reached a model is sent again: an inference may not run twice.
+        # Retry only requests that never reached a model: an inference must not run twice.
         "retry_policy": {
             "retry_on": "connect-failure,refused-stream,reset-before-request",
             "num_retries": 3,
@@ -208,8 +208,8 @@ def _action(route: Route) -> JsonObject:
 
 
 def _mirror(mirror: Mirror) -> JsonObject:
-    share = {"numerator": mirror.percent, "denominator": "HUNDRED"}
-    return {"cluster": mirror.cluster, "runtime_fraction": {"default_value": share}}
+    fraction = {"numerator": mirror.percent, "denominator": "HUNDRED"}
+    return {"cluster": mirror.cluster, "runtime_fraction": {"default_value": fraction}}
 
 
 def _rewrite(path: str, replacement: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The files that Envoy watches, written so that no request is lost while they change."""
+"""Writes the files that Envoy watches, in an order that loses no request."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from fleet.localcluster.errors import JsonObject
 
 BOOTSTRAP = "bootstrap.json"
 _ADMIN_PORT = "admin_port"
-# How long a cluster outlives the last route to it, for requests that are under way.
+# How long a cluster outlives its last route, for requests in flight.
 _KEEP_SECONDS = 5.0
 # A new cluster gets a route once Envoy reports it, or after this long without an answer.
 _WARM_SECONDS = 5.0
@@ -20,7 +20,7 @@ _ADMIN_TIMEOUT_SECONDS = 0.5
 
 
 class EnvoyFiles:
-    """Endpoints first, then clusters, then routes; removal goes the other way, later."""
+    """Writes endpoints first, then clusters, then routes; removes in the opposite order, later."""
 
     def __init__(self, directory: Path, gateway_port: int) -> None:
         self._directory = directory
@@ -31,23 +31,23 @@ class EnvoyFiles:
         self._added_at: dict[str, float] = {}
         self._warm: set[str] = set()
         self.admin_port = self._choose_admin_port(gateway_port)
-        self._write_first(gateway_port)
+        self._write_initial_files(gateway_port)
 
     def _choose_admin_port(self, gateway_port: int) -> int:
-        """Kept over restarts, so that a running Envoy and a new cluster agree. The gateway's own
-        port may still be free when this one is chosen.
+        """Stays the same over restarts, so that a running Envoy and a new cluster agree. The gateway's
+        own port may still be free at this time, so it is excluded.
         """
-        remembered = self._directory / _ADMIN_PORT
-        if remembered.is_file():
-            port = int(remembered.read_text())
+        recorded = self._directory / _ADMIN_PORT
+        if recorded.is_file():
+            port = int(recorded.read_text())
             is_usable = processes.is_free(port) or _reported_clusters(port) is not None
             if is_usable and port != gateway_port:
                 return port
         chosen = next(port for port in processes.free_ports(2) if port != gateway_port)
-        remembered.write_text(str(chosen))
+        recorded.write_text(str(chosen))
         return chosen
 
-    def _write_first(self, gateway_port: int) -> None:
+    def _write_initial_files(self, gateway_port: int) -> None:
         for path, empty in (
             (self._live / "clusters" / "clusters.json", envoy_config.clusters([], directory="")),
             (self._live / "routes" / "routes.json", envoy_config.routes([])),
@@ -66,7 +66,7 @@ class EnvoyFiles:
         _write(self._directory / BOOTSTRAP, started)
 
     def update(self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]) -> bool:
-        """Write what has changed; False when a step has to wait for the next round."""
+        """Write changed files; False when a step has to wait for the next pass."""
         now = monotonic()
         for name, listed in endpoints.items():
             _write(self._endpoint_path(name), envoy_config.endpoints(name, listed))
@@ -78,14 +78,14 @@ class EnvoyFiles:
         if is_warm:
             _write(self._live / "routes" / "routes.json", envoy_config.routes(routes))
         for name in self._needed_until.keys() - set(kept):
-            self._forget(name)
+            self._remove(name)
         return is_warm and len(kept) == len(endpoints)
 
     def _write_clusters(self, names: Sequence[str]) -> None:
-        wanted = envoy_config.clusters(names, directory=str(self._live.resolve()))
-        _write(self._live / "clusters" / "clusters.json", wanted)
+        desired = envoy_config.clusters(names, directory=str(self._live.resolve()))
+        _write(self._live / "clusters" / "clusters.json", desired)
 
-    def _forget(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         del self._needed_until[name]
         self._added_at.pop(name, None)
         self._warm.discard(name)
@@ -98,7 +98,7 @@ class EnvoyFiles:
             return True
         reported = _reported_clusters(self.admin_port)
         if reported is None:
-            # No Envoy runs: it will read complete files when it starts.
+            # No Envoy runs; at its start it reads complete files.
             return True
         deadline = monotonic() - _WARM_SECONDS
         late = {name for name in cold if self._added_at.get(name, 0.0) < deadline}
@@ -113,7 +113,7 @@ class EnvoyFiles:
 
 
 def _reported_clusters(admin_port: int) -> set[str] | None:
-    """The clusters that a running Envoy knows; None when none answers."""
+    """The clusters that a running Envoy has loaded; None when no Envoy answers."""
     connection = http.client.HTTPConnection(
         processes.LOCALHOST, admin_port, timeout=_ADMIN_TIMEOUT_SECONDS
     )
@@ -128,7 +128,7 @@ def _reported_clusters(admin_port: int) -> set[str] | None:
 
 
 def _write(path: Path, content: JsonObject) -> None:
-    """Only when it differs; renamed into place, which is what Envoy watches for."""
+    """Write only a change, and rename the file into place, which is the event that Envoy watches."""
     text = json.dumps(content, indent=1, sort_keys=True)
     if path.is_file() and path.read_text() == text:
         return

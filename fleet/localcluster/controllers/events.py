@@ -1,4 +1,4 @@
-"""Kubernetes Events: the same happening of the same object is counted, not repeated."""
+"""Kubernetes Events: equal events of one object are counted, not repeated."""
 
 import hashlib
 
@@ -17,16 +17,16 @@ def record(
     component: str,
     is_warning: bool = False,
 ) -> None:
-    """Write one event about `subject`, or raise the count of the one that says the same."""
+    """Write an event about `subject`, or increase the count of an equal one."""
     metadata = subject["metadata"]
     namespace = metadata.get("namespace") or "default"
-    same = hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
-    name = f"{metadata['name']}.{same}"
+    digest = hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
+    name = f"{metadata['name']}.{digest}"
     now = timestamp()
     with store.exclusive():
-        known = store.find(EVENT, namespace, name)
-        if known is not None:
-            store.replace(EVENT, known | {"count": known.get("count", 1) + 1, "lastTimestamp": now})
+        equal = store.find(EVENT, namespace, name)
+        if equal is not None:
+            store.replace(EVENT, equal | {"count": equal.get("count", 1) + 1, "lastTimestamp": now})
             return
         event = {
             "metadata": {"name": name, "namespace": namespace},
@@ -74,5 +74,5 @@ class Recorder:
                 is_warning=is_warning,
             )
         except ApiError:
-            # The namespace or the subject is going away; so is everyone who would read this.
+            # The namespace or the subject is being deleted, and its events with it.
             return

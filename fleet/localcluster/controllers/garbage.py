@@ -1,4 +1,4 @@
-"""What nobody owns any more goes: orphans, the contents of deleted namespaces, old events."""
+"""Deletes orphans, the contents of deleted namespaces, and old events."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,12 +11,12 @@ from fleet.localcluster.objects import timestamp
 from fleet.localcluster.store import Store
 
 _EVENT_LIFETIME = timedelta(hours=1)
-# Looked at only when a namespace goes: nothing owns them, and events are many.
+# Deleted with their namespace only: they have no owners, and events are many.
 _NEVER_OWNED = (EVENT, NAMESPACE)
 
 
 class Garbage:
-    """Background deletion only: an owner goes first, then what it owned."""
+    """Background deletion only: the owner first, then its dependents."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

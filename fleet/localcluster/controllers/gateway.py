@@ -1,4 +1,4 @@
-"""The Gateway `slipway-gateway/slipway` and its HTTPRoutes, carried out by a real Envoy."""
+"""Programs a real Envoy with the HTTPRoutes of the Gateway `slipway-gateway/slipway`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
 from fleet.localcluster.controllers.ownership import is_deleted, write_status
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, NAMESPACE, POD, SERVICE
 from fleet.localcluster.store import Store
@@ -19,7 +19,7 @@ _ENVOY_DIRECTORY = "envoy"
 
 
 class GatewayController:
-    """Without a gateway port it keeps statuses only."""
+    """Without a gateway port it maintains statuses only."""
 
     def __init__(self, store: Store, *, data_dir: Path, port: int | None) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class GatewayController:
         self._files = EnvoyFiles(data_dir / _ENVOY_DIRECTORY, port) if port else None
 
     def seed(self) -> None:
-        """Create what a platform team would have installed."""
+        """Create the Gateway that a platform team installs."""
         if self._store.find(NAMESPACE, None, NAMESPACE_NAME) is None:
             self._store.create(NAMESPACE, {"metadata": {"name": NAMESPACE_NAME}})
         if self._store.find(GATEWAY_CLASS, None, CLASS_NAME) is None:
@@ -43,11 +43,11 @@ class GatewayController:
             "metadata": {"name": GATEWAY_NAME, "namespace": NAMESPACE_NAME},
             "spec": {"gatewayClassName": CLASS_NAME, "listeners": [listener]},
         }
-        known = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
-        if known is None:
+        existing = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
+        if existing is None:
             self._store.create(GATEWAY, gateway)
-        elif known["spec"] != gateway["spec"]:
-            self._store.replace(GATEWAY, {**known, "spec": gateway["spec"]})
+        elif existing["spec"] != gateway["spec"]:
+            self._store.replace(GATEWAY, {**existing, "spec": gateway["spec"]})
 
     def reconcile(self) -> None:
         services = {
@@ -60,7 +60,7 @@ class GatewayController:
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
 
-        def reconcile_one(route: JsonObject) -> None:
+        def reconcile_route(route: JsonObject) -> None:
             parents = [
                 item for item in route["spec"].get("parentRefs") or () if _is_ours(item, route)
             ]
@@ -75,27 +75,27 @@ class GatewayController:
                 problem = str(error)
             for item in backends:
                 service = services.get((item.namespace, item.name))
-                found = http_routes.endpoints_of(service, item.port, pods) if service else []
-                endpoints[item.cluster] = found
+                ready = http_routes.endpoints_of(service, item.port, pods) if service else []
+                endpoints[item.cluster] = ready
             attached.append(route)
             status = http_routes.status_of(route, parents, problem, missing)
             write_status(self._store, HTTP_ROUTE, route, status)
 
-        for_each(self._store.list(HTTP_ROUTE), reconcile_one)
+        reconcile_each(self._store.list(HTTP_ROUTE), reconcile_route)
         if self._files is not None:
             self._files.update(routes, endpoints)
         self._report(len(attached))
 
     def _report(self, route_count: int) -> None:
-        for kind in self._store.list(GATEWAY_CLASS):
-            if kind["spec"].get("controllerName") == http_routes.CONTROLLER:
+        for gateway_class in self._store.list(GATEWAY_CLASS):
+            if gateway_class["spec"].get("controllerName") == http_routes.CONTROLLER:
                 accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
-                known = (kind.get("status") or {}).get("conditions")
+                before = (gateway_class.get("status") or {}).get("conditions")
                 status = {
-                    "conditions": conditions.merge(known, [accepted]),
+                    "conditions": conditions.merge(before, [accepted]),
                     "supportedFeatures": [{"name": name} for name in http_routes.FEATURES],
                 }
-                write_status(self._store, GATEWAY_CLASS, kind, status)
+                write_status(self._store, GATEWAY_CLASS, gateway_class, status)
         gateway = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
         if gateway is not None:
             write_status(self._store, GATEWAY, gateway, self._gateway_status(gateway, route_count))
@@ -112,9 +112,9 @@ class GatewayController:
                 message="the local cluster was started without --gateway-port",
             )
         accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
-        wanted = [{**item, "observedGeneration": generation} for item in (accepted, programmed)]
+        desired = [{**item, "observedGeneration": generation} for item in (accepted, programmed)]
         before = gateway.get("status") or {}
-        merged = conditions.merge(before.get("conditions"), wanted)
+        merged = conditions.merge(before.get("conditions"), desired)
         listener = {
             "name": "http",
             "attachedRoutes": route_count,

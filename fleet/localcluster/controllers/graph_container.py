@@ -1,4 +1,4 @@
-"""How KServe's router is started here: the local cluster's own, in Python, as a process."""
+"""Starts the local cluster's own Python router in place of KServe's."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ def plan_launch(
     container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
 ) -> triton.Launch:
     """Raises BadArguments for a router without a graph."""
-    arguments = [str(word) for word in container.get("args") or ()]
+    arguments = [str(item) for item in container.get("args") or ()]
     if _GRAPH not in arguments[:-1]:
         raise triton.BadArguments(f"the router needs {_GRAPH}")
     graph = arguments[arguments.index(_GRAPH) + 1]
@@ -33,7 +33,7 @@ def plan_launch(
 
 
 def environment() -> Mapping[str, str]:
-    """Only what it needs to find this package."""
+    """Only what the router needs to import this package."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "PYTHONPATH": str(Path(graph_router.__file__).parents[2]),

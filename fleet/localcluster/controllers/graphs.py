@@ -14,7 +14,7 @@ from fleet.localcluster.controllers.ownership import (
     owner_uids,
     write_status,
 )
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.graph_router import READY_PATH
 from fleet.localcluster.kinds import DEPLOYMENT, INFERENCE_GRAPH, SERVICE, Kind
@@ -24,11 +24,11 @@ _RESOURCES = {"cpu": "100m", "memory": "100Mi"}
 
 
 class NotServable(Exception):
-    """The graph has something that the local cluster's router does not do."""
+    """The graph uses a feature that the local cluster's router does not support."""
 
 
 class InferenceGraphs:
-    """Keeps the router behind each InferenceGraph, and its status."""
+    """Maintains the router of each InferenceGraph, and its status."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,42 +36,46 @@ class InferenceGraphs:
 
     def reconcile(self) -> None:
         graphs = self._store.list(INFERENCE_GRAPH)
-        for_each((item for item in graphs if not is_deleted(item)), self._reconcile_one)
+        reconcile_each((item for item in graphs if not is_deleted(item)), self._reconcile_graph)
 
-    def _reconcile_one(self, graph: JsonObject) -> None:
+    def _reconcile_graph(self, graph: JsonObject) -> None:
         before = (graph.get("status") or {}).get("conditions")
         try:
             _check(graph)
             deployment = self._ensure(DEPLOYMENT, graph, _deployment(graph))
             self._ensure(SERVICE, graph, _service(graph))
         except NotServable as error:
-            words = {"reason": "InvalidGraph", "message": str(error)}
-            wanted = conditions.condition("Ready", conditions.FALSE, **words)
+            not_ready = conditions.condition(
+                "Ready", conditions.FALSE, reason="InvalidGraph", message=str(error)
+            )
             if conditions.find(graph, "Ready") is None:
                 self._events.warning(graph, "InvalidGraph", str(error))
-            self._write(graph, {"conditions": conditions.merge(before, [wanted])})
+            self._write_status(graph, {"conditions": conditions.merge(before, [not_ready])})
             return
-        # As KServe: what the condition says is not looked at, only that there is one.
+        # As in KServe, any status of the condition is enough.
         if conditions.find(deployment, "Available") is None:
-            self._write(graph, {"conditions": before or []})
+            self._write_status(graph, {"conditions": before or []})
             return
         ready = conditions.condition("Ready", conditions.TRUE)
         metadata = graph["metadata"]
         url = f"http://{metadata['name']}-{metadata['namespace']}.example.com"
-        self._write(graph, {"conditions": conditions.merge(before, [ready]), "url": url})
+        self._write_status(graph, {"conditions": conditions.merge(before, [ready]), "url": url})
 
-    def _write(self, graph: JsonObject, status: JsonObject) -> None:
-        told = {"deploymentMode": "Standard", "observedGeneration": graph["metadata"]["generation"]}
-        write_status(self._store, INFERENCE_GRAPH, graph, told | status)
+    def _write_status(self, graph: JsonObject, status: JsonObject) -> None:
+        generation = graph["metadata"]["generation"]
+        status = {"deploymentMode": "Standard", "observedGeneration": generation} | status
+        write_status(self._store, INFERENCE_GRAPH, graph, status)
 
-    def _ensure(self, kind: Kind, graph: JsonObject, wanted: JsonObject) -> JsonObject:
-        metadata = wanted["metadata"]
+    def _ensure(self, kind: Kind, graph: JsonObject, desired: JsonObject) -> JsonObject:
+        metadata = desired["metadata"]
         current = self._store.find(kind, metadata["namespace"], metadata["name"])
         if current is None:
-            return self._store.create(kind, wanted)
+            return self._store.create(kind, desired)
         if graph["metadata"]["uid"] not in owner_uids(current):
-            raise NotServable(f"{kind.kind} {metadata['name']!r} exists and is not this graph's.")
-        current["spec"] = wanted["spec"]
+            raise NotServable(
+                f"{kind.kind} {metadata['name']!r} exists and does not belong to this graph."
+            )
+        current["spec"] = desired["spec"]
         return self._store.replace(kind, current)
 
 
@@ -89,9 +93,9 @@ def _check_step(step: JsonObject, nodes: JsonObject) -> None:
         if step["nodeName"] not in nodes:
             raise NotServable(f"There is no node {step['nodeName']!r}.")
     elif not step.get("serviceUrl"):
-        raise NotServable("The local cluster's router asks a serviceUrl or a nodeName only.")
+        raise NotServable("The local cluster's router calls a serviceUrl or a nodeName only.")
     if step.get("data", "$request") != "$request":
-        raise NotServable("The local cluster's router sends every step the request only.")
+        raise NotServable("The local cluster's router sends only the request to every step.")
     try:
         gjson.parse(step.get("condition") or "@this")
     except gjson.UnsupportedPath as error:
@@ -130,7 +134,7 @@ def _deployment(graph: JsonObject) -> JsonObject:
             "selector": {"matchLabels": {"app": metadata["labels"]["app"]}},
             "template": {
                 "metadata": {"labels": metadata["labels"]},
-                # There are nodes with GPUs only; elsewhere the router stays off them.
+                # All nodes here have GPUs; in other clusters the router does not tolerate their taint.
                 "spec": {"containers": [container], "tolerations": [{"operator": "Exists"}]},
             },
             "strategy": {

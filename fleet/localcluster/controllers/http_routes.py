@@ -1,4 +1,4 @@
-"""HTTPRoutes and Services as the gateway sees them: pure."""
+"""Translates HTTPRoutes and Services for Envoy, and computes route statuses: pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _REPLACEMENTS = {
     "ReplacePrefixMatch": "replacePrefixMatch",
     "ReplaceFullPath": "replaceFullPath",
 }
-# What this gateway does beyond the core of the Gateway API, by the names of its conformance tests.
+# Supported features beyond the core of the Gateway API, named as in its conformance tests.
 FEATURES = (
     "Gateway",
     "HTTPRoute",
@@ -32,12 +32,12 @@ FEATURES = (
 
 
 class UnsupportedRoute(Exception):
-    """A route that asks for what this gateway does not do."""
+    """The route uses a feature that this gateway does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendService:
-    """A Service port that a route names."""
+    """A Service port that a route references."""
 
     namespace: str
     name: str
@@ -49,7 +49,7 @@ class BackendService:
 
 
 def backends_of(route: JsonObject) -> dict[BackendService, None]:
-    """In the order of the route, each once; those that only get copies too."""
+    """Backends in the order of the route, each once, including those of mirrors."""
     namespace = route["metadata"]["namespace"]
     return {
         _backend(namespace, item): None
@@ -59,8 +59,8 @@ def backends_of(route: JsonObject) -> dict[BackendService, None]:
 
 
 def _mirrored(rule: JsonObject) -> list[JsonObject]:
-    found = (item.get("requestMirror") for item in rule.get("filters") or ())
-    return [mirror["backendRef"] for mirror in found if mirror]
+    mirrors = (item.get("requestMirror") for item in rule.get("filters") or ())
+    return [mirror["backendRef"] for mirror in mirrors if mirror]
 
 
 def _backend(namespace: str, reference: JsonObject) -> BackendService:
@@ -70,7 +70,7 @@ def _backend(namespace: str, reference: JsonObject) -> BackendService:
 
 
 def routes_of(route: JsonObject) -> list[Route]:
-    """Raises UnsupportedRoute for what this gateway does not do."""
+    """Raises UnsupportedRoute."""
     return [item for rule in route["spec"].get("rules") or () for item in _rule_routes(route, rule)]
 
 
@@ -84,13 +84,13 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
     rewrite, replaces_path = _rewrite([item for item in filters if item.get("type") != _MIRROR])
     mirrors = _mirrors(namespace, [item for item in filters if item.get("type") == _MIRROR])
     timeout = _timeout((rule.get("timeouts") or {}).get("request"))
-    found = []
+    routes = []
     for match in rule.get("matches") or [{}]:
         path = match.get("path") or {"type": "PathPrefix", "value": "/"}
         kind = path.get("type", "PathPrefix")
         if kind not in ("PathPrefix", "Exact") or set(match) - {"path", "headers"}:
             raise UnsupportedRoute("only PathPrefix, Exact and exact header matches are supported")
-        found.append(
+        routes.append(
             Route(
                 path=str(path["value"]).rstrip("/") or "/",
                 is_exact=kind == "Exact",
@@ -102,7 +102,7 @@ def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
                 mirrors=mirrors,
             )
         )
-    return found
+    return routes
 
 
 def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
@@ -112,7 +112,7 @@ def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
 
 
 def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
-    """What replaces the path, and whether all of it instead of the matched prefix."""
+    """The replacement, and whether it replaces the whole path instead of the matched prefix."""
     replacement, replaces_path = None, False
     for item in filters:
         path = (item.get("urlRewrite") or {}).get("path") or {}
@@ -126,15 +126,17 @@ def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
 
 
 def _mirrors(namespace: str, filters: Sequence[JsonObject]) -> tuple[Mirror, ...]:
-    """Without a share all requests are copied; none with a share of 0."""
+    """A mirror without `percent` copies all requests; one of 0 percent is left out."""
     listed = [item.get("requestMirror") or {} for item in filters]
     if any("fraction" in item or "backendRef" not in item for item in listed):
-        raise UnsupportedRoute("a RequestMirror needs a backendRef, and percent for its share")
-    found = (
+        raise UnsupportedRoute(
+            "a RequestMirror needs a backendRef, and takes percent, not fraction"
+        )
+    mirrors = (
         Mirror(_backend(namespace, item["backendRef"]).cluster, int(item.get("percent", 100)))
         for item in listed
     )
-    return tuple(mirror for mirror in found if mirror.percent)
+    return tuple(mirror for mirror in mirrors if mirror.percent)
 
 
 def _timeout(text: str | None) -> str:
@@ -154,8 +156,8 @@ def endpoints_of(service: JsonObject, port: int, pods: Sequence[JsonObject]) -> 
         return []
     target = entry.get("targetPort", entry["port"])
     chosen = [pod for pod in pods if _serves(pod, service["metadata"]["namespace"], selector)]
-    real = (_real_port(pod, target) for pod in chosen)
-    return [Endpoint("127.0.0.1", number) for number in real if number is not None]
+    ports = (_real_port(pod, target) for pod in chosen)
+    return [Endpoint("127.0.0.1", port) for port in ports if port is not None]
 
 
 def _serves(pod: JsonObject, namespace: str, selector: Mapping[str, str]) -> bool:
@@ -182,7 +184,7 @@ def _real_port(pod: JsonObject, target: int | str) -> int | None:
 def status_of(
     route: JsonObject, parents: Sequence[JsonObject], problem: str | None, missing: Sequence[str]
 ) -> JsonObject:
-    """`status.parents` for the parents that this gateway controls."""
+    """`status.parents`, for the parents that this gateway controls."""
     if problem is None:
         accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
     else:
@@ -199,10 +201,10 @@ def status_of(
     else:
         resolved = conditions.condition("ResolvedRefs", conditions.TRUE, reason="ResolvedRefs")
     generation = route["metadata"]["generation"]
-    wanted = [{**item, "observedGeneration": generation} for item in (accepted, resolved)]
+    desired = [{**item, "observedGeneration": generation} for item in (accepted, resolved)]
     before = (route.get("status") or {}).get("parents") or ()
-    known = next((item.get("conditions") for item in before), None)
-    merged = conditions.merge(known, wanted)
+    current = next((item.get("conditions") for item in before), None)
+    merged = conditions.merge(current, desired)
     return {
         "parents": [
             {"parentRef": parent, "controllerName": CONTROLLER, "conditions": merged}

@@ -1,5 +1,6 @@
-"""The init containers that run here: `storage-initializer` fetches the models, `digest-check` compares
-them with their record. The last one then makes them servable here, which changes the files.
+"""Init containers: `storage-initializer` downloads models, `digest-check` compares them with their record.
+
+The last one then prepares them for the local Triton, which changes the files.
 """
 
 import os
@@ -16,7 +17,7 @@ NAME = "storage-initializer"
 
 
 class Initializer:
-    """Runs in a worker thread; fails and tries again as a container would."""
+    """Runs in a worker thread; fails and restarts as a container would."""
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class Initializer:
         self._volumes = volumes
         self._log = directory / f"{container['name']}.log"
         self._done = directory / f"{container['name']}.done"
-        # Its files are compared once: what makes them servable here changes them.
+        # Compared only once, because `model_repository.prepare` changes the files.
         self._compared = directory / f"{container['name']}.compared"
         self._is_last = is_last
         self._workers = workers
@@ -50,17 +51,17 @@ class Initializer:
         if self._done.exists():
             self.state.end(0)
         elif self._running is None:
-            self._start_when_due(settings)
+            self._start_if_due(settings)
         elif self._running.done():
             self._finish(self._running)
             self._running = None
 
     def stop(self) -> None:
-        """Wait for a download under way: its directory is about to be removed."""
+        """Wait for a running download: its directory is about to be removed."""
         if self._running is not None and not self._running.cancel():
             self._running.exception()
 
-    def _start_when_due(self, settings: storage.S3Settings) -> None:
+    def _start_if_due(self, settings: storage.S3Settings) -> None:
         is_check = self._container["name"] == digest_check.NAME
         if not is_check and not _is_storage_initializer(self._container):
             self.state.wait(
@@ -91,11 +92,11 @@ class Initializer:
         if not self._compared.exists():
             digest_check.compare(target, environment.get(digest_check.RECORD, ""))
             self._compared.touch()
-        self._conclude(target)
+        self._complete(target)
         return "All files are as recorded"
 
     def _fetch(self, settings: storage.S3Settings) -> str:
-        """The repository is what all targets have in common: one alone, or their parent."""
+        """The model repository is the common parent of all targets, or the only target."""
         arguments = [str(item) for item in self._container.get("args") or ()]
         if not arguments or len(arguments) % 2:
             raise storage.StorageFailed("storage-initializer needs pairs: source, target")
@@ -108,17 +109,17 @@ class Initializer:
             self._write(f"Downloading {uri} to {path}")
             count += storage.download(uri, target, settings)
             targets.append(target)
-        self._conclude(Path(os.path.commonpath(targets)))
+        self._complete(Path(os.path.commonpath(targets)))
         return f"Successfully copied {count} objects"
 
-    def _conclude(self, repository: Path) -> None:
+    def _complete(self, repository: Path) -> None:
         if self._is_last:
             model_repository.prepare(repository)
         self._done.touch()
 
     def _finish(self, running: Future[str]) -> None:
         try:
-            words = running.result()
+            message = running.result()
         except (storage.StorageFailed, digest_check.FilesDiffer, OSError) as error:
             self._write(str(error))
             self.state.end(1, str(error))
@@ -130,7 +131,7 @@ class Initializer:
                     f"back-off {delay}s restarting failed container={self.state.name}",
                 )
             return
-        self._write(words)
+        self._write(message)
         self.state.end(0)
 
     def _write(self, line: str) -> None:

@@ -12,7 +12,7 @@ from fleet.localcluster.controllers.ownership import (
     owner_uids,
     write_status,
 )
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.controllers.serving_runtimes import InvalidPredictor, Runtime
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import (
@@ -34,7 +34,7 @@ _DEFAULT_PORT = 8080
 
 
 class InferenceServices:
-    """Keeps the objects behind each InferenceService, and its status."""
+    """Maintains the Deployment and Service of each InferenceService, and its status."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,9 +42,9 @@ class InferenceServices:
 
     def reconcile(self) -> None:
         services = self._store.list(INFERENCE_SERVICE)
-        for_each((item for item in services if not is_deleted(item)), self._reconcile_one)
+        reconcile_each((item for item in services if not is_deleted(item)), self._reconcile_service)
 
-    def _reconcile_one(self, service: JsonObject) -> None:
+    def _reconcile_service(self, service: JsonObject) -> None:
         annotations = service["metadata"].get("annotations") or {}
         if annotations.get(_STOP) == "true":
             self._stop(service)
@@ -54,7 +54,7 @@ class InferenceServices:
                 status = self._serve(service, annotations.get(_MODE, "Standard"))
             except InvalidPredictor as error:
                 status = kserve_status.invalid(service, error)
-        self._announce(service, status)
+        self._record_failure(service, status)
         write_status(self._store, INFERENCE_SERVICE, service, status)
 
     def _serve(self, service: JsonObject, mode: str) -> JsonObject:
@@ -78,20 +78,20 @@ class InferenceServices:
         living.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]), reverse=True)
         return kserve_status.served(service, runtime, deployment, living)
 
-    def _ensure(self, kind: Kind, service: JsonObject, wanted: JsonObject) -> JsonObject:
-        """Create, or bring back the fields that the service decides."""
-        metadata = wanted["metadata"]
+    def _ensure(self, kind: Kind, service: JsonObject, desired: JsonObject) -> JsonObject:
+        """Create, or reset the fields that follow from the service."""
+        metadata = desired["metadata"]
         current = self._store.find(kind, metadata["namespace"], metadata["name"])
         if current is None:
-            return self._store.create(kind, wanted)
+            return self._store.create(kind, desired)
         if service["metadata"]["uid"] not in owner_uids(current):
             raise InvalidPredictor(
                 "InvalidPredictorSpec",
                 f"{kind.kind} {metadata['name']!r} exists and does not belong to this service.",
             )
         before = current["spec"].get("replicas")
-        current["spec"] = wanted["spec"]
-        if before is not None and wanted["spec"].get("replicas") is None:
+        current["spec"] = desired["spec"]
+        if before is not None and desired["spec"].get("replicas") is None:
             current["spec"]["replicas"] = before
         current["metadata"] |= {
             name: {**(current["metadata"].get(name) or {}), **metadata[name]}
@@ -105,14 +105,14 @@ class InferenceServices:
             service["metadata"]["namespace"],
         )
         for kind in (DEPLOYMENT, SERVICE):
-            found = self._store.find(kind, namespace, name)
-            if found is not None and service["metadata"]["uid"] in owner_uids(found):
+            owned = self._store.find(kind, namespace, name)
+            if owned is not None and service["metadata"]["uid"] in owner_uids(owned):
                 self._store.delete(kind, namespace, name)
 
-    def _announce(self, service: JsonObject, status: JsonObject) -> None:
+    def _record_failure(self, service: JsonObject, status: JsonObject) -> None:
         failure = (status.get("modelStatus") or {}).get("lastFailureInfo")
-        known = ((service.get("status") or {}).get("modelStatus") or {}).get("lastFailureInfo")
-        if failure and failure != known:
+        before = ((service.get("status") or {}).get("modelStatus") or {}).get("lastFailureInfo")
+        if failure and failure != before:
             self._events.warning(service, failure["reason"], failure["message"])
 
 
@@ -142,16 +142,16 @@ def _deployment(service: JsonObject, runtime: Runtime) -> JsonObject:
 
 
 def _replicas(service: JsonObject) -> int | None:
-    """None: somebody else scales the Deployment."""
+    """None: an external autoscaler sets the replicas."""
     scaler = (service["metadata"].get("annotations") or {}).get(_AUTOSCALER, "hpa")
     if scaler == "external":
         return None
-    wanted = int(service["spec"]["predictor"].get("minReplicas", 1))
-    return max(wanted, 1) if scaler == "hpa" else wanted
+    minimum = int(service["spec"]["predictor"].get("minReplicas", 1))
+    return max(minimum, 1) if scaler == "hpa" else minimum
 
 
 def _service(service: JsonObject, container: JsonObject) -> JsonObject:
-    """Port 80 leads to the first declared port; the others keep their numbers."""
+    """Port 80 targets the first declared port; the others keep their numbers."""
     declared = container.get("ports") or [{"containerPort": _DEFAULT_PORT}]
     first = declared[0]
     name = first.get("name") or f"{service['metadata']['name']}-predictor"

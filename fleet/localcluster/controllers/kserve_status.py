@@ -1,4 +1,4 @@
-"""The status that KServe shows for an InferenceService in Standard mode: pure."""
+"""The status that KServe writes for an InferenceService in Standard mode: pure."""
 
 from collections.abc import Sequence
 
@@ -16,26 +16,26 @@ _INGRESS_DOMAIN = "example.com"
 
 
 def stopped(service: JsonObject) -> JsonObject:
-    """What `serving.kserve.io/stop: "true"` shows."""
-    words = {"reason": "Stopped", "message": "The InferenceService is stopped."}
-    wanted = [
-        conditions.condition(kind, conditions.FALSE, **words)
+    """The status under the annotation `serving.kserve.io/stop: "true"`."""
+    reason = {"reason": "Stopped", "message": "The InferenceService is stopped."}
+    desired = [
+        conditions.condition(kind, conditions.FALSE, **reason)
         for kind in ("IngressReady", "PredictorReady", "Ready")
     ]
-    wanted.append(conditions.condition("Stopped", conditions.TRUE))
-    return _base(service) | {"conditions": conditions.merge(_conditions(service), wanted)}
+    desired.append(conditions.condition("Stopped", conditions.TRUE))
+    return _base(service) | {"conditions": conditions.merge(_conditions(service), desired)}
 
 
 def invalid(service: JsonObject, error: InvalidPredictor) -> JsonObject:
     """A predictor that no pod can serve."""
-    words = {"reason": error.reason, "message": str(error)}
-    wanted = [
-        conditions.condition("PredictorReady", conditions.FALSE, **words),
-        conditions.condition("Ready", conditions.FALSE, **words),
+    reason = {"reason": error.reason, "message": str(error)}
+    desired = [
+        conditions.condition("PredictorReady", conditions.FALSE, **reason),
+        conditions.condition("Ready", conditions.FALSE, **reason),
         conditions.condition("Stopped", conditions.FALSE),
     ]
     status = _base(service)
-    status["conditions"] = conditions.merge(_conditions(service), wanted)
+    status["conditions"] = conditions.merge(_conditions(service), desired)
     failure = {"location": "", "reason": error.reason, "message": str(error)}
     status["modelStatus"] = {
         "transitionStatus": "InvalidSpec",
@@ -52,16 +52,16 @@ def served(
     name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
     predictor = _predictor_condition(deployment)
     is_ready = predictor["status"] == conditions.TRUE
-    overall = {**predictor, "type": "Ready"}
-    wanted = [
+    ready = {**predictor, "type": "Ready"}
+    desired = [
         conditions.condition("IngressReady", conditions.TRUE),
         predictor,
-        overall,
+        ready,
         conditions.condition("Stopped", conditions.FALSE),
     ]
     local_url = f"http://{name}-predictor.{namespace}.svc.cluster.local"
     status = _base(service)
-    status["conditions"] = conditions.merge(_conditions(service), wanted)
+    status["conditions"] = conditions.merge(_conditions(service), desired)
     status["url"] = f"http://{name}-{namespace}.{_INGRESS_DOMAIN}"
     status["address"] = {"url": local_url}
     status["components"] = {"predictor": {"url": local_url}}
@@ -85,7 +85,7 @@ def _conditions(service: JsonObject) -> list[JsonObject] | None:
 
 
 def _predictor_condition(deployment: JsonObject) -> JsonObject:
-    """The Deployment's availability; a rollout that is stuck, or not seen yet, is not ready."""
+    """The Deployment's availability; a rollout that is stuck or not observed yet is not ready."""
     observed = (deployment.get("status") or {}).get("observedGeneration")
     available = conditions.find(deployment, "Available")
     if available is None or observed != deployment["metadata"]["generation"]:
@@ -96,14 +96,14 @@ def _predictor_condition(deployment: JsonObject) -> JsonObject:
         source = progressing
     if source["status"] == conditions.TRUE:
         return conditions.condition("PredictorReady", conditions.TRUE)
-    words = {"reason": source.get("reason", ""), "message": source.get("message", "")}
-    return conditions.condition("PredictorReady", conditions.FALSE, **words)
+    reason = {"reason": source.get("reason", ""), "message": source.get("message", "")}
+    return conditions.condition("PredictorReady", conditions.FALSE, **reason)
 
 
 def _model_status(
     service: JsonObject, pods: Sequence[JsonObject], *, is_ready: bool, is_scaled_to_zero: bool
 ) -> JsonObject:
-    """Stricter than KServe's, which says UpToDate as soon as the Deployment is available."""
+    """Stricter than KServe's, which is UpToDate as soon as the Deployment is available."""
     before = ((service.get("status") or {}).get("modelStatus") or {}).get("states") or {}
     active = before.get("activeModelState", "")
     failure = failure_of(pods[0]) if pods else None
@@ -121,7 +121,7 @@ def _model_status(
             "copies": {"failedCopies": 0, "totalCopies": len(pods)},
         }
     if is_scaled_to_zero and not pods:
-        # Healthy, and nothing is loaded.
+        # Healthy, with no model loaded.
         states = {"activeModelState": "", "targetModelState": "Pending"}
         return {"transitionStatus": "UpToDate", "states": states, "copies": _copies(pods)}
     target = "Loading" if pods and _is_loading(pods[0]) else "Pending"
@@ -138,7 +138,7 @@ def _failed(pods: Sequence[JsonObject]) -> int:
 
 
 def failure_of(pod: JsonObject) -> JsonObject | None:
-    """Why a pod's models did not load, from its containers' last words."""
+    """Why a pod's models did not load, from its containers' termination messages."""
     for name, state, last in _containers(pod):
         waiting = (state.get("waiting") or {}).get("reason")
         ended = state.get("terminated") or {}
@@ -173,9 +173,9 @@ def _containers(pod: JsonObject) -> list[tuple[str, JsonObject, JsonObject]]:
 
 
 def _timed(service: JsonObject, failure: JsonObject) -> JsonObject:
-    """The same failure keeps its time."""
+    """An unchanged failure keeps its time."""
     status = service.get("status") or {}
-    known = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
-    if {**known, "time": None} == {**failure, "time": None}:
-        return {**failure, "time": known.get("time")}
+    before = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
+    if {**before, "time": None} == {**failure, "time": None}:
+        return {**failure, "time": before.get("time")}
     return {**failure, "time": timestamp()}

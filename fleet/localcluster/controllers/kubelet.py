@@ -1,4 +1,4 @@
-"""Runs the bound pods of every node on this machine and reports what became of them."""
+"""Runs the bound pods of every node on this machine and reports their status."""
 
 import base64
 import binascii
@@ -16,9 +16,9 @@ from fleet.localcluster.controllers.pod_runner import (
     PORT_ANNOTATION,
     PodRunner,
     directory_name,
-    end_leftovers,
+    end_orphans,
 )
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.errors import JsonObject, NotFound
@@ -48,31 +48,31 @@ class Kubelet:
         self._probes = ThreadPoolExecutor(_PROBES, thread_name_prefix="probe")
 
     def recover(self) -> None:
-        """After a kill: end what still runs, forget pods that are gone, mark the rest unready."""
+        """End processes of an earlier run, remove directories of deleted pods, mark the rest unready."""
         self._pods_directory.mkdir(parents=True, exist_ok=True)
-        ended = end_leftovers(self._pods_directory)
+        ended = end_orphans(self._pods_directory)
         if ended:
-            logger.warning("ended %s processes that an earlier run had left", ended)
-        known = {directory_name(pod) for pod in self._store.list(POD)}
+            logger.warning("ended %s orphan processes of an earlier run", ended)
+        existing = {directory_name(pod) for pod in self._store.list(POD)}
         for directory in self._pods_directory.iterdir():
             remove_shared_memory(memory_prefix(directory))
-            if directory.name not in known:
+            if directory.name not in existing:
                 shutil.rmtree(directory, ignore_errors=True)
         self.reconcile()
 
     def reconcile(self) -> None:
         bound = [pod for pod in self._store.list(POD) if pod["spec"].get("nodeName")]
-        for_each(bound, self._reconcile_one)
+        reconcile_each(bound, self._reconcile_pod)
         living = {pod["metadata"]["uid"] for pod in bound}
         for uid in [uid for uid in self._runners if uid not in living]:
             self._runners.pop(uid).remove()
 
-    def _reconcile_one(self, pod: JsonObject) -> None:
+    def _reconcile_pod(self, pod: JsonObject) -> None:
         uid = pod["metadata"]["uid"]
         if is_deleted(pod):
             runner = self._runners.get(uid)
-            if runner is None or runner.step_to_end():
-                self._forget(pod)
+            if runner is None or runner.step_termination():
+                self._release(pod)
             else:
                 self._report(pod, runner)
             return
@@ -88,7 +88,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         if uid not in self._runners:
             try:
-                installation = self._installed()
+                installation = self._install()
             except triton.TritonUnavailable as error:
                 self._refuse(pod, str(error))
                 return None
@@ -101,7 +101,7 @@ class Kubelet:
             )
         return self._runners[uid]
 
-    def _installed(self) -> triton.Installation:
+    def _install(self) -> triton.Installation:
         if self._installation is None:
             self._installation = triton.install(self._tools_directory)
         return self._installation
@@ -117,25 +117,25 @@ class Kubelet:
     def _report(self, pod: JsonObject, runner: PodRunner) -> None:
         """Ports first: a ready pod must be reachable."""
         annotations = dict(pod["metadata"].get("annotations") or {})
-        others = {k: v for k, v in annotations.items() if not k.startswith(PORT_ANNOTATION)}
-        ports = {f"{PORT_ANNOTATION}{port}": str(real) for port, real in runner.ports().items()}
-        if annotations != {**others, **ports}:
-            pod["metadata"]["annotations"] = {**others, **ports}
+        desired = {k: v for k, v in annotations.items() if not k.startswith(PORT_ANNOTATION)}
+        desired |= {f"{PORT_ANNOTATION}{port}": str(real) for port, real in runner.ports().items()}
+        if annotations != desired:
+            pod["metadata"]["annotations"] = desired
             pod = self._store.replace(POD, pod)
         status = runner.status(pod)
         before = pod.get("status") or {}
         if status != before:
             self._store.replace_status(POD, {**pod, "status": status})
-            self._tell(pod, before, status)
+            self._record_changes(pod, before, status)
 
-    def _tell(self, pod: JsonObject, before: JsonObject, status: JsonObject) -> None:
+    def _record_changes(self, pod: JsonObject, before: JsonObject, status: JsonObject) -> None:
         for field in ("initContainerStatuses", "containerStatuses"):
-            known = {item["name"]: item["state"] for item in before.get(field) or ()}
+            states = {item["name"]: item["state"] for item in before.get(field) or ()}
             for item in status.get(field) or ():
-                if known.get(item["name"]) != item["state"]:
-                    self._tell_state(pod, item["name"], item["state"])
+                if states.get(item["name"]) != item["state"]:
+                    self._record_state(pod, item["name"], item["state"])
 
-    def _tell_state(self, pod: JsonObject, name: str, state: JsonObject) -> None:
+    def _record_state(self, pod: JsonObject, name: str, state: JsonObject) -> None:
         if "running" in state:
             self._events.normal(pod, "Started", f"Started container {name}")
         reason = (state.get("waiting") or {}).get("reason", "")
@@ -145,16 +145,16 @@ class Kubelet:
         elif reason not in ("", "ContainerCreating", "PodInitializing"):
             self._events.warning(pod, "Failed", message)
 
-    def _forget(self, pod: JsonObject) -> None:
+    def _release(self, pod: JsonObject) -> None:
         runner = self._runners.pop(pod["metadata"]["uid"], None)
         if runner is not None:
             runner.remove()
-        held = pod["metadata"].get("finalizers") or ()
-        pod["metadata"]["finalizers"] = [item for item in held if item != FINALIZER]
+        finalizers = pod["metadata"].get("finalizers") or ()
+        pod["metadata"]["finalizers"] = [item for item in finalizers if item != FINALIZER]
         self._store.replace(POD, pod)
 
     def _settings(self, pod: JsonObject) -> S3Settings:
-        """Keys from a Secret that the pod's service account lists, else the cluster's own."""
+        """Credentials from a Secret that the pod's service account lists, else the cluster's own."""
         namespace = pod["metadata"]["namespace"]
         name = pod["spec"].get("serviceAccountName") or "default"
         account = self._store.find(SERVICE_ACCOUNT, namespace, name) or {}
@@ -167,7 +167,7 @@ class Kubelet:
         return self._s3
 
     def log_path(self, pod: JsonObject, container: str, *, is_previous: bool = False) -> Path:
-        """Where a container writes; raises NotFound when it never started."""
+        """The log file of a container; raises NotFound when it never started."""
         ending = ".previous.log" if is_previous else ".log"
         path = self._pods_directory / directory_name(pod) / f"{container}{ending}"
         if not path.is_file():
@@ -178,14 +178,14 @@ class Kubelet:
     def stop(self, steps: threading.Event) -> None:
         """End every process; the pods stay in the store and start again with the cluster."""
         for runner in self._runners.values():
-            runner.ask_to_end()
+            runner.terminate()
         deadline = monotonic() + _STOP_SECONDS
         while monotonic() < deadline:
             if all(runner.has_ended() for runner in self._runners.values()):
                 break
             steps.wait(0.05)
         for runner in self._runners.values():
-            runner.end()
+            runner.kill()
         self._downloads.shutdown(wait=False, cancel_futures=True)
         self._probes.shutdown(wait=False, cancel_futures=True)
 

@@ -24,14 +24,14 @@ from fleet.localcluster.store import Store
 
 logger = logging.getLogger(__name__)
 
-# Time passes without writes: deadlines, and clusters that Envoy still has to load.
+# Some passes are due without a write: deadlines, and clusters that Envoy has not loaded yet.
 _CONTROLLER_SECONDS = 0.5
 _KUBELET_SECONDS = 0.2
 _FAULTS = (ApiError, LookupError, TypeError, ValueError, AttributeError, OSError)
 
 
 class ControllerManager:
-    """Start and stop once. The API asks it for logs and addresses of pods."""
+    """Starts and stops once. Gives the API the logs and addresses of pods."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class ControllerManager:
         self._envoy: processes.Child | None = None
 
     def start(self) -> None:
-        """Recover first, so that no stale address is ever routed to."""
-        nodes.seed(self._store, nodes.find_real())
+        """Recover first, so that the gateway never routes to a stale address."""
+        nodes.seed(self._store, nodes.detect_real())
         self._gateway.seed()
         self._kubelet.recover()
         self._gateway.reconcile()
@@ -100,16 +100,16 @@ class ControllerManager:
         while not self._stopping.is_set():
             revision = self._store.revision
             for reconcile in self._controllers:
-                _guarded(reconcile)
+                _run_once(reconcile)
             self._store.wait(revision, _CONTROLLER_SECONDS)
 
     def _run_kubelet(self) -> None:
         while not self._stopping.is_set():
-            _guarded(self._kubelet.reconcile)
+            _run_once(self._kubelet.reconcile)
             self._stopping.wait(_KUBELET_SECONDS)
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
-        """Where a container port really listens; raises NotFound."""
+        """The address behind a container port; raises NotFound."""
         pod = self._store.get(POD, namespace, name)
         text = (pod["metadata"].get("annotations") or {}).get(f"{PORT_ANNOTATION}{port}")
         if text is None:
@@ -125,7 +125,7 @@ class ControllerManager:
         tail_lines: int | None = None,
         is_previous: bool = False,
     ) -> str:
-        """What a container has written since it last started, or the time before that."""
+        """The log of a container since its last start, or of the run before that."""
         pod = self._store.get(POD, namespace, name)
         path = self._kubelet.log_path(pod, _container_name(pod, container), is_previous=is_previous)
         lines = path.read_text(errors="replace").splitlines(keepends=True)
@@ -134,21 +134,21 @@ class ControllerManager:
         return "".join(lines[-tail_lines:] if tail_lines else [])
 
 
-def _container_name(pod: JsonObject, wanted: str | None) -> str:
+def _container_name(pod: JsonObject, requested: str | None) -> str:
     """The named container, else the only or first one; raises BadRequest."""
     spec = pod["spec"]
     listed = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     names = [str(item["name"]) for item in listed]
-    if wanted is None:
+    if requested is None:
         return names[0]
-    if wanted not in names:
+    if requested not in names:
         pod_name = pod["metadata"]["name"]
-        raise BadRequest(f"container {wanted} is not valid for pod {pod_name}")
-    return wanted
+        raise BadRequest(f"container {requested} is not valid for pod {pod_name}")
+    return requested
 
 
-def _guarded(reconcile: Callable[[], None]) -> None:
-    """A fault in one controller must not stop the others; the next round tries again."""
+def _run_once(reconcile: Callable[[], None]) -> None:
+    """A fault in one controller must not stop the others; the next pass retries."""
     try:
         reconcile()
     except _FAULTS:

@@ -1,8 +1,8 @@
 """Prepares a pod's private copy of a Triton repository for a Triton that has no ONNX backend.
 
 Models of the onnxruntime backend become Python models that run ONNX Runtime; inputs, outputs,
-batching, warm-up and every other field stay. Models of other backends are left alone, and Triton
-itself says that it has no such backend.
+batching, warm-up and every other field stay. Models of other backends are not changed, and
+Triton reports that the backend is missing.
 """
 
 import logging
@@ -46,14 +46,14 @@ _DATA_TYPES = {
 
 
 def prepare(repository: Path) -> None:
-    """Rewrite in place; doing it twice changes nothing more."""
+    """Rewrite in place; idempotent."""
     for model in sorted(repository.iterdir()):
         if model.is_dir():
             _prepare_model(model)
 
 
 def _prepare_model(model: Path) -> None:
-    """With the configurations beside config.pbtxt, of which --model-config-name chooses one."""
+    """Include the configurations in `configs/`, from which --model-config-name selects."""
     for config_path in (model / CONFIG_FILE, *sorted((model / "configs").glob("*.pbtxt"))):
         _prepare_config(model, config_path)
 
@@ -62,8 +62,8 @@ def _prepare_config(model: Path, config_path: Path) -> None:
     try:
         config = read_config(config_path)
     except text_format.ParseError as error:
-        # Triton refuses the file as well, in its own words, which belong into the pod's log.
-        logger.warning("%s of %s was left as it is: %s", config_path.name, model.name, error)
+        # Triton refuses the file too, and its message belongs in the pod's log.
+        logger.warning("%s of %s was not changed: %s", config_path.name, model.name, error)
         return
     onnx_file = config.default_model_filename or _DEFAULT_MODEL_FILE
     versions = [version for version in _versions(model) if (version / onnx_file).exists()]
@@ -80,7 +80,7 @@ def _prepare_config(model: Path, config_path: Path) -> None:
 
 
 def onnx_backend_source() -> Path:
-    """The file, found without importing it: it imports what exists only inside Triton."""
+    """The path of the module, which only Triton can import."""
     return Path(__file__).with_name("onnx_backend.py")
 
 
@@ -93,8 +93,8 @@ def read_config(path: Path) -> Any:
 
 
 def _versions(model: Path) -> list[Path]:
-    found = (item for item in model.iterdir() if item.is_dir() and item.name.isdigit())
-    return sorted(found, key=lambda item: int(item.name))
+    versions = (item for item in model.iterdir() if item.is_dir() and item.name.isdigit())
+    return sorted(versions, key=lambda item: int(item.name))
 
 
 def _is_onnx(config: Any, *, has_onnx_file: bool) -> bool:
@@ -113,7 +113,7 @@ def _use_python_backend(config: Any, onnx_file: str) -> None:
     config.backend = "python"
     config.ClearField("platform")
     config.ClearField("default_model_filename")
-    # Accelerators belong to the ONNX backend, and GPU instances to a Triton that sees a GPU.
+    # Only the ONNX backend has accelerators, and GPU instances need a Triton with a GPU.
     if config.HasField("optimization"):
         config.optimization.ClearField("execution_accelerators")
     config.parameters["onnx_file"].string_value = onnx_file
@@ -132,7 +132,7 @@ def _complete(config: Any, onnx_path: Path) -> None:
     try:
         graph = onnx.load(str(onnx_path), load_external_data=False).graph
     except DecodeError as error:
-        # ONNX Runtime refuses it too, and its words reach the pod's log.
+        # ONNX Runtime refuses it too, and its message reaches the pod's log.
         logger.warning("%s is not an ONNX file: %s", onnx_path, error)
         return
     weights = {item.name for item in graph.initializer}
@@ -157,7 +157,7 @@ def _describe(target: Any, tensors: Any, skipped_dimensions: int) -> None:
         kind = _DATA_TYPES.get(tensor.type.tensor_type.elem_type, "TYPE_INVALID")
         entry.data_type = model_config_pb2.DataType.Value(kind)
         dims = list(_dimensions(tensor))[skipped_dimensions:]
-        # Triton refuses empty dims: a lone number is [ 1 ], of each item of a batch by a reshape.
+        # Triton refuses empty dims: a scalar is [ 1 ], with a reshape if it is one per batch item.
         entry.dims.extend(dims or [1])
         if not dims and skipped_dimensions:
             entry.reshape.SetInParent()

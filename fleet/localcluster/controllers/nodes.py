@@ -1,4 +1,4 @@
-"""The machines of the embedded cluster: real GPUs through NVML, else a simulated fleet."""
+"""The nodes of the embedded cluster: real GPUs through NVML, else a simulated fleet."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ _MAX_PODS = "110"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a node offers; `memory` and `cpu` are Kubernetes quantities."""
+    """The size of a node; `memory` and `cpu` are allocatable Kubernetes quantities."""
 
     name: str
     product: str
@@ -75,12 +75,12 @@ SIMULATED = (
 
 
 def seed(store: Store, real: Machine | None) -> None:
-    """Create the missing nodes; nodes of the other sort, from an earlier start, go."""
+    """Create the missing nodes; delete real or simulated ones of an earlier start."""
     machines = SIMULATED if real is None else (real,)
-    wanted = {machine.name for machine in machines}
+    desired = {machine.name for machine in machines}
     present = {str(node["metadata"]["name"]) for node in store.list(NODE)}
     ours = {REAL_NODE, *(machine.name for machine in SIMULATED)}
-    for name in (present & ours) - wanted:
+    for name in (present & ours) - desired:
         store.delete(NODE, None, name)
     for machine in machines:
         if machine.name not in present:
@@ -138,7 +138,7 @@ def _labels(machine: Machine, *, is_simulated: bool) -> dict[str, str]:
     return labels
 
 
-def find_real() -> Machine | None:
+def detect_real() -> Machine | None:
     """The GPUs that NVML reports on this machine; None where there is no driver."""
     try:
         pynvml.nvmlInit()
@@ -158,7 +158,7 @@ def find_real() -> Machine | None:
 
 
 def _describe(handles: Sequence[object]) -> Machine:
-    """The first GPU names the node: mixed machines show as what their first GPU is."""
+    """A machine with different GPUs is labelled by its first one."""
     name = pynvml.nvmlDeviceGetName(handles[0])
     product = (name.decode() if isinstance(name, bytes) else str(name)).replace(" ", "-")
     memory = int(pynvml.nvmlDeviceGetMemoryInfo(handles[0]).total) // 2**20

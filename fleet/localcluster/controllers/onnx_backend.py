@@ -31,7 +31,7 @@ _FLOATS = {"TYPE_FP16", "TYPE_FP32", "TYPE_FP64"}
 
 
 class TritonPythonModel:
-    """The class that Triton's Python backend looks for."""
+    """The class that Triton's Python backend instantiates."""
 
     def initialize(self, args: dict[str, str]) -> None:
         config = json.loads(args["model_config"])
@@ -48,7 +48,7 @@ class TritonPythonModel:
         self._check_id = config["parameters"]["readiness_check"]["string_value"]
         self._inputs = [item["name"] for item in config["input"]]
         self._outputs = [item["name"] for item in config["output"]]
-        # Triton has no tensors of rank 0: it sends and takes one number in [ 1 ].
+        # Triton has no tensors of rank 0: scalars have the shape [ 1 ] there.
         self._scalars = {item.name for item in self._session.get_inputs() if not item.shape}
         tensors = (*config["input"], *config["output"])
         self._bfloat16 = {item["name"] for item in tensors if item["data_type"] == "TYPE_BF16"}
@@ -69,16 +69,16 @@ class TritonPythonModel:
             (name, pb_utils.get_input_tensor_by_name(request, name)) for name in self._inputs
         )
         arrays = {
-            name: _bits_of(item) if name in self._bfloat16 else _from_wire(item)
+            name: _tensor_bits(item) if name in self._bfloat16 else _from_wire(item)
             for name, item in tensors
             if item is not None
         }
-        lone = {name: arrays[name].reshape(()) for name in self._scalars & arrays.keys()}
-        return arrays | lone
+        scalars = {name: arrays[name].reshape(()) for name in self._scalars & arrays.keys()}
+        return arrays | scalars
 
     def _answer_check(self, inputs: Arrays) -> Arrays:
-        """The answer to zeros. A model may refuse values and sizes that were only guessed: that
-        does not make it a broken one, so it answers with zeros then.
+        """Run the readiness check's zeros. A model that refuses guessed values or sizes is not broken,
+        so the answer is zeros then.
         """
         try:
             return self._run(inputs)
@@ -94,17 +94,17 @@ class TritonPythonModel:
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def _run_with_bits(self, inputs: Arrays) -> Arrays:
-        """NumPy has no bfloat16: such arrays hold its bits, as whole numbers of 16 bits."""
+        """NumPy has no bfloat16, so its bits travel in arrays of uint16."""
         values = {
-            name: _of_bits(array)
+            name: _ort_value(array)
             if name in self._bfloat16
             else onnxruntime.OrtValue.ortvalue_from_numpy(array)
             for name, array in inputs.items()
         }
-        found = self._session.run_with_ort_values(self._outputs, values)
+        outputs = self._session.run_with_ort_values(self._outputs, values)
         return {
-            name: _bits_in(value) if name in self._bfloat16 else value.numpy()
-            for name, value in zip(self._outputs, found, strict=True)
+            name: _ort_bits(value) if name in self._bfloat16 else value.numpy()
+            for name, value in zip(self._outputs, outputs, strict=True)
         }
 
     def _run_together(self, inputs: Sequence[Arrays]) -> Iterator[Arrays]:
@@ -125,17 +125,17 @@ class TritonPythonModel:
         )
 
 
-def _of_bits(array: Any) -> Any:
+def _ort_value(bits: Any) -> Any:
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
-        np.ascontiguousarray(array), _BFLOAT16
+        np.ascontiguousarray(bits), _BFLOAT16
     )
 
 
-def _bits_of(tensor: Any) -> Any:
-    return _bits_in(onnxruntime.OrtValue.from_dlpack(tensor.to_dlpack()))
+def _tensor_bits(tensor: Any) -> Any:
+    return _ort_bits(onnxruntime.OrtValue.from_dlpack(tensor.to_dlpack()))
 
 
-def _bits_in(value: Any) -> Any:
+def _ort_bits(value: Any) -> Any:
     shape = value.shape()
     count = int(np.prod(shape))
     if not count:
@@ -145,16 +145,16 @@ def _bits_in(value: Any) -> Any:
 
 
 def _bits_to_wire(name: str, array: Any) -> Any:
-    """By way of ONNX Runtime, which tells DLPack what the bits are."""
+    """Export through ONNX Runtime, which declares the type to DLPack."""
     return pb_utils.Tensor.from_dlpack(name, _Bits(np.atleast_1d(array)))
 
 
 class _Bits:
-    """Keeps the array as long as what was made of it."""
+    """Keeps the array alive as long as its OrtValue."""
 
     def __init__(self, array: Any) -> None:
         self._array = np.ascontiguousarray(array)
-        self._value = _of_bits(self._array)
+        self._value = _ort_value(self._array)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._value._get_c_value().to_dlpack()
@@ -169,7 +169,7 @@ def _can_be_joined(inputs: Sequence[Arrays]) -> bool:
 
 
 def _refuse_strings(config: dict[str, Any]) -> None:
-    """Raises where strings cannot be passed: DLPack has none."""
+    """Raise where tensors pass through DLPack, which has no strings."""
     names = [
         item["name"]
         for item in (*config["input"], *config["output"])
@@ -183,7 +183,7 @@ def _refuse_strings(config: dict[str, Any]) -> None:
 
 
 def _from_wire(tensor: Any) -> Any:
-    """Triton hands strings over as bytes; ONNX Runtime wants text."""
+    """Triton passes strings as bytes; ONNX Runtime takes str."""
     array = tensor.as_numpy() if _IS_NUMPY_1 else np.from_dlpack(tensor)
     if array.dtype != np.object_:
         return array
@@ -203,10 +203,10 @@ def _to_wire(name: str, array: Any) -> Any:
 
 
 class _Exported:
-    """An array that hands itself over by DLPack.
+    """Exports an array through DLPack.
 
-    Triton frees the memory by itself, but marks the capsule as used by a name of its own, so that
-    NumPy's destructor of the capsule would complain of each tensor.
+    Triton frees the memory, but renames the used capsule, so NumPy's destructor of the capsule
+    would report an error for each tensor.
     """
 
     def __init__(self, array: Any) -> None:

@@ -1,4 +1,4 @@
-"""Owner references, and status writes by the one controller that owns a status."""
+"""Owner references, and status writes of the controller that owns a status."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,7 +29,7 @@ def owned_by(owner: JsonObject, objects: Iterable[JsonObject]) -> list[JsonObjec
 
 
 def write_status(store: Store, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
-    """Write a status that only the caller writes, so without comparing resource versions."""
+    """Write a status that no one else writes, so resource versions are not compared."""
     metadata = {name: obj["metadata"].get(name) for name in ("namespace", "name", "uid")}
     with suppress(NotFound):
         store.replace_status(kind, {"metadata": metadata, "status": status})

@@ -1,4 +1,4 @@
-"""Which node a pod fits on, and, when none, why not: pure."""
+"""Chooses a node for a pod, or explains why none fits: pure."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,16 +25,16 @@ def place(
     pod: JsonObject, nodes: Sequence[JsonObject], used: Mapping[str, resources.Amounts]
 ) -> Placement:
     """Choose the least loaded of the nodes that fit; `used` is by node name."""
-    wanted = resources.of_pod(pod)
+    requested = resources.of_pod(pod)
     reasons: Counter[str] = Counter()
     fitting: list[tuple[Decimal, str]] = []
     for node in nodes:
         name = str(node["metadata"]["name"])
         taken = used.get(name, {})
-        found = _objections(pod, wanted, node, taken)
-        reasons.update(found)
-        if not found:
-            fitting.append((-_free_share(node, resources.add(taken, wanted)), name))
+        objections = _objections(pod, requested, node, taken)
+        reasons.update(objections)
+        if not objections:
+            fitting.append((-_free_fraction(node, resources.add(taken, requested)), name))
     if fitting:
         return Placement(min(fitting)[1], "")
     return Placement(None, _explain(len(nodes), reasons))
@@ -43,14 +43,14 @@ def place(
 def _explain(node_count: int, reasons: Counter[str]) -> str:
     if not node_count:
         return "no nodes available to schedule pods"
-    words = sorted(f"{count} {reason}" for reason, count in reasons.items())
-    return f"0/{node_count} nodes are available: {', '.join(words)}."
+    counted = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"0/{node_count} nodes are available: {', '.join(counted)}."
 
 
 def _objections(
-    pod: JsonObject, wanted: resources.Amounts, node: JsonObject, taken: resources.Amounts
+    pod: JsonObject, requested: resources.Amounts, node: JsonObject, taken: resources.Amounts
 ) -> list[str]:
-    """As in Kubernetes only the first filter that refuses a node is named."""
+    """As in Kubernetes, only the first filter that rejects the node is reported."""
     spec = node.get("spec") or {}
     tolerations = pod["spec"].get("tolerations") or []
     if spec.get("unschedulable") and not _is_tolerated(_UNSCHEDULABLE_TAINT, tolerations):
@@ -61,14 +61,14 @@ def _objections(
             return [f"node(s) had untolerated taint {{{named}}}"]
     if not _is_selected(pod["spec"], node):
         return [_SELECTOR_REASON]
-    return _lacking(wanted, node, taken)
+    return _lacking(requested, node, taken)
 
 
-def _lacking(wanted: resources.Amounts, node: JsonObject, taken: resources.Amounts) -> list[str]:
+def _lacking(requested: resources.Amounts, node: JsonObject, taken: resources.Amounts) -> list[str]:
     allocatable = resources.of_node(node)
     lacking = [
         name
-        for name, amount in sorted(wanted.items())
+        for name, amount in sorted(requested.items())
         if amount > 0 and taken.get(name, Decimal(0)) + amount > allocatable.get(name, Decimal(0))
     ]
     return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking]
@@ -121,12 +121,12 @@ def _matches(expression: JsonObject, labels: Mapping[str, str]) -> bool:
     return test is not None and test()
 
 
-def _free_share(node: JsonObject, taken: resources.Amounts) -> Decimal:
-    """Mean free share of CPU and memory: the higher, the better."""
+def _free_fraction(node: JsonObject, taken: resources.Amounts) -> Decimal:
+    """Mean free fraction of CPU and memory: the higher, the better."""
     allocatable = resources.of_node(node)
-    shares = [
+    fractions = [
         (amount - taken.get(name, Decimal(0))) / amount
         for name, amount in allocatable.items()
         if name in ("cpu", "memory") and amount
     ]
-    return sum(shares, Decimal(0)) / len(shares) if shares else Decimal(0)
+    return sum(fractions, Decimal(0)) / len(fractions) if fractions else Decimal(0)

@@ -1,4 +1,4 @@
-"""One bound pod: its directory, its init containers, its containers, its end."""
+"""One bound pod: its directory, init containers, containers and termination."""
 
 import shutil
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
 PORT_ANNOTATION = "local.slipway.dev/port-"
-# Time for the gateway to stop sending requests before Triton is asked to end.
+# Time for the gateway to stop sending requests before Triton receives SIGTERM.
 DRAIN_SECONDS = 1.5
 _DEFAULT_GRACE_SECONDS = 30
-_LOST = "the local cluster was stopped while the container ran"
+_LOST_MESSAGE = "the local cluster was stopped while the container ran"
 
 
 class PodRunner:
-    """Stepped by the kubelet; the status it builds is written by the kubelet."""
+    """Advances when the kubelet calls `step`; builds the status that the kubelet writes."""
 
     def __init__(
         self,
@@ -43,22 +43,24 @@ class PodRunner:
         self._containers = [
             TritonContainer(item, directory, installation, probes) for item in spec["containers"]
         ]
-        self._ends_since: float | None = None
-        self._grace = float(spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS))
-        self._was_asked = False
-        self._remember(pod)
+        self._terminating_since: float | None = None
+        self._grace_seconds = float(
+            spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
+        )
+        self._has_sent_sigterm = False
+        self._restore_restarts(pod)
 
-    def _remember(self, pod: JsonObject) -> None:
+    def _restore_restarts(self, pod: JsonObject) -> None:
         """Take over restart counts from before a restart of the cluster."""
         listed = (pod.get("status") or {}).get("containerStatuses") or ()
-        known = {item["name"]: item for item in listed}
+        statuses = {item["name"]: item for item in listed}
         for container in self._containers:
-            before = known.get(container.state.name) or {}
+            before = statuses.get(container.state.name) or {}
             container.state.restarts = int(before.get("restartCount", 0))
             container.state.last_state = before.get("lastState") or {}
             if "running" in (before.get("state") or {}):
                 container.state.state = before["state"]
-                container.state.end(255, _LOST, reason="Unknown")
+                container.state.end(255, _LOST_MESSAGE, reason="Unknown")
 
     def step(self, settings: S3Settings) -> None:
         for initializer in self._initializers:
@@ -82,35 +84,35 @@ class PodRunner:
         """Container port to real port, of the containers that run."""
         return {port: real for item in self._containers for port, real in item.ports.items()}
 
-    def step_to_end(self) -> bool:
-        """Drain, ask, wait, insist; True once nothing runs any more."""
+    def step_termination(self) -> bool:
+        """Drain, SIGTERM, wait for the grace period, SIGKILL; True once nothing runs."""
         now = monotonic()
-        if self._ends_since is None:
-            self._ends_since = now
-        passed = now - self._ends_since
-        if all(item.has_ended() for item in self._containers) or passed > self._grace:
-            self.end()
+        if self._terminating_since is None:
+            self._terminating_since = now
+        elapsed = now - self._terminating_since
+        if all(item.has_ended() for item in self._containers) or elapsed > self._grace_seconds:
+            self.kill()
             return True
-        if passed >= DRAIN_SECONDS and not self._was_asked:
-            self.ask_to_end()
+        if elapsed >= DRAIN_SECONDS and not self._has_sent_sigterm:
+            self.terminate()
         return False
 
-    def ask_to_end(self) -> None:
-        self._was_asked = True
+    def terminate(self) -> None:
+        self._has_sent_sigterm = True
         for container in self._containers:
-            container.ask_to_end()
+            container.terminate()
 
     def has_ended(self) -> bool:
         return all(item.has_ended() for item in self._containers)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         for initializer in self._initializers:
             initializer.stop()
         for container in self._containers:
-            container.end()
+            container.kill()
 
     def remove(self) -> None:
-        self.end()
+        self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -119,6 +121,6 @@ def directory_name(pod: JsonObject) -> str:
     return f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
 
-def end_leftovers(pods_directory: Path) -> int:
-    """End every process that an earlier run recorded and did not end."""
+def end_orphans(pods_directory: Path) -> int:
+    """End the processes that an earlier run recorded and did not end; return their number."""
     return sum(processes.end_recorded(record) for record in pods_directory.glob("*/*.pid"))

@@ -1,4 +1,4 @@
-"""Child processes in groups of their own, remembered on disk so that none outlives the cluster."""
+"""Child processes in groups of their own, recorded on disk so that none outlives the cluster."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Child:
             _signal_group(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the whole group, also helpers that the leader left behind."""
+        """End the whole group, including children that outlive the leader."""
         _signal_group(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.record.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ class Child:
 def start(
     command: Sequence[str], *, environment: Mapping[str, str], log: Path, record: Path
 ) -> Child:
-    """Start a process whose output goes to `log`; `record` lets a later run find and end it."""
+    """Start a process that writes to `log`; from `record` a later run can end it."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -63,13 +63,13 @@ def start(
 
 
 def end_recorded(record: Path) -> bool:
-    """End what an earlier, killed run of the cluster left running; True if there was something."""
+    """End a process of an earlier, killed run of the cluster; True if it was still running."""
     if not record.is_file():
         return False
     was_running = False
     with suppress(ValueError, KeyError, TypeError):
-        known = json.loads(record.read_text())
-        was_running = _end_group(int(known["pid"]), int(known["started"]))
+        recorded = json.loads(record.read_text())
+        was_running = _end_group(int(recorded["pid"]), int(recorded["started"]))
     record.unlink(missing_ok=True)
     return was_running
 
@@ -78,8 +78,8 @@ def _end_group(group: int, started: int) -> bool:
     # The kernel does not reuse a pid while a group of that number has members, so members that
     # started no earlier than the leader are ours even when the leader has gone.
     members = [pid for pid in _group_members(group) if _started(pid) >= started]
-    leader_is_other = _started(group) not in (0, started)
-    if not members or leader_is_other:
+    is_reused_pid = _started(group) not in (0, started)
+    if not members or is_reused_pid:
         return False
     _signal_group(group, signal.SIGKILL)
     deadline = monotonic() + 5
@@ -117,7 +117,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listened on a moment ago."""
+    """Distinct ports that were free a moment ago."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for item in sockets:
@@ -126,7 +126,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """True when nobody listens on the port of the loopback address."""
+    """True when no process listens on the port of the loopback address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as asked for."""
+"""ReplicaSets: keep the requested number of pods."""
 
 import secrets
 
@@ -10,14 +10,14 @@ from fleet.localcluster.controllers.ownership import (
     owned_by,
     write_status,
 )
-from fleet.localcluster.controllers.rounds import for_each
+from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.controllers.scheduler import is_active
 from fleet.localcluster.errors import ApiError, JsonObject, NotFound
 from fleet.localcluster.kinds import POD, REPLICA_SET
 from fleet.localcluster.store import Store
 
 _NAME_LENGTH = 5
-# No vowels and no look-alikes, as Kubernetes picks them.
+# Without vowels and similar characters, as in Kubernetes.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -31,13 +31,13 @@ class ReplicaSets:
     def reconcile(self) -> None:
         pods = self._store.list(POD)
 
-        def reconcile_one(replica_set: JsonObject) -> None:
+        def reconcile_replica_set(replica_set: JsonObject) -> None:
             if not is_deleted(replica_set):
-                self._reconcile_one(replica_set, owned_by(replica_set, pods))
+                self._reconcile_replica_set(replica_set, owned_by(replica_set, pods))
 
-        for_each(self._store.list(REPLICA_SET), reconcile_one)
+        reconcile_each(self._store.list(REPLICA_SET), reconcile_replica_set)
 
-    def _reconcile_one(self, replica_set: JsonObject, pods: list[JsonObject]) -> None:
+    def _reconcile_replica_set(self, replica_set: JsonObject, pods: list[JsonObject]) -> None:
         active = [pod for pod in pods if is_active(pod)]
         desired = int(replica_set["spec"].get("replicas", 1))
         for _ in range(desired - len(active)):

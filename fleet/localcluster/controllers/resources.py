@@ -11,7 +11,7 @@ Amounts = Mapping[str, Decimal]
 
 
 def of_pod(pod: JsonObject) -> Amounts:
-    """What a pod asks for: the sum of its containers, or its largest init container."""
+    """Requests of a pod: the sum of its containers, or its largest init container."""
     spec = pod["spec"]
     amounts: dict[str, Decimal] = {}
     for container in spec.get("containers") or ():
@@ -24,10 +24,10 @@ def of_pod(pod: JsonObject) -> Amounts:
 
 
 def _requests(container: JsonObject) -> Amounts:
-    """Requests; a limit without a request is the request."""
+    """Requests of a container; a limit without a request counts as the request."""
     resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: parse_quantity(amount) for name, amount in asked.items()}
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: parse_quantity(amount) for name, amount in requests.items()}
 
 
 def of_node(node: JsonObject) -> Amounts:

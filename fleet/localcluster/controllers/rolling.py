@@ -1,4 +1,4 @@
-"""How many pods each ReplicaSet of a Deployment may have next: pure."""
+"""The next number of pods of each ReplicaSet of a Deployment: pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class SetSize:
-    """One ReplicaSet: pods asked for, pods that exist, and pods that serve."""
+    """Numbers of pods of one ReplicaSet: desired, existing, available."""
 
     name: str
     desired: int
@@ -45,23 +45,23 @@ def _count(value: int | str, replicas: int, *, is_rounded_up: bool) -> int:
     text = str(value)
     if not text.endswith("%"):
         return int(text)
-    share = replicas * int(text[:-1]) / 100
-    return ceil(share) if is_rounded_up else floor(share)
+    count = replicas * int(text[:-1]) / 100
+    return ceil(count) if is_rounded_up else floor(count)
 
 
 def next_sizes(
     replicas: int, strategy: Strategy, new: SetSize, old: tuple[SetSize, ...]
 ) -> Mapping[str, int]:
-    """One step: grow the new set as far as surge allows, then shrink the old ones.
+    """One step: scale the new set up as far as surge allows, then the old ones down.
 
-    `old` is oldest first. Pods that do not serve are the first to go.
+    `old` is oldest first. Unavailable pods are removed first.
     """
     if strategy.is_recreate:
         waits = any(item.desired or item.existing for item in old)
         return {new.name: new.desired if waits else replicas} | {item.name: 0 for item in old}
     total = new.desired + sum(max(item.desired, item.existing) for item in old)
-    room = max(replicas + strategy.max_surge - total, 0)
-    grown = replicas if new.desired >= replicas else min(replicas, new.desired + room)
+    surge = max(replicas + strategy.max_surge - total, 0)
+    grown = replicas if new.desired >= replicas else min(replicas, new.desired + surge)
     sizes = {new.name: grown}
     serving = new.available + sum(min(item.available, item.desired) for item in old)
     spare = max(serving - (replicas - strategy.max_unavailable), 0)

@@ -13,7 +13,7 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class Scheduler:
-    """One pod at a time, oldest first, always against what is bound already."""
+    """Binds one pod at a time, oldest first, against the pods that are bound already."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,11 +27,11 @@ class Scheduler:
         nodes = self._store.list(NODE)
         used = used_by_node(pods)
         for pod in sorted(waiting, key=_age):
-            found = placement.place(pod, nodes, used)
-            if found.node is None:
-                self._refuse(pod, found.message)
-            elif self._bind(pod, found.node):
-                used[found.node] = resources.add(used[found.node], resources.of_pod(pod))
+            chosen = placement.place(pod, nodes, used)
+            if chosen.node is None:
+                self._refuse(pod, chosen.message)
+            elif self._bind(pod, chosen.node):
+                used[chosen.node] = resources.add(used[chosen.node], resources.of_pod(pod))
 
     def _bind(self, pod: JsonObject, node: str) -> bool:
         pod["spec"]["nodeName"] = node
@@ -39,15 +39,15 @@ class Scheduler:
             bound = self._store.replace(POD, pod)
             self._report(bound, conditions.condition("PodScheduled", conditions.TRUE))
         except (Conflict, NotFound):
-            # Somebody changed or deleted it meanwhile; the next round looks again.
+            # Changed or deleted meanwhile; the next pass retries.
             return False
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self._events.normal(bound, "Scheduled", f"Successfully assigned {name} to {node}")
         return True
 
     def _refuse(self, pod: JsonObject, message: str) -> None:
-        known = conditions.find(pod, "PodScheduled")
-        if known is not None and known.get("message") == message:
+        current = conditions.find(pod, "PodScheduled")
+        if current is not None and current.get("message") == message:
             return
         refused = conditions.condition(
             "PodScheduled", conditions.FALSE, reason="Unschedulable", message=message
@@ -73,7 +73,7 @@ def is_active(pod: JsonObject) -> bool:
 
 
 def used_by_node(pods: Sequence[JsonObject]) -> defaultdict[str, resources.Amounts]:
-    """What is taken on each node; a pod being deleted holds its share until it is gone."""
+    """Requested amounts per node; a pod being deleted counts until it is gone."""
     used: defaultdict[str, resources.Amounts] = defaultdict(dict)
     for pod in pods:
         node = pod["spec"].get("nodeName")

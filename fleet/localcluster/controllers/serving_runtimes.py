@@ -1,4 +1,4 @@
-"""Which serving runtime an InferenceService uses, and the pod that the two make together: pure."""
+"""Chooses the serving runtime of an InferenceService and merges both into a pod: pure."""
 
 import posixpath
 import re
@@ -40,7 +40,7 @@ class InvalidPredictor(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A ServingRuntime, or a ClusterServingRuntime, that was found."""
+    """A ServingRuntime or a ClusterServingRuntime."""
 
     name: str
     is_cluster_wide: bool
@@ -50,7 +50,7 @@ class Runtime:
 def choose(
     model: JsonObject, namespaced: Sequence[JsonObject], cluster_wide: Sequence[JsonObject]
 ) -> Runtime:
-    """The named runtime, or the best one that selects itself; raises InvalidPredictor."""
+    """The named runtime, or the best one with `autoSelect`; raises InvalidPredictor."""
     candidates = [
         Runtime(item["metadata"]["name"], is_cluster_wide, item["spec"])
         for is_cluster_wide, items in ((False, namespaced), (True, cluster_wide))
@@ -59,7 +59,7 @@ def choose(
     name = model.get("runtime")
     if name:
         return _named(str(name), model, candidates)
-    fitting = [item for item in candidates if _supports(item, model, must_select_itself=True)]
+    fitting = [item for item in candidates if _supports(item, model, needs_auto_select=True)]
     if not fitting:
         form = model["modelFormat"]["name"]
         raise InvalidPredictor(
@@ -69,22 +69,22 @@ def choose(
 
 
 def _named(name: str, model: JsonObject, candidates: Sequence[Runtime]) -> Runtime:
-    found = next((item for item in candidates if item.name == name), None)
-    if found is None:
+    runtime = next((item for item in candidates if item.name == name), None)
+    if runtime is None:
         raise InvalidPredictor("RuntimeNotRecognized", f"The runtime {name!r} does not exist.")
-    if found.spec.get("disabled"):
+    if runtime.spec.get("disabled"):
         raise InvalidPredictor("RuntimeDisabled", f"The runtime {name!r} is disabled.")
-    if not _supports(found, model, must_select_itself=False):
+    if not _supports(runtime, model, needs_auto_select=False):
         form = model["modelFormat"]
         version = f" {form['version']}" if form.get("version") else ""
         raise InvalidPredictor(
             "NoSupportingRuntime",
             f"The runtime {name!r} does not support the model format {form['name']}{version}.",
         )
-    return found
+    return runtime
 
 
-def _supports(runtime: Runtime, model: JsonObject, *, must_select_itself: bool) -> bool:
+def _supports(runtime: Runtime, model: JsonObject, *, needs_auto_select: bool) -> bool:
     if runtime.spec.get("disabled"):
         return False
     protocols = runtime.spec.get("protocolVersions")
@@ -92,16 +92,16 @@ def _supports(runtime: Runtime, model: JsonObject, *, must_select_itself: bool) 
     if protocols and protocol not in protocols:
         return False
     formats = _formats(runtime, model)
-    return any(item.get("autoSelect") or not must_select_itself for item in formats)
+    return any(item.get("autoSelect") or not needs_auto_select for item in formats)
 
 
 def _formats(runtime: Runtime, model: JsonObject) -> list[JsonObject]:
-    wanted = model["modelFormat"]
+    requested = model["modelFormat"]
     return [
         item
         for item in runtime.spec.get("supportedModelFormats") or ()
-        if item["name"] == wanted["name"]
-        and wanted.get("version") in (None, "", item.get("version"))
+        if item["name"] == requested["name"]
+        and requested.get("version") in (None, "", item.get("version"))
     ]
 
 
@@ -130,19 +130,21 @@ def pod_spec(service: JsonObject, runtime: Runtime) -> JsonObject:
 
 
 def _sources(predictor: JsonObject) -> list[tuple[str, str]]:
-    """Either the one of the model, or several beside it: KServe's webhook refuses both."""
-    uri, several = predictor["model"].get("storageUri"), predictor.get("storageUris") or ()
-    if uri and several:
+    """The model's `storageUri`, or the predictor's `storageUris`: KServe's webhook refuses both."""
+    uri, sources = predictor["model"].get("storageUri"), predictor.get("storageUris") or ()
+    if uri and sources:
         raise InvalidPredictor(
             "InvalidPredictorSpec", "storageUri and storageUris exclude each other."
         )
     if uri:
         return [(str(uri), MODELS_DIRECTORY)]
-    return [(str(one["uri"]), str(one.get("mountPath") or MODELS_DIRECTORY)) for one in several]
+    return [
+        (str(source["uri"]), str(source.get("mountPath") or MODELS_DIRECTORY)) for source in sources
+    ]
 
 
 def _merge_container(base: JsonObject, model: JsonObject, metadata: JsonObject) -> JsonObject:
-    """The model's fields win; its arguments follow the runtime's, so the last one wins."""
+    """The model's fields override the runtime's; its arguments follow the runtime's."""
     merged = {**base, **{k: item for k, item in model.items() if k not in _MODEL_FIELDS}}
     merged["name"] = CONTAINER
     arguments = [*(base.get("args") or ()), *(model.get("args") or ())]
@@ -185,13 +187,13 @@ def _merge_resources(base: JsonObject | None, over: JsonObject | None) -> JsonOb
 def _add_initializer(
     spec: JsonObject, container: JsonObject, sources: Sequence[tuple[str, str]]
 ) -> None:
-    """One volume at the directory that all targets have in common, as KServe makes it."""
+    """Add one volume at the common parent directory of all targets, as KServe does."""
     directory = posixpath.commonpath([path for _, path in sources])
     mount = {"name": _VOLUME, "mountPath": directory}
     initializer = {
         "name": INITIALIZER,
         "image": _INITIALIZER_IMAGE,
-        "args": [word for pair in sources for word in pair],
+        "args": [part for pair in sources for part in pair],
         "volumeMounts": [mount],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

@@ -1,4 +1,4 @@
-"""What KServe's storage initializer does: copy an S3 prefix into the pod before it starts."""
+"""KServe's storage initializer: copies an S3 prefix into the pod before it starts."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,12 @@ _HTTPS_ANNOTATION = "serving.kserve.io/s3-usehttps"
 
 
 class StorageFailed(Exception):
-    """The models could not be fetched; the message is what the init container would print."""
+    """The models could not be downloaded; the message is the init container's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """Where and as whom pods read; None leaves the choice to boto3's own chain."""
+    """Endpoint and credentials of downloads; None leaves a value to boto3's default chain."""
 
     endpoint_url: str | None = None
     access_key_id: str | None = None
@@ -42,7 +42,7 @@ class S3Settings:
     def with_secret(
         self, values: Mapping[str, str], annotations: Mapping[str, str]
     ) -> "S3Settings":
-        """A Secret of the pod's service account wins over the cluster's own settings."""
+        """Override the cluster's settings by a Secret of the pod's service account."""
         endpoint = annotations.get(_ENDPOINT_ANNOTATION)
         if endpoint and "://" not in endpoint:
             scheme = "http" if annotations.get(_HTTPS_ANNOTATION) == "0" else "https"
@@ -57,7 +57,7 @@ class S3Settings:
 
 
 def download(uri: str, target: Path, settings: S3Settings) -> int:
-    """Copy every object whose key starts with the prefix; returns how many there were.
+    """Copy every object whose key starts with the prefix; return their number.
 
     As in KServe the prefix is plain text: `.../resnet` also fetches `.../resnet50/`. Zero-byte
     objects and keys that end in "/" are skipped. Archives are not unpacked, unlike there.
@@ -117,12 +117,12 @@ def _fetch(client: Any, bucket: str, prefix: str, target: Path) -> Iterator[Path
 
 
 def _place(target: Path, key: str, prefix: str) -> Path:
-    """Where an object goes: relative to the prefix, or its last part when it is the prefix."""
+    """The path of an object: its key relative to the prefix, or the name of the only object."""
     relative = key.removeprefix(prefix)
     if not relative:
         relative = key.rpartition("/")[2]
     elif not prefix.endswith("/") and not relative.startswith("/"):
-        # The prefix ends inside a name, so that whole name is the first directory.
+        # The prefix ends inside a name, which is the first directory then.
         relative = prefix.rpartition("/")[2] + relative
     parts = PurePosixPath(relative.lstrip("/")).parts
     if ".." in parts:

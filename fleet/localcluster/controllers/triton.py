@@ -21,7 +21,7 @@ from fleet.localcluster.controllers.processes import LOCALHOST
 HTTP, GRPC, METRICS = "http-port", "grpc-port", "metrics-port"
 DEFAULT_PORTS = {HTTP: 8000, GRPC: 8001, METRICS: 8002}
 _REPOSITORY_FLAGS = ("model-repository", "model-store")
-# The cluster decides these; what the pod asks for cannot be had here.
+# Set by the cluster; the pod's own values are dropped.
 _OWNED_FLAGS = {
     "http-address",
     "grpc-address",
@@ -31,7 +31,7 @@ _OWNED_FLAGS = {
     "pinned-memory-pool-byte-size",
     "cuda-memory-pool-byte-size",
 }
-# Frugal defaults for a laptop; flags of the pod come later and win.
+# Frugal defaults for a laptop; flags of the pod override them.
 _FRUGAL = {
     "http-thread-count": "2",
     "grpc-infer-allocation-pool-size": "1",
@@ -41,16 +41,16 @@ _FRUGAL = {
 
 
 class TritonUnavailable(Exception):
-    """This machine cannot run Triton; the message says why and what helps."""
+    """This machine cannot run Triton; the message names the cause and the fix."""
 
 
 class BadArguments(Exception):
-    """The pod's arguments cannot be carried out here."""
+    """The pod's arguments are not supported by the local cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where the parts of the wheel lie, and an environment in which they run."""
+    """Paths of the wheel's parts, and the environment variables that they need."""
 
     binary: Path
     backends: Path
@@ -142,7 +142,7 @@ def _libpython_directory() -> Path:
         if (candidate / name).exists():
             return candidate
     if ctypes.util.find_library(name.removeprefix("lib").removesuffix(".so.1.0")):
-        # The dynamic linker knows it; any directory will do.
+        # The dynamic linker finds it, so the directory does not matter.
         return Path(sys.base_prefix) / "lib"
     raise TritonUnavailable(
         f"{name} was not found, and Triton's Python backend needs it. Install it "
@@ -153,7 +153,7 @@ def _libpython_directory() -> Path:
 
 @cache
 def known_flags(binary: Path, library_path: str) -> frozenset[str]:
-    """The flags that this tritonserver understands, in its own words."""
+    """The flags that this tritonserver lists in its `--help`."""
     finished = subprocess.run(
         [str(binary), "--help"],
         env={"LD_LIBRARY_PATH": library_path},
@@ -162,8 +162,8 @@ def known_flags(binary: Path, library_path: str) -> frozenset[str]:
         timeout=60,
         check=False,
     )
-    words = (line.split() for line in (finished.stdout + finished.stderr).splitlines())
-    names = (line[0] for line in words if line and line[0].startswith("--"))
+    lines = (line.split() for line in (finished.stdout + finished.stderr).splitlines())
+    names = (line[0] for line in lines if line and line[0].startswith("--"))
     return frozenset(name.removeprefix("--").partition("=")[0] for name in names)
 
 
@@ -180,8 +180,8 @@ def plan_launch(
     flags = parse_flags(arguments)
     ignored = tuple(f"--{name}" for name, _ in flags if name not in known)
     flags = [(name, value) for name, value in flags if name in known]
-    asked = {name: _port(name, value) for name, value in flags if name in DEFAULT_PORTS}
-    container_ports = {**DEFAULT_PORTS, **asked}
+    requested = {name: _port(name, value) for name, value in flags if name in DEFAULT_PORTS}
+    container_ports = {**DEFAULT_PORTS, **requested}
     real = dict(zip(DEFAULT_PORTS, choose_ports(len(DEFAULT_PORTS)), strict=True))
     repositories = tuple(_repositories(flags, resolve))
     owned = {*_REPOSITORY_FLAGS, *_OWNED_FLAGS, *DEFAULT_PORTS}
@@ -197,8 +197,8 @@ def plan_launch(
         ("backend-config", f"python,shm-region-prefix-name={shared_memory_prefix}"),
         ("backend-config", "python,shm-default-byte-size=1048576"),
     ]
-    given = {name for name, _ in passed}
-    frugal = [(name, value) for name, value in _FRUGAL.items() if name not in given]
+    names = {name for name, _ in passed}
+    frugal = [(name, value) for name, value in _FRUGAL.items() if name not in names]
     chosen = [*fixed, *frugal, *(item for item in passed if item not in fixed)]
     command = [str(installation.binary), *(_flag(name, value) for name, value in chosen)]
     ports = {container_ports[name]: real[name] for name in DEFAULT_PORTS}
@@ -210,19 +210,19 @@ def _flag(name: str, value: str | None) -> str:
 
 
 def parse_flags(arguments: Sequence[str]) -> list[tuple[str, str | None]]:
-    """`--name=value`, `--name value` and bare `--name`, in order; a leading program name goes."""
-    words = list(arguments)
-    if words and words[0].rpartition("/")[2] == "tritonserver":
-        words.pop(0)
+    """Parse `--name=value`, `--name value` and bare `--name`, in order; drop a leading program name."""
+    remaining = list(arguments)
+    if remaining and remaining[0].rpartition("/")[2] == "tritonserver":
+        remaining.pop(0)
     flags: list[tuple[str, str | None]] = []
-    for word in words:
-        if word.startswith("--"):
-            name, has_value, value = word[2:].partition("=")
+    for argument in remaining:
+        if argument.startswith("--"):
+            name, has_value, value = argument[2:].partition("=")
             flags.append((name, value if has_value else None))
         elif flags and flags[-1][1] is None:
-            flags[-1] = (flags[-1][0], word)
+            flags[-1] = (flags[-1][0], argument)
         else:
-            raise BadArguments(f"the local cluster cannot run the argument {word!r}")
+            raise BadArguments(f"the local cluster cannot run the argument {argument!r}")
     return flags
 
 
@@ -235,7 +235,7 @@ def _port(name: str, value: str | None) -> int:
 def _repositories(
     flags: Sequence[tuple[str, str | None]], resolve: Callable[[str], Path | None]
 ) -> list[Path]:
-    found = []
+    repositories = []
     for name, value in flags:
         if name not in _REPOSITORY_FLAGS:
             continue
@@ -245,7 +245,7 @@ def _repositories(
                 f"--{name}={value} is not inside a volume of the pod; the local cluster reads "
                 "models only from a volume that an init container has filled"
             )
-        found.append(path)
-    if not found:
+        repositories.append(path)
+    if not repositories:
         raise BadArguments("tritonserver needs --model-repository")
-    return found
+    return repositories

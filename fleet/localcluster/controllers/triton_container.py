@@ -1,4 +1,4 @@
-"""One container of a pod that runs Triton, or KServe's router: started, probed, restarted, ended."""
+"""One container that runs Triton or KServe's router: start, probe, restart, end."""
 
 import http.client
 import re
@@ -19,7 +19,7 @@ from fleet.localcluster.errors import JsonObject
 
 _SHARED_MEMORY = Path("/dev") / "shm"
 _PROBE_TIMEOUT_SECONDS = 1.0
-_PROBE_EVERY_SECONDS = {True: 1.0, False: 0.2}
+_PROBE_PERIOD_SECONDS = {True: 1.0, False: 0.2}
 _FAILURES_TO_UNREADY = 3
 _STABLE_AFTER_SECONDS = 600
 _READY_PATH = "/v2/health/ready"
@@ -30,7 +30,7 @@ _FIXED_VARIABLES = {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "HOME"}
 
 
 class TritonContainer:
-    """The owner steps it often; nothing here blocks for long."""
+    """Advances when `step` is called; no method blocks for long."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class TritonContainer:
         self._started_at = 0.0
         self._starts_at = 0.0
         self._probe: Future[bool] | None = None
-        # What keeps the models from answering; empty when each answered, None before.
-        self._check: Future[str] | None = None
+        # Why a model does not answer, empty when every model answered; None until the check starts.
+        self._answer_check: Future[str] | None = None
         self._probed_at = 0.0
         self._failures = 0
         self.state.wait("ContainerCreating")
 
     def step(self) -> None:
-        """Start, notice an end, or look whether the models are ready."""
+        """Start the process, record its end, or probe its readiness."""
         if not is_triton(self._container) and not self._is_router:
             image = self._container.get("image", "")
             self.state.wait(
@@ -73,9 +73,9 @@ class TritonContainer:
             if monotonic() >= self._starts_at:
                 self._start()
         elif not self._child.is_running():
-            self._ended(self._child)
+            self._record_end(self._child)
         else:
-            self._look(self._child)
+            self._probe_readiness()
 
     def _start(self) -> None:
         self._clean_up()
@@ -98,17 +98,16 @@ class TritonContainer:
         self.ports, self._http_port = launch.ports, launch.http_port
         self._repositories = launch.repositories
         self._started_at, self._failures = monotonic(), 0
-        self._probe, self._check = None, None
+        self._probe, self._answer_check = None, None
         self.state.run()
 
     def _plan(self) -> triton.Launch:
         if self._is_router:
             return graph_container.plan_launch(self._container, processes.free_ports)
-        words = [*(self._container.get("command") or ()), *(self._container.get("args") or ())]
         library_path = self._installation.environment["LD_LIBRARY_PATH"]
         return triton.plan_launch(
             self._installation,
-            words,
+            command_line(self._container),
             resolve=lambda path: self._volumes.resolve(self._container, path),
             choose_ports=processes.free_ports,
             shared_memory_prefix=self._memory_prefix,
@@ -119,19 +118,19 @@ class TritonContainer:
         """Plain values only: references to Secrets and fields are not resolved."""
         if self._is_router:
             return graph_container.environment()
-        given = {
+        declared = {
             item["name"]: str(item["value"])
             for item in self._container.get("env") or ()
             if item.get("value") is not None and item["name"] not in _FIXED_VARIABLES
         }
-        return {**given, **self._installation.environment}
+        return {**declared, **self._installation.environment}
 
-    def _ended(self, child: processes.Child, *, message: str = "") -> None:
+    def _record_end(self, child: processes.Child, *, message: str = "") -> None:
         code = child.exit_code()
         child.kill()
         self._child = None
         self.ports = {}
-        self.state.end(code, message or (last_outcome(self.log) if code else ""))
+        self.state.end(code, message or (termination_message(self.log) if code else ""))
         if monotonic() - self._started_at > _STABLE_AFTER_SECONDS:
             delay = 0
         else:
@@ -143,19 +142,19 @@ class TritonContainer:
                 "CrashLoopBackOff", f"back-off {delay}s restarting failed container={name}"
             )
 
-    def _look(self, child: processes.Child) -> None:
+    def _probe_readiness(self) -> None:
         now = monotonic()
         if self._probe is not None and self._probe.done():
-            self._judge(is_success=self._probe.result())
+            self._record_probe(is_success=self._probe.result())
             self._probe = None
         elif self._probe is None and now - self._probed_at >= self._probe_interval():
             self._probed_at = now
-            self._probe = self._probes.submit(answers, self._http_port, self._probe_path())
+            self._probe = self._probes.submit(is_answering, self._http_port, self._probe_path())
 
     def _probe_interval(self) -> float:
-        return _PROBE_EVERY_SECONDS[self.state.is_ready]
+        return _PROBE_PERIOD_SECONDS[self.state.is_ready]
 
-    def _judge(self, *, is_success: bool) -> None:
+    def _record_probe(self, *, is_success: bool) -> None:
         self._failures = 0 if is_success else self._failures + 1
         if is_success and not self._is_router and not self._has_answered():
             return
@@ -164,33 +163,33 @@ class TritonContainer:
 
     def _has_answered(self) -> bool:
         """True once each model answered a request; ends the container when one cannot."""
-        if self._check is None:
-            self._check = self._probes.submit(
+        if self._answer_check is None:
+            self._answer_check = self._probes.submit(
                 answer_check.failure_of, self._http_port, self._repositories
             )
-        if not self._check.done():
+        if not self._answer_check.done():
             return False
-        failure = self._check.result()
+        failure = self._answer_check.result()
         if failure and self._child is not None:
             self._child.kill()
-            self._ended(self._child, message=failure)
+            self._record_end(self._child, message=failure)
         return not failure
 
     def _probe_path(self) -> str:
-        """The declared path when it is asked on Triton's HTTP port, else Triton's own."""
+        """The path of the container's readiness probe, else Triton's own."""
         declared = (self._container.get("readinessProbe") or {}).get("httpGet") or {}
         return str(declared.get("path") or _READY_PATH)
 
-    def ask_to_end(self) -> None:
-        """Triton finishes the requests under way, then exits."""
+    def terminate(self) -> None:
+        """Send SIGTERM: Triton finishes the requests in flight, then exits."""
         if self._child is not None:
             self._child.terminate()
 
     def has_ended(self) -> bool:
         return self._child is None or not self._child.is_running()
 
-    def end(self) -> None:
-        """End at once, and leave nothing behind."""
+    def kill(self) -> None:
+        """End at once, and remove shared memory."""
         if self._child is not None:
             self.state.end(self._child.exit_code())
             self._child.kill()
@@ -204,24 +203,28 @@ class TritonContainer:
 
 
 def memory_prefix(pod_directory: Path) -> str:
-    """How shared memory of the pod in this directory is named."""
+    """The prefix of shared memory names of the pod in this directory."""
     return f"slipway-{pod_directory.name.rpartition('_')[2]}-"
 
 
 def remove_shared_memory(prefix: str) -> None:
-    """Triton leaves its own behind when it is killed."""
-    for leftover in _SHARED_MEMORY.glob(f"{prefix}*"):
-        leftover.unlink(missing_ok=True)
+    """A killed Triton leaves its segments behind."""
+    for segment in _SHARED_MEMORY.glob(f"{prefix}*"):
+        segment.unlink(missing_ok=True)
+
+
+def command_line(container: JsonObject) -> list[str]:
+    return [str(item) for field in ("command", "args") for item in container.get(field) or ()]
 
 
 def is_triton(container: JsonObject) -> bool:
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    names_triton = bool(words) and str(words[0]).rpartition("/")[2] == "tritonserver"
+    arguments = command_line(container)
+    names_triton = bool(arguments) and arguments[0].rpartition("/")[2] == "tritonserver"
     return names_triton or "tritonserver" in str(container.get("image", ""))
 
 
-def answers(port: int, path: str) -> bool:
-    """True when a GET gives 2xx or 3xx, as a readiness probe wants."""
+def is_answering(port: int, path: str) -> bool:
+    """True when a GET gives 2xx or 3xx: the success of a readiness probe."""
     connection = http.client.HTTPConnection(
         processes.LOCALHOST, port, timeout=_PROBE_TIMEOUT_SECONDS
     )
@@ -234,8 +237,8 @@ def answers(port: int, path: str) -> bool:
     return False
 
 
-def last_outcome(log: Path) -> str:
-    """The error lines of a log, or its end, short enough for a termination message."""
+def termination_message(log: Path) -> str:
+    """The error lines of a log, or its last lines, cut to the length of a termination message."""
     if not log.is_file():
         return ""
     lines = log.read_text(errors="replace").splitlines()

@@ -12,13 +12,13 @@ class Volumes:
         self._directory = directory / "volumes"
 
     def resolve(self, container: JsonObject, path: str) -> Path | None:
-        """The real directory behind a path of the container; None outside of its volumes."""
-        wanted = PurePosixPath(path)
-        if not wanted.is_absolute() or ".." in wanted.parts:
+        """The directory behind a path in the container; None outside of its volumes."""
+        requested = PurePosixPath(path)
+        if not requested.is_absolute() or ".." in requested.parts:
             return None
         mounts = container.get("volumeMounts") or ()
         for mount in sorted(mounts, key=lambda item: -len(item["mountPath"])):
-            if wanted.is_relative_to(mount["mountPath"]):
+            if requested.is_relative_to(mount["mountPath"]):
                 real = self._directory / str(mount["name"]) / str(mount.get("subPath") or "")
-                return real / wanted.relative_to(str(mount["mountPath"]))
+                return real / requested.relative_to(str(mount["mountPath"]))
         return None

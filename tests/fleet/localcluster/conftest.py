@@ -20,7 +20,7 @@ _KUBECTL = Path(sys.executable).with_name("kubectl")
 
 @dataclass(frozen=True, slots=True)
 class LocalApi:
-    """Where the server is and how to get in."""
+    """Address and credentials of the server."""
 
     base_url: str
     token: str
@@ -58,7 +58,7 @@ class LocalApi:
 
 
 def start_api(data_dir: Path, **environment: str) -> tuple[subprocess.Popen[str], LocalApi]:
-    """Start the server on a free port and wait for the line that says it is ready."""
+    """Start the server on a free port and wait until it prints that it is ready."""
     command = [sys.executable, "-m", "fleet.localcluster", "--data-dir", str(data_dir)]
     process = subprocess.Popen(
         [*command, "--port", "0", "--no-controllers"],
@@ -90,7 +90,7 @@ def stop_api(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture(scope="session")
 def local_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalApi]:
-    """A running API with the controllers switched off: objects stay as they are written."""
+    """A running API without controllers, so objects stay as they are written."""
     process, api = start_api(tmp_path_factory.mktemp("local-api"))
     yield api
     stop_api(process)

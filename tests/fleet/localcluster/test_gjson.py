@@ -1,4 +1,4 @@
-"""Conditions: the part of GJSON that the local cluster's router knows, by GJSON's own rules."""
+"""Conditions: the subset of GJSON that the local cluster's router supports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUEST = {
 
 
 @pytest.mark.parametrize(
-    ("path", "is_there"),
+    ("path", "expected"),
     [
         ("@this", True),
         ("id", True),
@@ -60,19 +60,19 @@ REQUEST = {
         ('parameters.#(pet=="cat")', False),
     ],
 )
-def test_a_path_is_there_or_not(path: str, *, is_there: bool) -> None:
-    assert gjson.exists(REQUEST, path) is is_there
+def test_a_path_exists_or_not(path: str, *, expected: bool) -> None:
+    assert gjson.exists(REQUEST, path) is expected
 
 
 @pytest.mark.parametrize(
     "path", ["a|b", "@reverse", "{a,b}", "[a,b]", "a.@pretty", "a.#(b~true)", "a.#(b==~true)"]
 )
-def test_what_it_does_not_know_is_refused_and_not_guessed(path: str) -> None:
+def test_unsupported_syntax_is_refused(path: str) -> None:
     with pytest.raises(gjson.UnsupportedPath):
         gjson.parse(path)
 
 
-def test_a_quoted_dot_or_sign_in_a_query_is_no_syntax() -> None:
+def test_quoted_dots_and_operators_in_a_query_are_not_syntax() -> None:
     value: dict[str, Any] = {"a": [{"b": "x.y==(z"}]}
     assert gjson.exists(value, 'a.#(b=="x.y==(z")')
     assert not gjson.exists(value, 'a.#(b=="x.y==(")')

@@ -78,7 +78,9 @@ def test_force_takes_the_field_from_its_owner(http: httpx.Client, namespace: str
     assert 'conflict with "somebody"' in refused.json()["message"]
 
 
-def test_field_changed_by_patch_belongs_to_the_patcher(http: httpx.Client, namespace: str) -> None:
+def test_a_patched_field_belongs_to_the_manager_of_the_patch(
+    http: httpx.Client, namespace: str
+) -> None:
     url = DEPLOYMENTS.format(namespace)
     _put(http, url, deployment("web"))
     change = json.dumps({"spec": {"replicas": 4}})
@@ -97,10 +99,10 @@ def test_list_element_no_longer_applied_is_removed_and_others_stay(
     http: httpx.Client, namespace: str
 ) -> None:
     url = DEPLOYMENTS.format(namespace)
-    wanted = deployment("web")
-    env = wanted["spec"]["template"]["spec"]["containers"][0]["env"]
+    manifest = deployment("web")
+    env = manifest["spec"]["template"]["spec"]["containers"][0]["env"]
     env.append({"name": "B", "value": "2"})
-    _put(http, url, wanted)
+    _put(http, url, manifest)
     other = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -114,10 +116,10 @@ def test_list_element_no_longer_applied_is_removed_and_others_stay(
     _put(http, url, other, "injector")
     del env[0]
 
-    after = _put(http, url, wanted).json()
+    after = _put(http, url, manifest).json()
 
-    found = after["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert found == [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}]
+    kept = after["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert kept == [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}]
 
 
 def test_dry_run_stores_nothing(http: httpx.Client, namespace: str) -> None:
@@ -179,7 +181,7 @@ def _env(values: dict[str, str]) -> JsonObject:
 
 @given(first=_ENV, second=_ENV)
 @settings(deadline=None)
-def test_apply_is_idempotent_and_leaves_exactly_what_one_manager_wants(
+def test_apply_is_idempotent_and_yields_the_applied_state(
     first: dict[str, str], second: dict[str, str]
 ) -> None:
     topology = Topology(DEPLOYMENT)
@@ -193,44 +195,44 @@ def test_apply_is_idempotent_and_leaves_exactly_what_one_manager_wants(
     assert again is after
 
 
-@given(mine=_DATA, theirs=_DATA, next_data=_DATA)
+@given(first=_DATA, second=_DATA, next_data=_DATA)
 @settings(deadline=None)
-def test_dropped_field_goes_only_when_nobody_else_owns_it(
-    mine: dict[str, str], theirs: dict[str, str], next_data: dict[str, str]
+def test_dropped_field_stays_while_another_manager_owns_it(
+    first: dict[str, str], second: dict[str, str], next_data: dict[str, str]
 ) -> None:
     topology = Topology(CONFIG_MAP)
-    live = apply(None, _map(mine), topology, _author("one"), force=False)
-    both = apply(live, _map(theirs), topology, _author("two"), force=True)
+    live = apply(None, _map(first), topology, _author("one"), force=False)
+    both = apply(live, _map(second), topology, _author("two"), force=True)
 
     after = apply(both, _map(next_data), topology, _author("one"), force=True)
 
-    assert (after.get("data") or {}) == {**theirs, **next_data}
+    assert (after.get("data") or {}) == {**second, **next_data}
 
 
-@given(mine=_DATA, theirs=_DATA)
+@given(first=_DATA, second=_DATA)
 @settings(deadline=None)
 def test_conflict_exactly_when_a_shared_field_has_another_value(
-    mine: dict[str, str], theirs: dict[str, str]
+    first: dict[str, str], second: dict[str, str]
 ) -> None:
     topology = Topology(CONFIG_MAP)
-    live = apply(None, _map(mine), topology, _author("one"), force=False)
-    disputed = {name for name in mine if name in theirs and mine[name] != theirs[name]}
+    live = apply(None, _map(first), topology, _author("one"), force=False)
+    disputed = {name for name in first if name in second and first[name] != second[name]}
 
     if not disputed:
-        merged = apply(live, _map(theirs), topology, _author("two"), force=False)
-        assert (merged.get("data") or {}) == {**mine, **theirs}
+        merged = apply(live, _map(second), topology, _author("two"), force=False)
+        assert (merged.get("data") or {}) == {**first, **second}
         return
     with pytest.raises(Conflict) as refused:
-        apply(live, _map(theirs), topology, _author("two"), force=False)
+        apply(live, _map(second), topology, _author("two"), force=False)
 
     assert {cause.field for cause in refused.value.causes} == {f".data.{name}" for name in disputed}
 
 
 @given(data=_ENV)
 def test_managed_fields_read_back_as_written(data: dict[str, str]) -> None:
-    wanted = _env(data)
+    manifest = _env(data)
 
-    applied = apply(None, wanted, Topology(DEPLOYMENT), _author("one"), force=False)
+    applied = apply(None, manifest, Topology(DEPLOYMENT), _author("one"), force=False)
 
     (manager,) = read(applied)
-    assert manager.fields == frozenset(flatten(wanted, Topology(DEPLOYMENT)))
+    assert manager.fields == frozenset(flatten(manifest, Topology(DEPLOYMENT)))

@@ -48,9 +48,9 @@ def test_first_start_has_system_namespaces_with_a_service_account(http: httpx.Cl
 def test_new_namespace_is_active_and_has_a_service_account(
     http: httpx.Client, namespace: str
 ) -> None:
-    found = http.get(f"/api/v1/namespaces/{namespace}").json()
+    created = http.get(f"/api/v1/namespaces/{namespace}").json()
 
-    assert found["status"] == {"phase": "Active"}
+    assert created["status"] == {"phase": "Active"}
     assert http.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status_code == 200
 
 
@@ -153,7 +153,7 @@ def test_secret_strings_are_stored_encoded(http: httpx.Client, namespace: str) -
     assert "stringData" not in created
 
 
-def test_terminating_namespace_takes_nothing_new(http: httpx.Client, namespace: str) -> None:
+def test_a_terminating_namespace_refuses_new_objects(http: httpx.Client, namespace: str) -> None:
     deleted = http.delete(f"/api/v1/namespaces/{namespace}").json()
 
     refused = http.post(CONFIG_MAPS.format(namespace), json=config_map("a"))
@@ -188,7 +188,7 @@ def test_orphaned_dependents_stay(http: httpx.Client, namespace: str) -> None:
         ("GET", "/api/v1/namespaces/default/configmaps/a/status", 404),
     ],
 )
-def test_requests_for_what_is_not_there(
+def test_unknown_paths_and_methods_are_refused(
     http: httpx.Client, method: str, path: str, status: int
 ) -> None:
     answer = http.request(method, path)
@@ -209,7 +209,7 @@ def test_restart_keeps_objects_token_certificate_and_watches(tmp_path: Path) -> 
 
     try:
         with after.client() as client:
-            found = client.get(f"{url}/a").json()
+            kept = client.get(f"{url}/a").json()
             query = {"watch": "true", "resourceVersion": start["resourceVersion"]}
             with client.stream("GET", url, params=query) as answer:
                 event = json.loads(next(answer.iter_lines()))
@@ -217,7 +217,7 @@ def test_restart_keeps_objects_token_certificate_and_watches(tmp_path: Path) -> 
         stop_api(process)
     assert after.token == before.token
     assert after.ca_path.read_bytes() == before.ca_path.read_bytes()
-    assert found["data"] == {"x": "1"}
+    assert kept["data"] == {"x": "1"}
     assert event["object"]["metadata"]["name"] == "b"
 
 

@@ -1,4 +1,4 @@
-"""The verbs people use, by the real kubectl."""
+"""Common commands of the real kubectl."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def web(http: httpx.Client, namespace: str) -> str:
     return "web"
 
 
-def test_client_side_apply_creates_changes_and_then_leaves_alone(
+def test_client_side_apply_creates_then_changes_then_is_unchanged(
     local_api: LocalApi, namespace: str
 ) -> None:
     def apply(image: str) -> str:
@@ -59,12 +59,12 @@ def test_get_prints_columns_yaml_and_json(local_api: LocalApi, namespace: str, w
     table = local_api.kubectl("get", "deploy", "-n", namespace)
     wide = local_api.kubectl("get", "deploy", "-n", namespace, "-o", "wide")
     text = local_api.kubectl("get", "deploy", web, "-n", namespace, "-o", "yaml")
-    found = json.loads(local_api.kubectl("get", "deploy", web, "-n", namespace, "-o", "json"))
+    as_json = json.loads(local_api.kubectl("get", "deploy", web, "-n", namespace, "-o", "json"))
 
     assert table.split()[:5] == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
     assert "IMAGES" in wide
     assert "kind: Deployment" in text
-    assert found["spec"]["replicas"] == 1
+    assert as_json["spec"]["replicas"] == 1
 
 
 def test_describe_shows_events_of_the_object(
@@ -106,16 +106,16 @@ def test_scale_and_the_three_kinds_of_patch(local_api: LocalApi, namespace: str,
     add = [{"op": "add", "path": "/metadata/labels", "value": {"x": "y"}}]
     local_api.kubectl("patch", *arguments, "--type=json", "-p", json.dumps(add))
 
-    found = json.loads(local_api.kubectl("get", *arguments, "-o", "json"))
+    patched = json.loads(local_api.kubectl("get", *arguments, "-o", "json"))
 
     assert scaled["spec"]["replicas"] == 3
-    assert found["spec"]["replicas"] == 5
-    assert found["metadata"]["labels"] == {"x": "y"}
-    container = found["spec"]["template"]["spec"]["containers"][0]
+    assert patched["spec"]["replicas"] == 5
+    assert patched["metadata"]["labels"] == {"x": "y"}
+    container = patched["spec"]["template"]["spec"]["containers"][0]
     assert (container["image"], container["env"]) == ("b", [{"name": "A", "value": "1"}])
 
 
-def test_wait_for_condition_ready_sees_a_later_status(
+def test_wait_for_condition_ready_ends_with_a_later_status(
     local_api: LocalApi, http: httpx.Client, namespace: str
 ) -> None:
     url = SERVICES.format(namespace)
@@ -161,7 +161,9 @@ def test_get_watch_prints_a_row_for_each_change(
     assert second.split()[:2] == ["web", "0/7"]
 
 
-def test_delete_waits_until_it_is_gone(local_api: LocalApi, namespace: str, web: str) -> None:
+def test_delete_waits_until_the_object_is_removed(
+    local_api: LocalApi, namespace: str, web: str
+) -> None:
     output = local_api.kubectl("delete", "deploy", web, "-n", namespace)
     missing = local_api.try_kubectl("get", "deploy", web, "-n", namespace)
 
@@ -186,12 +188,12 @@ def test_unknown_field_is_refused_by_name(local_api: LocalApi, namespace: str) -
     assert 'unknown field "spec.replcias"' in refused.stderr
 
 
-def test_questions_about_the_caller_are_answered(local_api: LocalApi) -> None:
+def test_access_and_version_are_answered(local_api: LocalApi) -> None:
     assert local_api.kubectl("auth", "can-i", "create", "pods").strip() == "yes"
     assert "v1.37" in local_api.kubectl("version")
 
 
-def test_protobuf_is_refused_with_a_way_out(local_api: LocalApi, http: httpx.Client) -> None:
+def test_protobuf_is_refused_with_an_alternative(local_api: LocalApi, http: httpx.Client) -> None:
     refused = local_api.try_kubectl("create", "configmap", "a", "--from-literal=a=b")
 
     assert "kubectl apply -f" in refused.stderr

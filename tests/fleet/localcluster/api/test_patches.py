@@ -38,7 +38,7 @@ def test_merge_patch_touches_only_what_it_names(target: JsonObject, patch: JsonO
 
 
 @given(target=_OBJECTS, patch=_OBJECTS)
-def test_merge_patch_leaves_its_arguments_alone(target: JsonObject, patch: JsonObject) -> None:
+def test_merge_patch_does_not_change_its_arguments(target: JsonObject, patch: JsonObject) -> None:
     before = repr((target, patch))
 
     merge_patch(target, patch)
@@ -73,7 +73,7 @@ def test_json_patch_operations(operations: list[JsonObject], expected: JsonObjec
         {"op": "invent", "path": "/a"},
     ],
 )
-def test_json_patch_that_does_not_fit_is_refused(operation: JsonObject) -> None:
+def test_an_inapplicable_json_patch_is_refused(operation: JsonObject) -> None:
     with pytest.raises(ApiError):
         json_patch({"a": 1, "l": []}, [operation])
 

@@ -1,4 +1,4 @@
-"""Logs and the proxy, with pods that this test plays itself."""
+"""Logs and the proxy, with a fake pod."""
 
 import asyncio
 import threading
@@ -59,7 +59,7 @@ class _Pods:
 
 
 class Caller:
-    """Asks the application without a server in between."""
+    """Calls the application without a server."""
 
     def __init__(self, app: Starlette) -> None:
         self._app = app
@@ -99,7 +99,7 @@ def client(store: Store) -> Iterator[Caller]:
     pod_server.server_close()
 
 
-def test_log_is_whole_or_its_last_lines(client: Caller) -> None:
+def test_log_is_complete_or_limited_to_its_last_lines(client: Caller) -> None:
     assert client.get(f"{_PODS}/p/log").text == "one\ntwo\nthree\n"
     assert client.get(f"{_PODS}/p/log?tailLines=1").text == "three\n"
     assert client.get(f"{_PODS}/p/log?tailLines=x").status_code == 400
@@ -110,7 +110,7 @@ def test_followed_log_ends_with_its_pod(client: Caller) -> None:
 
 
 @pytest.mark.parametrize("name", ["p", "p:8080", "http:p:8080"])
-def test_proxy_passes_the_request_on_without_the_token(client: Caller, name: str) -> None:
+def test_proxy_forwards_the_request_without_the_token(client: Caller, name: str) -> None:
     answer = client.post(f"{_PODS}/{name}/proxy/v2/infer?a=b", content=b"body")
 
     assert (answer.status_code, answer.text) == (201, "BODY")
@@ -121,5 +121,5 @@ def test_proxy_passes_the_request_on_without_the_token(client: Caller, name: str
 @pytest.mark.parametrize(
     ("name", "status"), [("p:9", 404), ("none:8080", 404), ("https:p:8080", 400), ("p:web", 400)]
 )
-def test_proxy_to_what_is_not_there_is_refused(client: Caller, name: str, status: int) -> None:
+def test_proxy_to_an_unknown_pod_or_port_is_refused(client: Caller, name: str, status: int) -> None:
     assert client.post(f"{_PODS}/{name}/proxy/", content=b"").status_code == status

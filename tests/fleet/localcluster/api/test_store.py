@@ -91,7 +91,7 @@ def test_replace_keeps_status_and_replace_status_keeps_spec(store: Store) -> Non
 
 def test_delete_waits_for_finalizers(store: Store) -> None:
     obj = _pod("a")
-    obj["metadata"]["finalizers"] = ["slipway.dev/hold"]
+    obj["metadata"]["finalizers"] = ["slipway.dev/test"]
     store.create(POD, obj)
 
     marked = store.delete(POD, "vision", "a")
@@ -106,11 +106,11 @@ def test_namespace_terminates_until_its_own_finalizer_is_gone(store: Store) -> N
     store.create(NAMESPACE, {"metadata": {"name": "vision"}})
 
     marked = store.delete(NAMESPACE, None, "vision")
-    still_there = store.find(NAMESPACE, None, "vision")
+    terminating = store.find(NAMESPACE, None, "vision")
     store.replace(NAMESPACE, marked | {"spec": {"finalizers": []}})
 
-    assert still_there is not None
-    assert still_there["status"] == {"phase": "Terminating"}
+    assert terminating is not None
+    assert terminating["status"] == {"phase": "Terminating"}
     assert store.find(NAMESPACE, None, "vision") is None
 
 

@@ -1,4 +1,4 @@
-"""What the API server refuses of an object, with the field that is wrong."""
+"""Invalid objects are refused with the field that is wrong."""
 
 import os
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_route_of_the_wrong_shape_is_refused(http: httpx.Client, namespace: str,
     assert refused.json()["details"]["causes"][0]["reason"] == "FieldValueTypeInvalid"
 
 
-def test_unknown_field_is_warned_of_and_dropped_unless_strict(
+def test_unknown_field_is_dropped_with_a_warning_unless_strict(
     http: httpx.Client, namespace: str
 ) -> None:
     url = DEPLOYMENTS.format(namespace)

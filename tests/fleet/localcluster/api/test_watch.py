@@ -30,7 +30,7 @@ def _create(http: httpx.Client, namespace: str, name: str, **data: str) -> str:
     return str(answer.json()["metadata"]["resourceVersion"])
 
 
-def test_watch_from_a_list_sees_each_change_once_and_in_order(
+def test_watch_from_a_list_delivers_each_change_once_and_in_order(
     http: httpx.Client, namespace: str
 ) -> None:
     url = CONFIG_MAPS.format(namespace)
@@ -42,12 +42,12 @@ def test_watch_from_a_list_sees_each_change_once_and_in_order(
 
     events = _events(http, url, resourceVersion=start)
 
-    seen = [next(events) for _ in range(3)]
-    assert [event["type"] for event in seen] == ["ADDED", "MODIFIED", "DELETED"]
-    assert {event["object"]["metadata"]["name"] for event in seen} == {"a"}
+    observed = [next(events) for _ in range(3)]
+    assert [event["type"] for event in observed] == ["ADDED", "MODIFIED", "DELETED"]
+    assert {event["object"]["metadata"]["name"] for event in observed} == {"a"}
 
 
-def test_watch_without_version_begins_with_what_is_there(
+def test_watch_without_version_begins_with_existing_objects(
     http: httpx.Client, namespace: str
 ) -> None:
     _create(http, namespace, "a")
@@ -72,15 +72,15 @@ def test_watch_delivers_a_change_made_while_it_waits(
     assert time.monotonic() - began < 1.5
 
 
-def test_watch_resumes_after_the_last_version_seen(http: httpx.Client, namespace: str) -> None:
+def test_watch_resumes_after_the_last_observed_version(http: httpx.Client, namespace: str) -> None:
     url = CONFIG_MAPS.format(namespace)
     start = http.get(url).json()["metadata"]["resourceVersion"]
     for name in ("a", "b", "c"):
         _create(http, namespace, name)
     first = next(_events(http, url, resourceVersion=start))
-    seen = first["object"]["metadata"]["resourceVersion"]
+    observed = first["object"]["metadata"]["resourceVersion"]
 
-    events = _events(http, url, resourceVersion=seen)
+    events = _events(http, url, resourceVersion=observed)
 
     names = [next(events)["object"]["metadata"]["name"] for _ in range(2)]
     assert names == ["b", "c"]
@@ -100,7 +100,7 @@ def test_leaving_the_selector_reads_as_deleted(http: httpx.Client, namespace: st
     assert entered["type"] == "ADDED"
 
 
-def test_version_that_this_server_never_reached_is_gone(http: httpx.Client, namespace: str) -> None:
+def test_a_version_newer_than_the_server_is_gone(http: httpx.Client, namespace: str) -> None:
     event = next(_events(http, CONFIG_MAPS.format(namespace), resourceVersion="999999999"))
 
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
@@ -111,29 +111,29 @@ def test_version_older_than_the_history_is_gone(tmp_path: Path) -> None:
     for number in range(30):
         metadata = {"name": f"c{number}", "namespace": "n"}
         store.create(CONFIG_MAP, {"metadata": metadata})
-    wanted = WatchRequest(
+    request = WatchRequest(
         kind=CONFIG_MAP,
         namespace="n",
         selector=Selector(),
         resource_version="3",
         timeout_seconds=1,
-        wants_bookmarks=False,
-        wants_initial_events=False,
+        allows_bookmarks=False,
+        sends_initial_events=False,
         render=lambda obj: obj,
     )
 
-    async def is_gone() -> bool:
+    async def is_disconnected() -> bool:
         return False
 
     async def first_line() -> bytes:
-        lines = stream(store, Hub(store), wanted, is_gone)
+        lines = stream(store, Hub(store), request, is_disconnected)
         return await anext(aiter(lines))
 
     event = json.loads(asyncio.run(first_line()))
     assert (event["type"], event["object"]["reason"]) == ("ERROR", "Expired")
 
 
-def test_watch_ends_when_its_time_is_over(http: httpx.Client, namespace: str) -> None:
+def test_watch_ends_at_its_timeout(http: httpx.Client, namespace: str) -> None:
     url = CONFIG_MAPS.format(namespace)
     start = http.get(url).json()["metadata"]["resourceVersion"]
 

@@ -1,4 +1,4 @@
-"""What the portal would write, as small as the tests need."""
+"""Minimal manifests, in the form that the portal writes."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ def echoes() -> bytes:
 
 
 def needs_five() -> bytes:
-    """Frees its length, but its convolution refuses fewer than five numbers."""
+    """The length is free, but the convolution refuses fewer than five numbers."""
     kernel = helper.make_tensor("kernel", TensorProto.FLOAT, [1, 1, 5], [1.0] * 5)
     x, y = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, "length"])

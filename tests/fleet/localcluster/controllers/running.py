@@ -1,4 +1,4 @@
-"""Handles on a running cluster; waiting is bounded polling of real processes."""
+"""Access to a running cluster; waits by bounded polling of real processes."""
 
 import time
 from collections.abc import Callable
@@ -19,13 +19,13 @@ BUCKET = "models"
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T | None], *, seconds: float = 40, what: str = "") -> T:
+def eventually(read: Callable[[], T | None], *, seconds: float = 40, what: str = "") -> T:
     deadline = time.monotonic() + seconds
     while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not seen within {seconds} s: {what}"
+        value = read()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"timed out after {seconds} s: {what}"
         time.sleep(0.1)
 
 
@@ -44,14 +44,14 @@ class Running:
         return self.store.get(INFERENCE_SERVICE, "vision", name)
 
     def wait_until_ready(self, name: str) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.service(name)
-            is_loaded = (found.get("status") or {}).get("modelStatus", {}).get(
+        def loaded_service() -> dict[str, Any] | None:
+            service = self.service(name)
+            is_loaded = (service.get("status") or {}).get("modelStatus", {}).get(
                 "transitionStatus"
             ) == "UpToDate"
-            return found if is_loaded and conditions.is_true(found, "Ready") else None
+            return service if is_loaded and conditions.is_true(service, "Ready") else None
 
-        return eventually(look, what=f"{name} is ready")
+        return eventually(loaded_service, what=f"{name} is ready")
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.gateway_port}{path}"

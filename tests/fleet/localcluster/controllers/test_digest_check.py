@@ -1,4 +1,4 @@
-"""A pod with a `digest-check` starts only from files that are as recorded."""
+"""A pod with a `digest-check` starts only with the recorded files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers import model_repository, storage
+from fleet.localcluster.controllers import conditions, model_repository, storage
 from fleet.localcluster.controllers.pod_runner import PodRunner
 from fleet.localcluster.controllers.storage import S3Settings
 
@@ -18,8 +18,8 @@ _FILES = {"one/1/model.onnx": b"weights", "one/config.pbtxt": b'backend: "onnxru
 _MOUNT = {"name": "models", "mountPath": "/mnt/models"}
 
 
-class _AtOnce(ThreadPoolExecutor):
-    """Work is over when `submit` returns."""
+class _Synchronous(ThreadPoolExecutor):
+    """Work is done when `submit` returns."""
 
     def submit(self, *args: Any, **options: Any) -> Any:
         future = super().submit(*args, **options)
@@ -28,8 +28,8 @@ class _AtOnce(ThreadPoolExecutor):
 
 
 @pytest.fixture
-def workers() -> Iterator[_AtOnce]:
-    with _AtOnce(1) as pool:
+def workers() -> Iterator[_Synchronous]:
+    with _Synchronous(1) as pool:
         yield pool
 
 
@@ -66,11 +66,11 @@ def _serve(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
     monkeypatch.setattr(storage, "download", download)
 
 
-def _runner(pod: dict[str, Any], directory: Path, workers: _AtOnce) -> PodRunner:
+def _runner(pod: dict[str, Any], directory: Path, workers: _Synchronous) -> PodRunner:
     return PodRunner(pod, directory, None, downloads=workers, probes=workers)  # type: ignore[arg-type]  # nothing to start
 
 
-def _stepped(runner: PodRunner, pod: dict[str, Any], count: int = 6) -> dict[str, Any]:
+def _step(runner: PodRunner, pod: dict[str, Any], count: int = 6) -> dict[str, Any]:
     for _ in range(count):
         runner.step(S3Settings())
     status: dict[str, Any] = runner.status(pod)
@@ -78,59 +78,58 @@ def _stepped(runner: PodRunner, pod: dict[str, Any], count: int = 6) -> dict[str
 
 
 def _is_initialized(status: dict[str, Any]) -> bool:
-    (found,) = (one for one in status["conditions"] if one["type"] == "Initialized")
-    return bool(found["status"] == "True")
+    return conditions.is_true({"status": status}, "Initialized")
 
 
-def test_right_files_start_and_are_made_servable_after_the_comparison(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: _AtOnce
+def test_recorded_files_are_prepared_for_triton_after_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: _Synchronous
 ) -> None:
     _serve(monkeypatch, _FILES)
     pod = _pod(_record())
 
-    status = _stepped(_runner(pod, tmp_path / "pod", workers), pod)
+    status = _step(_runner(pod, tmp_path / "pod", workers), pod)
 
     assert _is_initialized(status)
-    states = [one["state"]["terminated"] for one in status["initContainerStatuses"]]
-    assert [one["exitCode"] for one in states] == [0, 0]
+    ends = [item["state"]["terminated"] for item in status["initContainerStatuses"]]
+    assert [end["exitCode"] for end in ends] == [0, 0]
     config = (tmp_path / "pod/volumes/models/one/config.pbtxt").read_text()
     assert 'backend: "python"' in config
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"one/1/model.onnx": b"others"}, "one/1/model.onnx: FAILED"),
         ({"one/1/model.py": b"import os"}, "one/1/model.py: not in the record"),
     ],
 )
-def test_a_changed_file_never_starts_and_is_named(
+def test_a_changed_file_blocks_the_start_and_is_named(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    workers: _AtOnce,
+    workers: _Synchronous,
     changed: dict[str, bytes],
-    told: str,
+    message: str,
 ) -> None:
     _serve(monkeypatch, {**_FILES, **changed})
     pod = _pod(_record())
     runner = _runner(pod, tmp_path / "pod", workers)
 
-    first = _stepped(runner, pod, 3)["initContainerStatuses"][1]["state"]["terminated"]
-    assert (first["exitCode"], first["reason"], first["message"]) == (1, "Error", told)
+    first = _step(runner, pod, 3)["initContainerStatuses"][1]["state"]["terminated"]
+    assert (first["exitCode"], first["reason"], first["message"]) == (1, "Error", message)
 
-    status = _stepped(runner, pod, 20)
+    status = _step(runner, pod, 20)
     assert not _is_initialized(status)
     assert status["phase"] == "Pending"
     check = status["initContainerStatuses"][1]
     assert check["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert check["lastState"]["terminated"]["message"] == told
-    assert (tmp_path / "pod/digest-check.log").read_text() == f"{told}\n"
+    assert check["lastState"]["terminated"]["message"] == message
+    assert (tmp_path / "pod/digest-check.log").read_text() == f"{message}\n"
 
 
-def test_a_restart_between_comparison_and_start_compares_no_changed_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: _AtOnce
+def test_files_are_not_compared_again_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: _Synchronous
 ) -> None:
-    """What makes the files servable here changes them; killed then, it goes on there."""
+    """Preparing the files changes them, so a second comparison would fail."""
     _serve(monkeypatch, _FILES)
     pod = _pod(_record())
     real = model_repository.prepare
@@ -141,6 +140,6 @@ def test_a_restart_between_comparison_and_start_compares_no_changed_files(
 
     with monkeypatch.context() as patched:
         patched.setattr(model_repository, "prepare", prepare_and_die)
-        assert not _is_initialized(_stepped(_runner(pod, tmp_path / "pod", workers), pod, 4))
+        assert not _is_initialized(_step(_runner(pod, tmp_path / "pod", workers), pod, 4))
 
-    assert _is_initialized(_stepped(_runner(pod, tmp_path / "pod", workers), pod))
+    assert _is_initialized(_step(_runner(pod, tmp_path / "pod", workers), pod))

@@ -18,15 +18,15 @@ def _only_route(listed: list[Route]) -> dict:  # type: ignore[type-arg]
 
 
 def test_a_route_becomes_weights_a_rewrite_and_a_timeout() -> None:
-    made = _only_route(http_routes.routes_of(manifests.route({"one": 90, "two": 10})))
+    route_config = _only_route(http_routes.routes_of(manifests.route({"one": 90, "two": 10})))
 
-    assert made["match"] == {"path_separated_prefix": "/vision/digits"}
-    assert made["route"]["weighted_clusters"]["clusters"] == [
+    assert route_config["match"] == {"path_separated_prefix": "/vision/digits"}
+    assert route_config["route"]["weighted_clusters"]["clusters"] == [
         {"name": "vision_one-predictor_80", "weight": 90},
         {"name": "vision_two-predictor_80", "weight": 10},
     ]
-    assert made["route"]["timeout"] == "60s"
-    assert "5xx" not in made["route"]["retry_policy"]["retry_on"]
+    assert route_config["route"]["timeout"] == "60s"
+    assert "5xx" not in route_config["route"]["retry_policy"]["retry_on"]
 
 
 @pytest.mark.parametrize(
@@ -46,26 +46,26 @@ def test_prefixes_are_rewritten(prefix: str, replacement: str, path: str, result
     assert re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], path) == result
 
 
-def test_a_whole_path_is_replaced_whatever_was_sent_behind_it() -> None:
+def test_replace_full_path_drops_the_rest_of_the_path() -> None:
     route = manifests.route({"one": 1})
     rule = route["spec"]["rules"][0]
     rule["matches"] = [{"path": {"type": "Exact", "value": "/vision/digits/v2"}}]
     change = {"type": "ReplaceFullPath", "replaceFullPath": "/v2"}
     rule["filters"] = [{"type": "URLRewrite", "urlRewrite": {"path": change}}]
 
-    made = _only_route(http_routes.routes_of(route))
+    route_config = _only_route(http_routes.routes_of(route))
 
-    assert made["match"] == {"path": "/vision/digits/v2"}
-    rewrite = made["route"]["regex_rewrite"]
+    assert route_config["match"] == {"path": "/vision/digits/v2"}
+    rewrite = route_config["route"]["regex_rewrite"]
     assert (
         re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], "/vision/digits/v2") == "/v2"
     )
 
 
 def test_a_route_without_weight_answers_500() -> None:
-    made = _only_route(http_routes.routes_of(manifests.route({"one": 0})))
+    route_config = _only_route(http_routes.routes_of(manifests.route({"one": 0})))
 
-    assert made["direct_response"]["status"] == 500
+    assert route_config["direct_response"]["status"] == 500
 
 
 def test_longer_prefixes_come_first() -> None:
@@ -79,7 +79,7 @@ def test_longer_prefixes_come_first() -> None:
     assert prefixes == ["/a/b", "/a", "/"]
 
 
-def test_unsupported_filters_are_refused_in_words() -> None:
+def test_unsupported_filters_are_refused_with_a_message() -> None:
     route = manifests.route({"one": 1})
     route["spec"]["rules"][0]["filters"] = [{"type": "RequestRedirect"}]
 
@@ -87,50 +87,50 @@ def test_unsupported_filters_are_refused_in_words() -> None:
         http_routes.routes_of(route)
 
 
-def _mirrored(**asked: Any) -> dict:  # type: ignore[type-arg]
+def _mirrored(**options: Any) -> dict:  # type: ignore[type-arg]
     route = manifests.route({"one": 100})
     backend = {"name": "two-predictor", "port": 80}
     route["spec"]["rules"][0]["filters"].append(
-        {"type": "RequestMirror", "requestMirror": {"backendRef": backend, **asked}}
+        {"type": "RequestMirror", "requestMirror": {"backendRef": backend, **options}}
     )
     return route
 
 
-def test_a_mirror_becomes_copies_beside_the_weights() -> None:
+def test_a_mirror_becomes_a_mirror_policy_beside_the_weights() -> None:
     route = _mirrored(percent=25)
 
-    made = _only_route(http_routes.routes_of(route))["route"]
+    route_config = _only_route(http_routes.routes_of(route))["route"]
 
-    assert made["weighted_clusters"]["clusters"] == [
+    assert route_config["weighted_clusters"]["clusters"] == [
         {"name": "vision_one-predictor_80", "weight": 100}
     ]
-    share = {"numerator": 25, "denominator": "HUNDRED"}
-    assert made["request_mirror_policies"] == [
-        {"cluster": "vision_two-predictor_80", "runtime_fraction": {"default_value": share}}
+    fraction = {"numerator": 25, "denominator": "HUNDRED"}
+    assert route_config["request_mirror_policies"] == [
+        {"cluster": "vision_two-predictor_80", "runtime_fraction": {"default_value": fraction}}
     ]
-    assert "regex_rewrite" in made
+    assert "regex_rewrite" in route_config
     assert [item.cluster for item in http_routes.backends_of(route)] == [
         "vision_one-predictor_80",
         "vision_two-predictor_80",
     ]
 
 
-def test_a_mirror_without_a_share_copies_everything_and_one_of_nothing_copies_nothing() -> None:
-    everything = _only_route(http_routes.routes_of(_mirrored()))["route"]
+def test_a_mirror_without_percent_copies_everything_and_zero_percent_nothing() -> None:
+    unlimited = _only_route(http_routes.routes_of(_mirrored()))["route"]
     nothing = _only_route(http_routes.routes_of(_mirrored(percent=0)))["route"]
 
-    fraction = everything["request_mirror_policies"][0]["runtime_fraction"]
+    fraction = unlimited["request_mirror_policies"][0]["runtime_fraction"]
     assert fraction["default_value"]["numerator"] == 100
     assert "request_mirror_policies" not in nothing
 
 
-def test_a_mirror_by_fraction_is_refused_in_words() -> None:
+def test_a_mirror_by_fraction_is_refused_with_a_message() -> None:
     with pytest.raises(http_routes.UnsupportedRoute, match="percent"):
         http_routes.routes_of(_mirrored(fraction={"numerator": 1}))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10s", "10s"), ("1m30s", "90s"), ("500ms", "0.5s")])
-def test_durations_of_the_gateway_api_are_understood(text: str, seconds: str) -> None:
+def test_gateway_api_durations_become_seconds(text: str, seconds: str) -> None:
     route = manifests.route({"one": 1})
     route["spec"]["rules"][0]["timeouts"] = {"request": text}
 
@@ -150,7 +150,7 @@ def _pod(name: str, *, is_ready: bool = True, is_deleted: bool = False) -> dict:
     return pod
 
 
-def test_only_ready_pods_that_stay_are_endpoints() -> None:
+def test_only_ready_pods_that_are_not_being_deleted_are_endpoints() -> None:
     service = {
         "metadata": {"name": "m", "namespace": "vision"},
         "spec": {"selector": {"app": "m"}, "ports": [{"port": 80, "targetPort": 8080}]},
@@ -174,7 +174,7 @@ def test_missing_services_are_named_in_the_status() -> None:
     assert resolved["observedGeneration"] == 3
 
 
-def test_files_are_complete_and_keep_clusters_for_a_while(tmp_path: Path) -> None:
+def test_files_are_complete_and_clusters_outlive_their_routes(tmp_path: Path) -> None:
     files = EnvoyFiles(tmp_path, 4712)
     listed = http_routes.routes_of(manifests.route({"one": 1}))
 
@@ -189,7 +189,7 @@ def test_files_are_complete_and_keep_clusters_for_a_while(tmp_path: Path) -> Non
     assert (tmp_path / "bootstrap.json").is_file()
 
 
-def test_the_port_for_administration_is_never_the_gateways(
+def test_the_admin_port_differs_from_the_gateway_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "free_ports", lambda count: [4712, 4713][:count])

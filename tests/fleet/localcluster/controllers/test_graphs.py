@@ -1,4 +1,4 @@
-"""Pipelines as the portal writes them, run for real: router processes behind a real Envoy."""
+"""Pipelines as the portal writes them, run by router processes behind a real Envoy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATHS = dict.fromkeys(("cat", "dog", "broken"), "v2/models/m/infer")
 
 
 class Members(ThreadingHTTPServer):
-    """Stands for deployments: /vision/NAME/… answers with the name and what it was sent."""
+    """Stands for deployments: /vision/NAME/… answers with its name, path and request."""
 
     daemon_threads = True
 
@@ -128,11 +128,11 @@ def _is_up(cluster: Running, name: str) -> bool:
     graph = cluster.store.get(INFERENCE_GRAPH, "vision", name)
     router = cluster.store.find(DEPLOYMENT, "vision", name)
     is_available = router is not None and conditions.is_true(router, "Available")
-    return conditions.is_true(graph, "Ready") and is_available and ask(cluster, name) != 404
+    return conditions.is_true(graph, "Ready") and is_available and infer(cluster, name) != 404
 
 
-def ask(cluster: Running, name: str, **body: Any) -> Any:
-    """The answer; its status alone where it is no success."""
+def infer(cluster: Running, name: str, **body: Any) -> Any:
+    """The response of the router, or 404 when the gateway has no route to it yet."""
     answer = plain_http.client.post(
         cluster.url(f"/vision/{name}"), json=body or {"inputs": []}, timeout=10
     )
@@ -141,37 +141,37 @@ def ask(cluster: Running, name: str, **body: Any) -> Any:
 
 
 def who(cluster: Running, name: str, **body: Any) -> str:
-    return str(ask(cluster, name, **body).json().get("who"))
+    return str(infer(cluster, name, **body).json().get("who"))
 
 
-def test_an_ensemble_holds_the_answer_of_every_step(graphs: Running) -> None:
-    answer = ask(graphs, "all", inputs=[{"name": "x"}]).json()
+def test_an_ensemble_returns_the_response_of_every_step(graphs: Running) -> None:
+    answer = infer(graphs, "all", inputs=[{"name": "x"}]).json()
 
-    assert {name: one["who"] for name, one in answer.items()} == {"cat": "cat", "other": "dog"}
-    assert {one["path"] for one in answer.values()} == {
+    assert {name: step["who"] for name, step in answer.items()} == {"cat": "cat", "other": "dog"}
+    assert {step["path"] for step in answer.values()} == {
         "/vision/cat/v2/models/m/infer",
         "/vision/dog/v2/models/m/infer",
     }
-    assert all(one["sent"] == {"inputs": [{"name": "x"}]} for one in answer.values())
+    assert all(step["sent"] == {"inputs": [{"name": "x"}]} for step in answer.values())
 
 
-def test_a_splitter_draws_by_weight_and_leads_into_further_nodes(graphs: Running) -> None:
+def test_a_splitter_follows_weights_into_nested_nodes(graphs: Running) -> None:
     with httpx.Client(verify=False) as client:
         url = graphs.url("/vision/some")
         answers = [client.post(url, json={"inputs": []}).json() for _ in range(200)]
 
-    counted = Counter("cat" if one.get("who") == "cat" else "deep" for one in answers)
-    # Less than one in a million of 80 % lies outside.
+    counted = Counter("cat" if answer.get("who") == "cat" else "deep" for answer in answers)
+    # The probability of a count outside these bounds is below 1e-6 at 80%.
     assert 130 <= counted["cat"] <= 187
-    deep = next(one for one in answers if "who" not in one)
-    # What is not required may fail: its answer is kept as it is.
-    assert {name: one["who"] for name, one in deep.items()} == {"dog": "dog", "broken": "broken"}
+    deep = next(answer for answer in answers if "who" not in answer)
+    # A step that is not required may fail: its response is included.
+    assert {name: step["who"] for name, step in deep.items()} == {"dog": "dog", "broken": "broken"}
 
 
-def test_a_switch_asks_the_first_step_whose_condition_is_met(graphs: Running) -> None:
+def test_a_switch_calls_the_first_step_whose_condition_holds(graphs: Running) -> None:
     assert who(graphs, "one", parameters={"pet": "cat"}, inputs=[{"name": "bone"}]) == "cat"
     assert who(graphs, "one", inputs=[{"name": "ball"}, {"name": "bone"}]) == "dog"
-    refused = ask(graphs, "one", inputs=[{"name": "ball"}])
+    refused = infer(graphs, "one", inputs=[{"name": "ball"}])
     assert (refused.status_code, refused.json()["cause"]) == (
         404,
         "None of the routes matched with the switch condition",
@@ -180,18 +180,18 @@ def test_a_switch_asks_the_first_step_whose_condition_is_met(graphs: Running) ->
     assert who(graphs, "rest", inputs=[{"shape": [1]}]) == "dog"
 
 
-def test_a_sequence_sends_the_request_on_while_conditions_hold(graphs: Running) -> None:
-    answer = ask(graphs, "unsure", inputs=[7])
+def test_a_sequence_continues_while_conditions_hold(graphs: Running) -> None:
+    answer = infer(graphs, "unsure", inputs=[7])
     assert answer.status_code == 200
     assert (answer.json()["who"], answer.json()["sent"]) == ("dog", {"inputs": [7]})
 
 
-def test_a_required_step_that_fails_is_the_answer(graphs: Running) -> None:
-    answer = ask(graphs, "strict", inputs=[])
+def test_a_failed_required_step_is_the_response(graphs: Running) -> None:
+    answer = infer(graphs, "strict", inputs=[])
     assert (answer.status_code, answer.json()["who"]) == (503, "broken")
 
 
-def test_a_graph_that_is_deleted_takes_its_router_with_it(graphs: Running) -> None:
+def test_deleting_a_graph_deletes_its_router(graphs: Running) -> None:
     labels = {"serving.kserve.io/inferencegraph": "spare"}
     assert len(graphs.store.list(POD, "vision", labels)) == 1
     graphs.store.delete(HTTP_ROUTE, "vision", "spare")
@@ -200,15 +200,15 @@ def test_a_graph_that_is_deleted_takes_its_router_with_it(graphs: Running) -> No
     assert graphs.store.find(DEPLOYMENT, "vision", "spare") is None
 
 
-def test_what_the_router_does_not_do_is_said_in_the_status(graphs: Running) -> None:
+def test_an_unsupported_graph_is_reported_in_its_status(graphs: Running) -> None:
     step = {"serviceUrl": "http://x", "condition": "inputs|#", "name": "a"}
     spec = {"nodes": {"root": {"routerType": "Switch", "steps": [step]}}}
     metadata = {"name": "odd", "namespace": "vision"}
     graphs.store.create(INFERENCE_GRAPH, {"metadata": metadata, "spec": spec})
 
-    def look() -> dict[str, Any] | None:
+    def ready_condition() -> dict[str, Any] | None:
         return conditions.find(graphs.store.get(INFERENCE_GRAPH, "vision", "odd"), "Ready")
 
-    found = eventually(look, what="a condition")
-    assert (found["status"], found["reason"]) == ("False", "InvalidGraph")
-    assert "more of GJSON than the local cluster knows" in found["message"]
+    ready = eventually(ready_condition, what="a condition")
+    assert (ready["status"], ready["reason"]) == ("False", "InvalidGraph")
+    assert "GJSON syntax that the local cluster does not support" in ready["message"]

@@ -15,7 +15,7 @@ def test_a_machine_that_runs_triton_passes_silently(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
 
 
-def test_without_the_library_of_python_the_fix_is_told(
+def test_a_missing_libpython_is_reported_with_the_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_config_var", lambda _: None)

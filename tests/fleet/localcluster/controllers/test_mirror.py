@@ -1,4 +1,4 @@
-"""Copies of requests by a real Envoy: the side that gets them fails, and callers notice nothing."""
+"""Mirrored requests through a real Envoy: failures of the mirror do not reach callers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ pytestmark = pytest.mark.timeout(120)
 LARGE = b"x" * (3 << 20)
 
 
-class Side(ThreadingHTTPServer):
-    """Answers everything with one status, and remembers which paths and how many bytes came."""
+class Backend(ThreadingHTTPServer):
+    """Answers every request with one status; records paths and body sizes."""
 
     daemon_threads = True
 
     def __init__(self, status: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.status = status
-        self.seen: list[tuple[str, int]] = []
+        self.received: list[tuple[str, int]] = []
 
     @property
     def endpoint(self) -> Endpoint:
@@ -41,14 +41,14 @@ class Side(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Side
+    server: Backend
 
     def do_POST(self) -> None:
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             body = self._chunks()
         else:
             body = len(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-        self.server.seen.append((self.path, body))
+        self.server.received.append((self.path, body))
         self.send_response(self.server.status)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -62,19 +62,19 @@ class _Handler(BaseHTTPRequestHandler):
         return total
 
     def log_message(self, *_: object) -> None:
-        """Nothing is to be told."""
+        """Log nothing."""
 
 
 @contextmanager
-def _serving(status: int) -> Iterator[Side]:
-    side = Side(status)
-    thread = threading.Thread(target=side.serve_forever)
+def _serving(status: int) -> Iterator[Backend]:
+    backend = Backend(status)
+    thread = threading.Thread(target=backend.serve_forever)
     thread.start()
     try:
-        yield side
+        yield backend
     finally:
-        side.shutdown()
-        side.server_close()
+        backend.shutdown()
+        backend.server_close()
         thread.join()
 
 
@@ -89,7 +89,7 @@ def _envoy(folder: Path, port: int) -> Iterator[None]:
         process.wait()
 
 
-def test_a_share_is_copied_with_its_path_and_body_and_failures_of_copies_reach_nobody(
+def test_a_percentage_is_mirrored_with_path_and_body_and_mirror_failures_do_not_reach_callers(
     tmp_path: Path,
 ) -> None:
     port = processes.free_ports(1)[0]
@@ -101,33 +101,33 @@ def test_a_share_is_copied_with_its_path_and_body_and_failures_of_copies_reach_n
 
     with _serving(200) as stable, _serving(500) as candidate:
         named = {"vision_one-predictor_80": stable, "vision_two-predictor_80": candidate}
-        endpoints = {name: [side.endpoint] for name, side in named.items()}
+        endpoints = {name: [backend.endpoint] for name, backend in named.items()}
         files.update(http_routes.routes_of(route), endpoints)
         url = f"http://127.0.0.1:{port}/vision/digits/v2/models/m/infer"
         with _envoy(tmp_path, port), httpx.Client(timeout=20) as client:
             eventually(lambda: client.post(url).status_code == 200, what="the route works")
-            stable.seen.clear()
-            candidate.seen.clear()
+            stable.received.clear()
+            candidate.received.clear()
             statuses = [client.post(url, content=b"hello").status_code for _ in range(300)]
-            copies = len(candidate.seen)
+            copies = len(candidate.received)
             mirror["percent"] = 100
             files.update(http_routes.routes_of(route), endpoints)
             eventually(lambda: _is_copied(client, url, candidate), what="everything is copied")
             large = client.post(url, content=LARGE).status_code
-            # Envoy does not wait for copies, so those of earlier requests may still come in between.
+            # Envoy does not wait for copies, so copies of earlier requests may arrive in between.
             copy = ("/v2/models/m/infer", len(LARGE))
-            eventually(lambda: copy in candidate.seen, what="the copy of a large request")
+            eventually(lambda: copy in candidate.received, what="the copy of a large request")
 
     assert set(statuses) == {200}
     # Six standard deviations of a binomial distribution with n=300, p=0.4.
     assert 120 - 51 <= copies <= 120 + 51
     assert large == 200
-    assert {path for path, _ in stable.seen} == {"/v2/models/m/infer"}
-    assert {path for path, _ in candidate.seen} == {"/v2/models/m/infer"}
+    assert {path for path, _ in stable.received} == {"/v2/models/m/infer"}
+    assert {path for path, _ in candidate.received} == {"/v2/models/m/infer"}
 
 
-def _is_copied(client: httpx.Client, url: str, candidate: Side) -> bool:
-    before = len(candidate.seen)
+def _is_copied(client: httpx.Client, url: str, candidate: Backend) -> bool:
+    before = len(candidate.received)
     for _ in range(10):
         client.post(url, content=b"hello")
-    return len(candidate.seen) >= before + 9
+    return len(candidate.received) >= before + 9

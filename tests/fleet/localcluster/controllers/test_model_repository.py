@@ -1,4 +1,4 @@
-"""Repositories as they are rewritten for a Triton without an ONNX backend."""
+"""Model repositories rewritten for a Triton without an ONNX backend."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def test_onnx_becomes_python_and_keeps_everything_else(tmp_path: Path) -> None:
     assert (repository / "adder" / "1" / "model.py").is_file()
 
 
-def test_missing_config_is_written_from_the_graph(tmp_path: Path) -> None:
+def test_a_missing_config_is_derived_from_the_graph(tmp_path: Path) -> None:
     repository = _lay_out(tmp_path, "bare")
 
     model_repository.prepare(repository)
@@ -66,7 +66,7 @@ def test_preparing_twice_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b'backend: "tensorrt"', b"this is { not a config"])
-def test_other_backends_and_broken_configs_are_left_alone(tmp_path: Path, text: bytes) -> None:
+def test_other_backends_and_broken_configs_are_not_changed(tmp_path: Path, text: bytes) -> None:
     model = tmp_path / "engine"
     (model / "1").mkdir(parents=True)
     (model / "config.pbtxt").write_bytes(text)

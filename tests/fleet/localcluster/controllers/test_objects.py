@@ -1,4 +1,4 @@
-"""Controllers that only read and write objects, without any process."""
+"""Controllers that only read and write objects, without processes."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def ready(store: Store) -> Store:
     return store
 
 
-def _rounds(store: Store, count: int = 4) -> None:
+def _reconcile(store: Store, count: int = 4) -> None:
     controllers = (Garbage, InferenceServices, Deployments, ReplicaSets, Scheduler)
     for _ in range(count):
         for controller in controllers:
@@ -51,7 +51,7 @@ def test_a_service_becomes_a_bound_pod_with_merged_container(ready: Store) -> No
     manifest = manifests.service("m", "s3://models/one/", args=["--log-verbose=1", "{{.Name}}"])
     ready.create(INFERENCE_SERVICE, manifest)
 
-    _rounds(ready)
+    _reconcile(ready)
 
     pod = ready.list(POD, "vision")[0]
     container = pod["spec"]["containers"][0]
@@ -69,22 +69,22 @@ def test_a_service_becomes_a_bound_pod_with_merged_container(ready: Store) -> No
 
 def test_nothing_is_written_once_nothing_changes(ready: Store) -> None:
     ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
-    _rounds(ready)
+    _reconcile(ready)
     before = ready.revision
 
-    _rounds(ready)
+    _reconcile(ready)
 
     assert ready.revision == before
 
 
-def test_a_stopped_service_keeps_only_itself(ready: Store) -> None:
+def test_a_stopped_service_has_no_deployment(ready: Store) -> None:
     ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
-    _rounds(ready)
+    _reconcile(ready)
     service = ready.get(INFERENCE_SERVICE, "vision", "m")
     service["metadata"]["annotations"]["serving.kserve.io/stop"] = "true"
     ready.replace(INFERENCE_SERVICE, service)
 
-    _rounds(ready)
+    _reconcile(ready)
 
     assert ready.list(POD) == ready.list(DEPLOYMENT) == ready.list(REPLICA_SET) == []
     conditions = ready.get(INFERENCE_SERVICE, "vision", "m")["status"]["conditions"]
@@ -96,19 +96,19 @@ def test_a_stopped_service_keeps_only_itself(ready: Store) -> None:
     }
 
 
-def test_a_new_template_makes_a_new_revision_and_scale_does_not(ready: Store) -> None:
+def test_a_new_template_creates_a_revision_and_scaling_does_not(ready: Store) -> None:
     ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
-    _rounds(ready)
+    _reconcile(ready)
     service = ready.get(INFERENCE_SERVICE, "vision", "m")
     service["spec"]["predictor"]["minReplicas"] = 2
     ready.replace(INFERENCE_SERVICE, service)
-    _rounds(ready)
+    _reconcile(ready)
     scaled = [item["spec"]["replicas"] for item in ready.list(REPLICA_SET)]
 
     service = ready.get(INFERENCE_SERVICE, "vision", "m")
     service["spec"]["predictor"]["model"]["storageUri"] = "s3://models/two/"
     ready.replace(INFERENCE_SERVICE, service)
-    _rounds(ready)
+    _reconcile(ready)
 
     revisions = {
         item["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
@@ -129,14 +129,14 @@ def test_a_new_template_makes_a_new_revision_and_scale_does_not(ready: Store) ->
         ({}, {"modelFormat": {"name": "onnx", "version": "9"}}, "NoSupportingRuntime"),
     ],
 )
-def test_predictors_nobody_can_serve_are_invalid(
+def test_a_predictor_without_a_fitting_runtime_is_invalid(
     store: Store, spec: dict[str, Any], model: dict[str, Any], reason: str
 ) -> None:
     store.create(NAMESPACE, manifests.namespace())
     store.create(SERVING_RUNTIME, manifests.runtime(**spec))
     store.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/", **model))
 
-    _rounds(store)
+    _reconcile(store)
 
     status = store.get(INFERENCE_SERVICE, "vision", "m")["status"]
     assert status["modelStatus"]["transitionStatus"] == "InvalidSpec"
@@ -144,11 +144,11 @@ def test_predictors_nobody_can_serve_are_invalid(
     assert store.list(DEPLOYMENT) == []
 
 
-def test_a_deleted_namespace_takes_its_contents_with_it(ready: Store) -> None:
+def test_deleting_a_namespace_deletes_its_contents(ready: Store) -> None:
     ready.create(INFERENCE_SERVICE, manifests.service("m", "s3://models/one/"))
     ready.create(SECRET, {"metadata": {"name": "s", "namespace": "vision"}})
     ready.create(SECRET, {"metadata": {"name": "s", "namespace": "other"}})
-    _rounds(ready)
+    _reconcile(ready)
 
     ready.delete(NAMESPACE, None, "vision")
     for _ in range(2):
@@ -171,13 +171,13 @@ def test_equal_events_are_counted(ready: Store) -> None:
     ]
 
 
-def test_waits_between_restarts_double_up_to_five_minutes() -> None:
-    waits = [container_states.backoff_seconds(restarts) for restarts in (0, 1, 2, 3, 6, 7, 90)]
+def test_restart_delays_double_up_to_five_minutes() -> None:
+    delays = [container_states.backoff_seconds(restarts) for restarts in (0, 1, 2, 3, 6, 7, 90)]
 
-    assert waits == [0, 10, 20, 40, 300, 300, 300]
+    assert delays == [0, 10, 20, 40, 300, 300, 300]
 
 
-def test_an_ended_container_keeps_its_words_as_last_state() -> None:
+def test_an_ended_container_keeps_its_termination_message_as_last_state() -> None:
     state = ContainerState("kserve-container", "tritonserver")
     state.run()
     state.end(1, "no such model")

@@ -1,4 +1,4 @@
-"""Where pods go, and the words for why they cannot."""
+"""The node of a pod, and the message where there is none."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -13,28 +13,28 @@ from tests.fleet.localcluster.controllers import manifests
 _NODES = [nodes.node_of(machine, is_simulated=True) for machine in nodes.SIMULATED]
 
 
-def test_too_many_gpus_are_refused_with_the_words_of_kubernetes() -> None:
-    found = placement.place(manifests.gpu_pod(5), _NODES, {})
+def test_too_many_gpus_are_refused_with_the_message_of_kubernetes() -> None:
+    chosen = placement.place(manifests.gpu_pod(5), _NODES, {})
 
-    assert found.node is None
-    assert found.message == "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    assert chosen.node is None
+    assert chosen.message == "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
 
 def test_each_node_names_its_own_reason() -> None:
     used = {"local-t4-1": {"nvidia.com/gpu": Decimal(4)}}
 
-    found = placement.place(manifests.gpu_pod(1, cpu="6", memory="20Gi"), _NODES, used)
+    chosen = placement.place(manifests.gpu_pod(1, cpu="6", memory="20Gi"), _NODES, used)
 
-    assert found.message == (
+    assert chosen.message == (
         "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 Insufficient cpu, "
         "2 Insufficient memory."
     )
 
 
-def test_a_pod_without_toleration_meets_the_taint() -> None:
-    found = placement.place(manifests.pod(), _NODES, {})
+def test_a_pod_without_toleration_is_refused_by_the_taint() -> None:
+    chosen = placement.place(manifests.pod(), _NODES, {})
 
-    assert found.message == (
+    assert chosen.message == (
         "0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: true}."
     )
 
@@ -44,11 +44,11 @@ def test_node_selector_and_cordon_are_respected() -> None:
     pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-A10G"}
     cordoned = {**_NODES[0], "spec": {**_NODES[0]["spec"], "unschedulable": True}}
 
-    found = placement.place(pod, [cordoned, *_NODES[1:]], {})
-    nowhere = placement.place(pod, [cordoned, _NODES[2]], {})
+    chosen = placement.place(pod, [cordoned, *_NODES[1:]], {})
+    refused = placement.place(pod, [cordoned, _NODES[2]], {})
 
-    assert found.node == "local-a10g-2"
-    assert nowhere.message == (
+    assert chosen.node == "local-a10g-2"
+    assert refused.message == (
         "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
         "1 node(s) were unschedulable."
     )
@@ -75,7 +75,7 @@ def test_required_node_affinity_is_respected(
     assert placement.place(pod, _NODES, {}).node == node
 
 
-def test_no_nodes_at_all() -> None:
+def test_a_cluster_without_nodes_is_reported() -> None:
     message = placement.place(manifests.pod(), [], {}).message
 
     assert message == "no nodes available to schedule pods"
@@ -88,16 +88,16 @@ _pods = st.lists(
 
 @given(_pods)
 @settings(max_examples=60, deadline=None)
-def test_no_node_is_ever_over_committed(wishes: list[tuple[int, int, int]]) -> None:
+def test_no_node_is_ever_over_committed(requests: list[tuple[int, int, int]]) -> None:
     used: defaultdict[str, resources.Amounts] = defaultdict(dict)
 
-    for number, (gpus, cpu, memory) in enumerate(wishes):
+    for number, (gpus, cpu, memory) in enumerate(requests):
         pod = manifests.gpu_pod(gpus, cpu=f"{cpu}m", memory=f"{memory}Mi", name=f"p{number}")
-        found = placement.place(pod, _NODES, used)
-        if found.node is not None:
-            used[found.node] = resources.add(used[found.node], resources.of_pod(pod))
+        chosen = placement.place(pod, _NODES, used)
+        if chosen.node is not None:
+            used[chosen.node] = resources.add(used[chosen.node], resources.of_pod(pod))
         else:
-            assert found.message.startswith("0/3 nodes are available: ")
+            assert chosen.message.startswith("0/3 nodes are available: ")
 
     for node in _NODES:
         allocatable = resources.of_node(node)

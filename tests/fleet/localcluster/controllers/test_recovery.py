@@ -1,4 +1,4 @@
-"""The whole program in its own process: a plain Deployment, a hard kill, a clean end."""
+"""The whole cluster in its own process: a plain Deployment, SIGKILL, restart, SIGTERM."""
 
 import base64
 import json
@@ -121,11 +121,11 @@ def _pids(data_dir: Path) -> list[int]:
     return [int(json.loads(path.read_text())["pid"]) for path in records]
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}/exe").exists()
 
 
-def _answers(port: int) -> bool:
+def _is_answering(port: int) -> bool:
     url = f"http://127.0.0.1:{port}/vision/digits/v2/models/adder/infer"
     try:
         response = plain_http.client.post(url, json=pair(1, 2))
@@ -134,7 +134,7 @@ def _answers(port: int) -> bool:
     return response.status_code == 200 and answer_of(response) == [2.0, 3.0]
 
 
-def test_after_a_hard_kill_old_processes_go_and_the_same_pods_serve_again(
+def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
     tmp_path: Path, s3: S3Settings
 ) -> None:
     gateway_port = free_ports(1)[0]
@@ -142,17 +142,17 @@ def test_after_a_hard_kill_old_processes_go_and_the_same_pods_serve_again(
     with _client(tmp_path) as client:
         _write(client)
         first = eventually(lambda: _ready_pod(client, 0), what="ready")
-        eventually(lambda: _answers(gateway_port), what="answers")
-        old = _pids(tmp_path)
+        eventually(lambda: _is_answering(gateway_port), what="answers")
+        orphans = _pids(tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=10)
-    assert all(_lives(pid) for pid in old)
+    assert all(_is_running(pid) for pid in orphans)
 
     process = _start(tmp_path, gateway_port, s3)
-    assert not any(_lives(pid) for pid in old)
+    assert not any(_is_running(pid) for pid in orphans)
     with _client(tmp_path) as client:
         second = eventually(lambda: _ready_pod(client, 1), what="ready again")
-        eventually(lambda: _answers(gateway_port), what="answers again")
+        eventually(lambda: _is_answering(gateway_port), what="answers again")
         current = _pids(tmp_path)
         name = second["metadata"]["name"]
         metrics = client.get(f"/api/v1/namespaces/vision/pods/{name}:8002/proxy/metrics")
@@ -162,7 +162,7 @@ def test_after_a_hard_kill_old_processes_go_and_the_same_pods_serve_again(
     process.wait(timeout=15)
 
     assert time.monotonic() - started < 10
-    assert not any(_lives(pid) for pid in current)
+    assert not any(_is_running(pid) for pid in current)
     assert first["metadata"]["uid"] == second["metadata"]["uid"]
     last = second["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert (last["exitCode"], last["reason"]) == (255, "Unknown")

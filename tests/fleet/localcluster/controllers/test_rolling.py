@@ -33,14 +33,14 @@ def test_recreate_ends_the_old_pods_first() -> None:
 
     first = rolling.next_sizes(2, strategy, SetSize("new", 0, 0, 0), (old,))
     waiting = rolling.next_sizes(2, strategy, SetSize("new", 0, 0, 0), (SetSize("old", 0, 1, 0),))
-    then = rolling.next_sizes(2, strategy, SetSize("new", 0, 0, 0), (SetSize("old", 0, 0, 0),))
+    done = rolling.next_sizes(2, strategy, SetSize("new", 0, 0, 0), (SetSize("old", 0, 0, 0),))
 
     assert first == {"new": 0, "old": 0}
     assert waiting == {"new": 0, "old": 0}
-    assert then == {"new": 2, "old": 0}
+    assert done == {"new": 2, "old": 0}
 
 
-def test_pods_that_do_not_serve_go_first() -> None:
+def test_unavailable_pods_are_removed_first() -> None:
     old = SetSize("old", 2, 2, 0)
 
     sizes = rolling.next_sizes(2, Strategy(1, 0), SetSize("new", 1, 1, 0), (old,))
@@ -64,7 +64,7 @@ def test_an_update_stays_within_its_limits_and_ends(
     )
     new, old = SetSize("new", 0, 0, 0), SetSize("old", replicas, replicas, replicas)
 
-    # Pods start whenever `order` says so, and in the end all of them have.
+    # Pods start in the order of `order`; the rest starts at the end.
     for starts in [*order, *([1] * 6 * replicas)]:
         sizes = rolling.next_sizes(replicas, strategy, new, (old,))
         old = SetSize("old", sizes["old"], sizes["old"], min(old.available, sizes["old"]))

@@ -39,7 +39,7 @@ def _is_answering(url: str) -> bool:
         return False
 
 
-def test_weights_split_requests_and_no_request_is_lost_while_everything_changes(
+def test_weights_split_requests_and_changes_lose_none(
     cluster: Running,
 ) -> None:
     _create(cluster, "one", "one", replicas=2)
@@ -52,7 +52,7 @@ def test_weights_split_requests_and_no_request_is_lost_while_everything_changes(
 
     with httpx.Client(timeout=10) as client:
         answers = [answer_of(client.post(url, json=pair(1, 2))) for _ in range(1000)]
-        moving = []
+        responses = []
         route = cluster.store.get(HTTP_ROUTE, "vision", "digits")
         for number in range(1500):
             if number == 200:
@@ -63,14 +63,14 @@ def test_weights_split_requests_and_no_request_is_lost_while_everything_changes(
                 service = cluster.service("one")
                 service["spec"]["predictor"]["minReplicas"] = 1
                 cluster.store.replace(INFERENCE_SERVICE, service)
-            moving.append(client.post(url, json=pair(1, 2)))
+            responses.append(client.post(url, json=pair(1, 2)))
 
-    share = sum(answer == [3.0, 4.0] for answer in answers)
+    candidate = sum(answer == [3.0, 4.0] for answer in answers)
     # Six standard deviations of a binomial distribution with n=1000, p=0.1.
-    assert 100 - 57 <= share <= 100 + 57
+    assert 100 - 57 <= candidate <= 100 + 57
     assert all(answer in ([2.0, 3.0], [3.0, 4.0]) for answer in answers)
-    assert {response.status_code for response in moving} == {200}
-    late = [answer_of(response) == [3.0, 4.0] for response in moving[-500:]]
+    assert {response.status_code for response in responses} == {200}
+    late = [answer_of(response) == [3.0, 4.0] for response in responses[-500:]]
     assert 180 <= sum(late) <= 320
     assert ready["status"]["modelStatus"]["copies"] == {"failedCopies": 0, "totalCopies": 2}
     assert ready["status"]["servingRuntimeName"] == "slipway-triton"
@@ -83,7 +83,7 @@ def test_weights_split_requests_and_no_request_is_lost_while_everything_changes(
     eventually(lambda: len(cluster.pods("one")) == 1, what="the surplus pod is gone")
 
 
-def test_killed_triton_starts_again_with_its_data(cluster: Running) -> None:
+def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
     _create(cluster, "phoenix", "bare")
     cluster.wait_until_ready("phoenix")
     pod = cluster.pods("phoenix")[0]
@@ -108,7 +108,7 @@ def test_killed_triton_starts_again_with_its_data(cluster: Running) -> None:
     assert response.json()["outputs"][0]["shape"] == [1, 214]
     metrics_port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8002)[1]
     metrics = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
-    # Ours, and the one that the container answered before it became ready.
+    # The request above and the readiness check.
     assert 'nv_inference_request_success{model="magika",version="1"} 2' in metrics
     assert "nv_inference_request_summary_us" not in metrics
     assert "--model-repository" not in cluster.manager.pod_log("vision", pod["metadata"]["name"])
@@ -131,7 +131,7 @@ def _restarted(cluster: Running, name: str) -> dict | None:  # type: ignore[type
     sys.version_info >= (3, 13),
     reason="NumPy 2 and Triton's Python backend share no string tensors; the model is refused",
 )
-def test_strings_go_through_a_model_without_config(cluster: Running) -> None:
+def test_a_model_without_config_serves_strings(cluster: Running) -> None:
     _create(cluster, "echo", "text")
     cluster.wait_until_ready("echo")
     name = cluster.pods("echo")[0]["metadata"]["name"]
@@ -165,7 +165,7 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "words"),
+    ("prefix", "message"),
     [
         ("broken", "failed to load 'adder' version 1"),
         ("mismatched", "The model adder was loaded but does not answer (500)"),
@@ -173,31 +173,31 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
         ("absent", "No model found in s3://models/absent/"),
     ],
 )
-def test_models_that_cannot_be_loaded_are_reported_in_words(
-    cluster: Running, prefix: str, words: str
+def test_a_failed_load_is_reported_with_its_cause(
+    cluster: Running, prefix: str, message: str
 ) -> None:
     name = f"fails-{prefix}"
     _create(cluster, name, prefix)
 
-    def look() -> dict | None:  # type: ignore[type-arg]
+    def failed_model() -> dict | None:  # type: ignore[type-arg]
         status = cluster.service(name).get("status") or {}
         model = status.get("modelStatus") or {}
         return model if model.get("transitionStatus") == "BlockedByFailedLoad" else None
 
-    model = eventually(look, what="failed to load")
+    model = eventually(failed_model, what="failed to load")
 
     assert model["states"]["targetModelState"] == "FailedToLoad"
     assert model["copies"] == {"failedCopies": 1, "totalCopies": 1}
     assert model["lastFailureInfo"]["reason"] == "ModelLoadFailed"
-    assert words in model["lastFailureInfo"]["message"]
+    assert message in model["lastFailureInfo"]["message"]
     cluster.delete(name)
 
 
-def test_pod_that_fits_nowhere_says_so_exactly(cluster: Running) -> None:
+def test_an_unschedulable_pod_reports_the_reason(cluster: Running) -> None:
     _create(cluster, "huge", "one", gpus=8)
 
     pod = eventually(
-        lambda: next((x for x in cluster.pods("huge") if x["status"].get("conditions")), None)
+        lambda: next((pod for pod in cluster.pods("huge") if pod["status"].get("conditions")), None)
     )
 
     scheduled = pod["status"]["conditions"][0]
@@ -210,7 +210,7 @@ def test_pod_that_fits_nowhere_says_so_exactly(cluster: Running) -> None:
     cluster.delete("huge")
 
 
-def test_deleting_a_service_leaves_nothing_behind(cluster: Running) -> None:
+def test_deleting_a_service_removes_its_processes_files_and_objects(cluster: Running) -> None:
     _create(cluster, "brief", "one")
     cluster.wait_until_ready("brief")
     directory = cluster.data_dir / "pods" / directory_name(cluster.pods("brief")[0])
@@ -227,10 +227,10 @@ def test_deleting_a_service_leaves_nothing_behind(cluster: Running) -> None:
 def test_unknown_runtime_is_an_invalid_spec(cluster: Running) -> None:
     _create(cluster, "lost", "one", runtime="nobody")
 
-    def look() -> dict | None:  # type: ignore[type-arg]
+    def model_status() -> dict | None:  # type: ignore[type-arg]
         return (cluster.service("lost").get("status") or {}).get("modelStatus")
 
-    status = eventually(look)
+    status = eventually(model_status)
 
     assert status["transitionStatus"] == "InvalidSpec"
     assert status["lastFailureInfo"]["reason"] == "RuntimeNotRecognized"

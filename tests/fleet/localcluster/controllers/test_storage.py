@@ -1,4 +1,4 @@
-"""What is copied from S3, and what is said when nothing can be."""
+"""Downloads from S3, and the messages of failed ones."""
 
 from pathlib import Path
 
@@ -33,14 +33,16 @@ def _files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
 
-def test_a_closed_prefix_fetches_its_own_objects_only(filled: S3Settings, tmp_path: Path) -> None:
+def test_a_prefix_with_a_slash_fetches_only_its_own_objects(
+    filled: S3Settings, tmp_path: Path
+) -> None:
     count = storage.download(f"s3://{BUCKET}/t/resnet/", tmp_path, filled)
 
     assert count == 1
     assert _files(tmp_path) == ["1/model.onnx"]
 
 
-def test_an_open_prefix_is_plain_text(filled: S3Settings, tmp_path: Path) -> None:
+def test_a_prefix_without_a_slash_matches_as_plain_text(filled: S3Settings, tmp_path: Path) -> None:
     count = storage.download(f"s3://{BUCKET}/t/resnet", tmp_path, filled)
 
     assert count == 2
@@ -54,21 +56,21 @@ def test_one_object_keeps_its_name(filled: S3Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "words"),
+    ("uri", "message"),
     [
         (f"s3://{BUCKET}/nowhere/", "No model found in s3://models/nowhere/"),
         ("s3://no-such-bucket/x/", "NoSuchBucket"),
         ("gs://bucket/x/", "Cannot recognize storage type"),
     ],
 )
-def test_failures_name_the_place(filled: S3Settings, tmp_path: Path, uri: str, words: str) -> None:
-    with pytest.raises(StorageFailed, match=words):
+def test_failures_name_the_uri(filled: S3Settings, tmp_path: Path, uri: str, message: str) -> None:
+    with pytest.raises(StorageFailed, match=message):
         storage.download(uri, tmp_path, filled)
 
     assert _files(tmp_path) == []
 
 
-def test_a_secret_wins_over_the_clusters_settings() -> None:
+def test_a_secret_overrides_the_clusters_settings() -> None:
     own = S3Settings("http://cluster", "a", "b", "us-east-1")
 
     merged = own.with_secret(

@@ -1,4 +1,4 @@
-"""Arguments of a pod, translated for the real tritonserver."""
+"""Translation of a pod's arguments for the real tritonserver."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_ports_and_repository_are_translated_and_addresses_are_local() -> None:
     assert "--log-info=false" in launch.command
     for name in ("http", "grpc", "metrics"):
         assert f"--{name}-address=127.0.0.1" in launch.command
-    assert not any("8080" in word for word in launch.command)
+    assert not any("8080" in argument for argument in launch.command)
 
 
 def test_the_last_of_a_repeated_flag_wins() -> None:
@@ -45,15 +45,15 @@ def test_the_last_of_a_repeated_flag_wins() -> None:
     assert launch.ports[8080] == 4000
 
 
-def test_flags_that_this_triton_does_not_know_are_named() -> None:
+def test_unknown_flags_are_listed_as_ignored() -> None:
     launch = _plan(["--model-repository=/mnt/models", "--allow-client-shm=true"])
 
     assert launch.ignored == ("--allow-client-shm",)
-    assert not any("client-shm" in word for word in launch.command)
+    assert not any("client-shm" in argument for argument in launch.command)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["--http-port=8080"], "needs --model-repository"),
         (["--model-repository=s3://bucket/x"], "not inside a volume"),
@@ -61,6 +61,6 @@ def test_flags_that_this_triton_does_not_know_are_named() -> None:
         (["sh"], "cannot run the argument"),
     ],
 )
-def test_arguments_that_cannot_be_carried_out_are_refused(arguments: list[str], words: str) -> None:
-    with pytest.raises(BadArguments, match=words):
+def test_unsupported_arguments_are_refused(arguments: list[str], message: str) -> None:
+    with pytest.raises(BadArguments, match=message):
         _plan(arguments)
