@@ -21,14 +21,14 @@ demo-reset: $(STAMP)
 # clone each of the four would compile every file.
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup -q -rs --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 $(ARGS)
 
 # Branch coverage of the product, without the embedded cluster. Not a part of `make test`, which it would
 # slow down by a third; the end-to-end tests are left out, because what they reach others reach too.
 COVERED ?= tests --ignore tests/e2e
 coverage: $(STAMP)
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest -n 4 --dist loadgroup -q $(COVERED)
+	@$(BIN)/python -m coverage run -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q $(COVERED)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report
 

@@ -1,9 +1,47 @@
 """Test-wide settings and fixtures. Real parts are started once per test run and worker."""
 
+import pytest
 from hypothesis import settings
+from playwright.sync_api import expect
 
-pytest_plugins = ["tests.fixtures.prometheus", "tests.fixtures.s3"]
+pytest_plugins = ["tests.fixtures.database", "tests.fixtures.prometheus", "tests.fixtures.s3"]
 
 # How long an example takes says how busy the machine is; each test has a time limit anyway.
 settings.register_profile("slipway", deadline=None)
 settings.load_profile("slipway")
+# So does how long a page takes.
+expect.set_options(timeout=30_000)
+
+# Modules that take longest, longest first: begun last, they would run on while other workers idle.
+_FIRST = (
+    "tests/e2e/",
+    "tests/deployments/registry/test_batching_on_triton.py",
+    "tests/contract/test_serving.py",
+    "tests/portal/permissions/",
+    "tests/portal/ui/test_hostile_forms.py",
+    "tests/portal/api/test_schema_fuzz.py",
+    "tests/deployments/rollouts/test_every_crash.py",
+    "tests/fleet/observation/test_observation.py",
+    "tests/fleet/localcluster/controllers/test_serving.py",
+    "tests/deployments/registry/",
+    "tests/deployments/",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each module runs on one worker, so that what its tests share is started once in a run."""
+    items.sort(key=_place_in_order)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(_module(item)))
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _place_in_order(item: pytest.Item) -> int:
+    module = _module(item)
+    places = (place for place, first in enumerate(_FIRST) if module.startswith(first))
+    return next(places, len(_FIRST))
