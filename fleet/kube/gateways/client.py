@@ -14,7 +14,8 @@ from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, WatchExpired
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import Manifest, ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
-from fleet.kube.gateways.transport import Transport, error_of
+from fleet.kube.gateways.status_errors import error_of
+from fleet.kube.gateways.transport import Transport
 
 FIELD_MANAGER = "slipway"
 _PAGE = 500

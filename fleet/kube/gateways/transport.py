@@ -17,19 +17,12 @@ from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodRequest, PodResponse
 from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
 from fleet.kube.gateways.credentials import access_of
+from fleet.kube.gateways.status_errors import error_of, is_status
 
 Query = Sequence[tuple[str, str]]
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 15.0
-_DEFAULT_RETRY_AFTER = 5.0
-_BY_STATUS: dict[int, type[errors.ClusterError]] = {
-    401: errors.Refused,
-    403: errors.NotAllowed,
-    404: errors.ObjectNotFound,
-    409: errors.ObjectConflict,
-    410: errors.WatchExpired,
-}
 
 
 class Transport:
@@ -81,7 +74,7 @@ class Transport:
         finally:
             response.close()
             response.release_conn()
-        if response.status >= 300 and _is_status(content):
+        if response.status >= 300 and is_status(content):
             raise error_of(response.status, content, response.headers.get("Retry-After"))
         is_cut = len(content) > MOST_ANSWER_BYTES
         return PodResponse(response.status, content[:MOST_ANSWER_BYTES], is_cut)
@@ -222,51 +215,3 @@ def _split_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         yield from (line for line in whole if line)
     if rest:
         yield rest
-
-
-def error_of(status: int, content: bytes, retry_after: str | None = None) -> errors.ClusterError:
-    """Map an answer to our errors, keeping the server's own words and field causes."""
-    message, causes, delay = _read_status(content)
-    text = message or f"the cluster answered {status}"
-    if status == 429:
-        return errors.Throttled(text, retry_after_seconds=_seconds(retry_after, delay))
-    if status in _BY_STATUS:
-        return _BY_STATUS[status](text, causes=causes)
-    kind = errors.Unreachable if status >= 500 else errors.ObjectInvalid
-    return kind(text, causes=causes)
-
-
-def _seconds(header: str | None, from_body: float) -> float:
-    if header and header.isdigit():
-        return float(header)
-    return from_body or _DEFAULT_RETRY_AFTER
-
-
-def _is_status(content: bytes) -> bool:
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return False
-    return isinstance(found, dict) and (found.get("kind"), found.get("apiVersion")) == (
-        "Status",
-        "v1",
-    )
-
-
-def _read_status(content: bytes) -> tuple[str, list[errors.FieldCause], float]:
-    try:
-        body = json.loads(content)
-    except ValueError:
-        return content.decode("utf-8", "replace")[:500].strip(), [], 0.0
-    if not isinstance(body, dict):
-        return "", [], 0.0
-    details = body.get("details") or {}
-    causes = [
-        errors.FieldCause(
-            field=str(cause.get("field", "")),
-            message=str(cause.get("message", "")),
-            reason=str(cause.get("reason", "")),
-        )
-        for cause in details.get("causes") or []
-    ]
-    return str(body.get("message", "")), causes, float(details.get("retryAfterSeconds") or 0)
