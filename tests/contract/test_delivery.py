@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from deployments.delivery.domain import edits
-from deployments.manifests.domain import revision
+from deployments.manifests.domain import http_route, revision
 from deployments.manifests.domain.metadata import DEPLOYMENT_ID_LABEL, Manifest, ManifestContext
 from deployments.spec.domain.serving_spec import TRITON
 from fleet.kube.domain import resource_types
@@ -31,9 +31,10 @@ def test_a_change_is_told_to_a_watch_that_began_before_it(
     cluster_id: int, context: ManifestContext
 ) -> None:
     client = clients.client_for(cluster_id)
-    kind = client.resource_type("v1", "Service")
+    kind = resource_types.HTTP_ROUTE
     version = client.list_all(kind).resource_version
-    manifest = _service(context, "watched")
+    spec = served(TRITON).spec
+    manifest = http_route.http_route(context, [http_route.backend_for(1, spec, 100, model="m")])
     later = threading.Timer(0.2, lambda: client.apply(manifest))
     later.start()
 
@@ -44,7 +45,7 @@ def test_a_change_is_told_to_a_watch_that_began_before_it(
     ]
     later.join()
 
-    assert seen == ["watched"]
+    assert seen == [context.deployment]
 
 
 def test_a_version_from_before_all_memory_is_expired(cluster_id: int) -> None:
@@ -79,7 +80,7 @@ def test_several_deployments_are_listed_at_once_and_no_others(
     services, budgets = objects.list_several(
         cluster_id=cluster_id,
         kinds=SERVICES,
-        namespace=context.namespace,
+        namespaces=[context.namespace],
         labels={DEPLOYMENT_ID_LABEL: ["1", "3"]},
     )
 
@@ -93,7 +94,7 @@ def test_a_kind_that_the_cluster_lacks_holds_nothing(
     (found,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=[("nowhere.slipway.dev/v1", "Nothing")],
-        namespace=context.namespace,
+        namespaces=[context.namespace],
         labels={},
     )
 

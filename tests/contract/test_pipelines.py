@@ -41,7 +41,7 @@ def test_what_is_written_is_taken_found_and_not_written_again(
     (found,), (route,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=KINDS,
-        namespace=context.namespace,
+        namespaces=[context.namespace],
         labels={metadata.PIPELINE_ID_LABEL: "4712"},
     )
     live = Live(graph=found, route=route, router={"metadata": {}})

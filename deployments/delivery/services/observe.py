@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from deployments.delivery.domain import owned_kinds, progress
 from deployments.delivery.domain.owned_kinds import Kind
@@ -18,8 +18,6 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import objects
 
 Json = dict[str, Any]
-
-_FEW_NAMESPACES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +150,15 @@ def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
 def list_labelled(
     deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
 ) -> list[list[Json]]:
-    """Objects with the label of one of the deployments, by kind; other namespaces may be included.
-
-    An API server has no index of labels: a listing costs as much as all objects of the namespace, or
-    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing.
-    """
+    """Objects with the label of one of the deployments, by kind; other namespaces may be included."""
     ids = [str(deployment.pk) for deployment in deployments]
-    namespaces = sorted({deployment.namespace for deployment in deployments})
-    listed = [
-        objects.list_several(
-            cluster_id=deployments[0].cluster_id,
-            kinds=kinds,
-            namespace=namespace,
-            labels={manifest_metadata.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
-            skip_refused=skip_refused,
-        )
-        for namespace in (namespaces if len(namespaces) <= _FEW_NAMESPACES else [None])
-    ]
-    return [list(itertools.chain(*of_kind)) for of_kind in zip(*listed, strict=True)]
+    return objects.list_several(
+        cluster_id=deployments[0].cluster_id,
+        kinds=kinds,
+        namespaces=sorted({deployment.namespace for deployment in deployments}),
+        labels={manifest_metadata.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
+        skip_refused=skip_refused,
+    )
 
 
 class _ObservationBuilder:

@@ -114,7 +114,7 @@ def _observe(pipeline: Pipeline) -> Live:
     listed = objects.list_several(
         cluster_id=pipeline.cluster_id,
         kinds=_KINDS,
-        namespace=pipeline.namespace,
+        namespaces=[pipeline.namespace],
         labels=labels,
     )
     graph, route, router = (_named(rows, pipeline.name) for rows in listed)

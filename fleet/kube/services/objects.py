@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from typing import Any
 
 from fleet.kube.domain.errors import (
     ClusterError,
+    NotAllowed,
     NotAttempted,
     ObjectNotFound,
     Refused,
     Throttled,
     Unreachable,
 )
-from fleet.kube.domain.resource_types import Manifest
+from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.gateways.client import KubeClient, Labels
 from fleet.kube.services import clients
 
@@ -24,6 +26,7 @@ _FIRST = frozenset({"Namespace", "ServiceAccount", "Secret", "ConfigMap", "Servi
 _THREADS = 8
 # So many calls in a row without an answer mean that the cluster is away, not one object broken.
 _MOST_SILENCES = 3
+_FEW_NAMESPACES = 8
 
 Json = dict[str, Any]
 # Which group, and which of its manifests.
@@ -166,26 +169,51 @@ def list_several(
     *,
     cluster_id: int,
     kinds: Sequence[tuple[str, str]],
-    namespace: str | None,
+    namespaces: Sequence[str],
     labels: Labels,
     skip_refused: bool = False,
 ) -> list[list[Json]]:
-    """As `list_objects` for each (apiVersion, kind); nothing of a kind that the cluster lacks, nor
-    with `skip_refused` of one that the portal may not list.
+    """Objects with these labels for each (apiVersion, kind), of the namespaces at least; nothing of a
+    kind that the cluster lacks, nor with `skip_refused` of one that the portal may not list.
     """
     client = clients.client_for(cluster_id)
-    found: list[list[Json]] = []
-    for api_version, kind in kinds:
+    return [
+        _list_kind(client, kind, namespaces, labels, skip_refused=skip_refused) for kind in kinds
+    ]
+
+
+def _list_kind(
+    client: KubeClient,
+    kind: tuple[str, str],
+    namespaces: Sequence[str],
+    labels: Labels,
+    *,
+    skip_refused: bool,
+) -> list[Json]:
+    try:
+        return _list_namespaces(client, client.resource_type(*kind), namespaces, labels)
+    except ObjectNotFound:
+        return []
+    except Refused:
+        if not skip_refused:
+            raise
+        return []
+
+
+def _list_namespaces(
+    client: KubeClient, kind: ResourceType, namespaces: Sequence[str], labels: Labels
+) -> list[Json]:
+    """An API server has no index of labels: a listing costs as much as all objects of the namespace, or
+    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing,
+    unless the portal may list the kind in the namespaces of teams only.
+    """
+    if len(namespaces) > _FEW_NAMESPACES:
         try:
-            of_kind = client.resource_type(api_version, kind)
-            found.append(client.list_all(of_kind, namespace=namespace, labels=labels).items)
-        except ObjectNotFound:
-            found.append([])
-        except Refused:
-            if not skip_refused:
-                raise
-            found.append([])
-    return found
+            return client.list_all(kind, labels=labels).items
+        except NotAllowed:
+            pass
+    listed = (client.list_all(kind, namespace=name, labels=labels).items for name in namespaces)
+    return list(itertools.chain.from_iterable(listed))
 
 
 def delete(
