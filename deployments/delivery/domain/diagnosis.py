@@ -47,7 +47,8 @@ _CASES: Final[Sequence[_Case]] = (
     _case(
         "CUDA mismatch",
         r"CUDA driver version is insufficient|unsupported display driver|forward compatibility was "
-        r"attempted|no kernel image is available|provided PTX was compiled with an unsupported",
+        r"attempted|no kernel image is available|provided PTX was compiled with an unsupported|"
+        r"NVIDIA driver on your system is too old|unsatisfied condition: (cuda|driver)",
         "the image's CUDA does not fit the node's NVIDIA driver or GPU: choose an older image, or "
         "have the driver updated",
     ),
@@ -58,10 +59,17 @@ _CASES: Final[Sequence[_Case]] = (
         "the container sees no GPU: the node's driver or device plugin is missing or broken",
     ),
     _case(
+        "GPU memory in use",
+        r"Free memory on device .* less than desired",
+        "another process holds memory of this GPU, for example a pod that is still stopping: it is "
+        "started again; on a shared GPU lower gpu_memory_utilization",
+        is_terminal=False,
+    ),
+    _case(
         "out of GPU memory",
         r"CUDA (error: )?out of memory|CUDA failure 2\b|cudaErrorMemoryAllocation|"
         r"failed to allocate CUDA memory|CUBLAS_STATUS_ALLOC_FAILED|"
-        r"No available memory for the cache blocks|Free memory on device .* less than desired",
+        r"No available memory for the cache blocks",
         "the model does not fit the GPU memory: take a larger GPU or share, lower precision, batch "
         "or context",
     ),
@@ -143,7 +151,13 @@ _CASES: Final[Sequence[_Case]] = (
         "the server does not know an option: the image is older or newer than the manifests expect",
     ),
 )
-# How KServe, Kubernetes and the cloud report that the node failed, not the model.
+_EVICTED_FOR_MEMORY: Final = re.compile(r"low on resource: memory", re.IGNORECASE)
+_EVICTED_FOR_DISK: Final = re.compile(
+    r"low on resource: ephemeral-storage|ephemeral local storage usage exceeds|DiskPressure",
+    re.IGNORECASE,
+)
+# How Kubernetes and the cloud report that the node went away. The kubelet also reports an eviction for
+# disk or memory as TerminationByKubelet, so those are recognised by their message first.
 _RECLAIM: Final = re.compile(
     r"spot|interruption|TerminationByKubelet|NodeShutdown|Terminated|node is shutting down|"
     r"node\.kubernetes\.io/not-ready|TaintManager|DeletionByTaintManager|PreemptionByScheduler",
@@ -203,6 +217,16 @@ def _lacking_resources(message: str) -> list[str]:
 def of_lost_pod(reason: str, message: str) -> Diagnosis:
     """A pod that failed as a whole: its node was removed, or it exceeded a limit."""
     quote = _quote(message or reason or "the pod failed")
+    if _EVICTED_FOR_DISK.search(message):
+        description = (
+            f"the node ran out of disk and evicted the pod: use larger node disks: {quote}"
+        )
+        return Diagnosis("no disk on the node", description, is_terminal=True)
+    if _EVICTED_FOR_MEMORY.search(message):
+        description = (
+            f"the node ran out of memory and evicted the pod; another node may take it: {quote}"
+        )
+        return Diagnosis("no memory on the node", description, is_terminal=False)
     if _RECLAIM.search(f"{reason} {message}"):
         description = (
             f"its node was taken away (spot reclaim, shutdown or drain); a new pod starts: {quote}"

@@ -43,13 +43,22 @@ class Progress:
 MISSING: Final = Progress("missing", "missing", "the workload is not on the cluster")
 
 
-def of_workload(*, workload: Json | None, pods: Sequence[Json], desired_pods: int) -> Progress:
+def of_workload(
+    *,
+    workload: Json | None,
+    pods: Sequence[Json],
+    desired_pods: int,
+    controlled: Sequence[Json] = (),
+) -> Progress:
+    """`controlled` are the Deployments that the workload's controller made: a quota or policy that
+    refuses their pods is reported there only.
+    """
     if workload is None:
         return MISSING
     live_pods = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     by_pod = [of_pod(pod) for pod in live_pods]
     ready = sum(pod.is_ready for pod in by_pod)
-    owner = _of_owner(workload)
+    owner = _of_owner(workload, controlled if len(live_pods) < desired_pods else ())
     if owner.is_ready and ready >= desired_pods:
         return Progress("ready")
     waiting = [pod for pod in by_pod if not pod.is_ready]
@@ -199,7 +208,10 @@ def _last_end(container: Json) -> Json:
     return (container.get("lastState") or {}).get("terminated") or {}
 
 
-def _of_owner(workload: Json) -> Progress:
+def _of_owner(workload: Json, controlled: Sequence[Json]) -> Progress:
+    denial = next((denial for item in controlled if (denial := _denial(item))), None)
+    if denial is not None:
+        return denial
     by_kind = {"InferenceService": _of_kserve, "Deployment": _of_deployment}
     return by_kind.get(workload.get("kind", ""), _of_conditions)(workload)
 
@@ -215,9 +227,14 @@ def _of_conditions(workload: Json) -> Progress:
 
 
 def _of_kserve(service: Json) -> Progress:
-    """PredictorReady, not Ready: Ready waits for KServe's own ingress, which nothing here uses."""
+    """PredictorReady decides. Ready also waits for KServe's own ingress, which nothing here uses, and
+    so do `modelStatus.transitionStatus` and its return from an earlier failure
+    (kserve v0.20.0, pkg/apis/serving/v1beta1/inference_service_status.go, PropagateModelStatus).
+    """
     status = service.get("status", {})
-    conditions = _conditions(status)
+    predictor = _conditions(status).get("PredictorReady", {})
+    if predictor.get("status") == "True" and _is_latest_revision(status):
+        return Progress("ready")
     model = status.get("modelStatus", {})
     failure = model.get("lastFailureInfo", {})
     transition = model.get("transitionStatus")
@@ -228,29 +245,40 @@ def _of_kserve(service: Json) -> Progress:
         reason, message = (known.reason, known.message) if known else (reason, message)
         stage = "load" if transition == "BlockedByFailedLoad" else "accepted"
         return Progress(stage, reason, message, is_failing=True)
-    predictor = conditions.get("PredictorReady", {})
-    if predictor.get("status") == "True" and transition in ("UpToDate", None):
-        return Progress("ready")
     message = predictor.get("message") or "KServe is preparing it"
     return Progress("accepted", predictor.get("reason") or "preparing", message)
 
 
+def _is_latest_revision(status: Json) -> bool:
+    """In Knative mode the predictor is ready while an older revision serves."""
+    component = (status.get("components") or {}).get("predictor") or {}
+    return bool(component.get("latestReadyRevision") == component.get("latestCreatedRevision"))
+
+
 def _of_deployment(deployment: Json) -> Progress:
+    denial = _denial(deployment)
+    if denial is not None:
+        return denial
     status = deployment.get("status", {})
     conditions = _conditions(status)
-    failure = conditions.get("ReplicaFailure", {})
-    if failure.get("status") == "True":
-        message = failure.get("message", "pods cannot be created")
-        known = diagnosis.of_text(message)
-        if known is not None:
-            return _as_progress("accepted", known)
-        return Progress("accepted", failure.get("reason", "refused"), message, is_failing=True)
     generation = deployment.get("metadata", {}).get("generation", 0)
     if status.get("observedGeneration", -1) < generation:
         return Progress("accepted", "preparing", "the cluster is preparing it")
     if conditions.get("Available", {}).get("status") == "True":
         return Progress("ready")
     return Progress("accepted", "preparing", conditions.get("Available", {}).get("message", ""))
+
+
+def _denial(deployment: Json) -> Progress | None:
+    """Why the API server refuses the Deployment's pods: a quota, a policy or a webhook."""
+    failure = _conditions(deployment.get("status", {})).get("ReplicaFailure", {})
+    if failure.get("status") != "True":
+        return None
+    message = failure.get("message", "pods cannot be created")
+    known = diagnosis.of_text(message)
+    if known is not None:
+        return _as_progress("accepted", known)
+    return Progress("accepted", failure.get("reason", "refused"), message, is_failing=True)
 
 
 def _conditions(status: Json) -> dict[str, Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,8 @@ class Observation:
     workloads: Mapping[int, Workload]
     pods: Mapping[int, list[Json]]
     route: Json | None
+    # Deployments that a workload's controller made, by revision number.
+    controlled: Mapping[int, list[Json]] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> dict[str, int] | None:
@@ -95,6 +97,7 @@ class Observation:
             workload=workload.object if workload else None,
             pods=self.pods.get(revision.number, []),
             desired_pods=spec.floor_replicas * spec.nodes,
+            controlled=self.controlled.get(revision.number, []),
         )
 
 
@@ -108,8 +111,13 @@ def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
     builders = {deployment.pk: _ObservationBuilder(deployment) for deployment in deployments}
     for item in itertools.chain(*workloads):
         # KServe copies labels to the Deployments that it owns; those are not the portal's.
-        if not item["metadata"].get("ownerReferences"):
-            _add(builders, item, _ObservationBuilder.add_workload)
+        is_controlled = bool(item["metadata"].get("ownerReferences"))
+        add = (
+            _ObservationBuilder.add_controlled
+            if is_controlled
+            else _ObservationBuilder.add_workload
+        )
+        _add(builders, item, add)
     for item in routes:
         _add(builders, item, _ObservationBuilder.add_route)
     for item in pods:
@@ -166,11 +174,15 @@ class _ObservationBuilder:
         self.deployment = deployment
         self._workloads: dict[int, Workload] = {}
         self._pods: dict[int, list[Json]] = {}
+        self._controlled: dict[int, list[Json]] = {}
         self._route: Json | None = None
 
     def add_workload(self, item: Json) -> None:
         workload = workload_of(item)
         self._workloads[workload.number] = workload
+
+    def add_controlled(self, item: Json) -> None:
+        self._controlled.setdefault(number_of(item), []).append(item)
 
     def add_route(self, item: Json) -> None:
         if item["metadata"]["name"] == self.deployment.name:
@@ -180,7 +192,12 @@ class _ObservationBuilder:
         self._pods.setdefault(number_of(item), []).append(item)
 
     def build(self) -> Observation:
-        return Observation(workloads=self._workloads, pods=self._pods, route=self._route)
+        return Observation(
+            workloads=self._workloads,
+            pods=self._pods,
+            route=self._route,
+            controlled=self._controlled,
+        )
 
 
 def _add(

@@ -19,6 +19,7 @@ from deployments.manifests.domain.metadata import (
     metadata,
     pod_labels_of,
     resources_of,
+    secret_annotations,
     version_annotations,
 )
 from deployments.spec.domain import serving_spec
@@ -27,19 +28,27 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
+# In Standard mode KServe then publishes neither stable nor candidate at an address of its own, which
+# would go around the weights, and does not wait for an ingress that nothing needs.
+_CLUSTER_LOCAL = {"networking.kserve.io/visibility": "cluster-local"}
 # The longest that Knative keeps the last pod.
 _MAX_RETENTION_SECONDS = 3600
 
 
 def inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
     name = workload_name(context.deployment, served.number)
-    annotations = {**version_annotations(served), **_mode_annotations(served)}
-    if served.spec.storage.secret:
-        annotations["serving.kserve.io/storageSecretName"] = served.spec.storage.secret
+    annotations = {
+        **version_annotations(served),
+        **secret_annotations(served),
+        **_mode_annotations(served),
+    }
+    fields = metadata(context, name, served, annotations)
+    if served.spec.scaling.kind != serving_spec.KNATIVE:
+        fields["labels"] |= _CLUSTER_LOCAL
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(context, name, served, annotations),
+        "metadata": fields,
         "spec": {"predictor": _predictor(context, served), **_components(context, served)},
     }
 

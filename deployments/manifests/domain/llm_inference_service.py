@@ -18,6 +18,7 @@ from deployments.manifests.domain.metadata import (
     metadata,
     pod_labels_of,
     resources_of,
+    secret_annotations,
     version_annotations,
 )
 from deployments.spec.domain.kubernetes_names import workload_name
@@ -44,7 +45,9 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(context, name, served, version_annotations(served)),
+        "metadata": metadata(
+            context, name, served, {**version_annotations(served), **secret_annotations(served)}
+        ),
         "spec": fields,
     }
 
@@ -58,7 +61,13 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
     }
     container: dict[str, Any] = {
         "name": "main",
-        "env": [*env_of(served.spec), arguments, pod_template.hugging_face_env()],
+        "env": [
+            *env_of(served.spec),
+            arguments,
+            # The preset sets HOME, to a volume of its own.
+            pod_template.user_env(),
+            pod_template.hugging_face_env(served),
+        ],
         "resources": resources_of(served.spec),
         "securityContext": pod_template.security(),
         "volumeMounts": [mount],

@@ -16,6 +16,8 @@ Manifest = dict[str, Any]
 to_yaml = yaml.to_yaml
 
 SERVICE_ACCOUNT: Final = "slipway-models"
+# Made by the team in its namespace. KServe's download knows the key HF_TOKEN by name.
+HUGGING_FACE_CREDENTIALS: Final = "slipway-hugging-face"
 S3_CREDENTIALS: Final = "slipway-s3"
 RUNTIME: Final = "slipway-triton"
 DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
@@ -165,6 +167,14 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
             f"{packed.version_label} {packed.sha256}" for packed in served.packed
         )
     return fields
+
+
+def secret_annotations(served: ServedRevision) -> dict[str, str]:
+    """The one Secret that KServe's download reads: S3 keys, or the token of gated weights."""
+    llm = served.spec.llm
+    is_gated = llm is not None and llm.gated
+    secret = HUGGING_FACE_CREDENTIALS if is_gated else served.spec.storage.secret
+    return {"serving.kserve.io/storageSecretName": secret} if secret else {}
 
 
 def resources_of(spec: ServingSpec) -> dict[str, dict[str, str]]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain.metadata import WORKLOAD_LABEL, ManifestContext, ServedRevision
+from deployments.manifests.domain.metadata import (
+    HUGGING_FACE_CREDENTIALS,
+    WORKLOAD_LABEL,
+    ManifestContext,
+    ServedRevision,
+)
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -184,7 +189,14 @@ def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     return volume, {"name": "scratch", "mountPath": SCRATCH}, {"name": "HOME", "value": SCRATCH}
 
 
-def hugging_face_env() -> dict[str, Any]:
-    """Only gated models need the token; the team's Secret is optional."""
-    key = {"name": "slipway-hugging-face", "key": "token", "optional": True}
+def hugging_face_env(served: ServedRevision) -> dict[str, Any]:
+    """Only gated weights need the token."""
+    llm = served.spec.llm
+    is_optional = llm is None or not llm.gated
+    key = {"name": HUGGING_FACE_CREDENTIALS, "key": "HF_TOKEN", "optional": is_optional}
     return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": key}}
+
+
+def user_env() -> dict[str, str]:
+    """PyTorch looks up the user's name for its caches, and the image has none for this user id."""
+    return {"name": "USER", "value": "slipway"}

@@ -154,9 +154,10 @@ def _server(
     if served.spec.engine == serving_spec.TRITON_VLLM:
         container["env"] = [
             *env_of(served.spec),
+            pod_template.user_env(),
             home,
             {"name": "HF_HOME", "value": _HUGGING_FACE_HOME},
-            pod_template.hugging_face_env(),
+            pod_template.hugging_face_env(served),
         ]
         container["volumeMounts"] += [{"name": "hugging-face", "mountPath": _HUGGING_FACE_HOME}]
     return container

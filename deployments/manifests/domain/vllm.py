@@ -52,7 +52,7 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
-        "env": [*env_of(spec), pod_template.hugging_face_env()],
+        "env": [*env_of(spec), *_home_env(), pod_template.hugging_face_env(served)],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
         # With a writable root: KServe's download from a hub uses the same context.
         "securityContext": pod_template.security(),
@@ -70,6 +70,13 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     return {**fields, "image": spec.image or context.vllm_image, "args": args}
 
 
+def _home_env() -> list[dict[str, str]]:
+    """Folders for the caches of the hub, of compiled graphs and of Triton kernels."""
+    _, _, home = pod_template.scratch()
+    hub = {"name": "HF_HOME", "value": f"{pod_template.SCRATCH}/huggingface"}
+    return [pod_template.user_env(), home, hub]
+
+
 def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """One pod per additional node. GPUs of a node share each layer; nodes share the layers."""
     llm = served.spec.llm or Llm()
@@ -82,6 +89,7 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "containers": [
             {
                 "name": "worker-container",
+                "env": _home_env(),
                 "resources": resources_of(served.spec),
                 "securityContext": pod_template.security(),
             }
@@ -96,10 +104,7 @@ def serving_runtime(context: ManifestContext) -> Manifest:
         "image": context.vllm_image,
         "command": ["vllm", "serve"],
         "args": ["--port=8080"],
-        "env": [
-            {"name": "HF_HOME", "value": "/tmp/huggingface"},  # noqa: S108  inside the pod
-            {"name": "HOME", "value": "/tmp"},  # noqa: S108  inside the pod
-        ],
+        "env": _home_env(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
         "securityContext": pod_template.security(),
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},

@@ -74,7 +74,7 @@ _PLATFORM: Final[Mapping[str, str]] = {
     "CUDA_VISIBLE_DEVICES": "Kubernetes assigns GPUs to pods",
     "GCONV_PATH": "it loads code into the server",
     "HF_ENDPOINT": "weights come from the platform's trusted hub",
-    "HF_TOKEN": "store the token in the Secret slipway-hugging-face of the team's namespace",
+    "HF_TOKEN": "store it as HF_TOKEN in the Secret slipway-hugging-face of the team's namespace",
     "LD_": "it loads code into the server",
     "NVIDIA_VISIBLE_DEVICES": "Kubernetes assigns GPUs to pods",
     "OPENSSL_": "it loads code into the server",

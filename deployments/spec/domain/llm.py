@@ -36,6 +36,13 @@ class Llm(Definition):
             fix="Use pvc://claim/path or oci://registry/image:tag.",
         ),
     ] = ""
+    gated: Annotated[
+        bool,
+        setting(
+            "Gated weights",
+            "Downloaded with HF_TOKEN of the Secret slipway-hugging-face in the team's namespace.",
+        ),
+    ] = False
     parameters_millions: Annotated[
         int,
         setting(

@@ -114,6 +114,12 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
         "Triton's vLLM backend loads weights by Hugging Face id. For other weights use "
         f"{KSERVE_VLLM}.",
     )
+    yield (
+        "llm.gated",
+        not (llm.gated and spec.storage.secret),
+        "KServe reads one Secret. Add HF_TOKEN to the Secret of storage.secret and turn gated off, "
+        "or leave storage.secret empty.",
+    )
     if llm.nodes > 1:
         yield from _several_nodes(spec, llm)
 

@@ -108,6 +108,23 @@ TRITON_FORMAT = (
         ),
         (TRITON_FORMAT, "model cannot be loaded", True),
         ("tritonserver: unrecognized option '--metrics-config'", "server option", True),
+        (
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
+            "CUDA mismatch",
+            True,
+        ),
+        (
+            "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6, please "
+            "update your driver to a newer version, or use an earlier cuda container",
+            "CUDA mismatch",
+            True,
+        ),
+        (
+            "ValueError: Free memory on device (3.1/22.05 GiB) on startup is less than desired GPU "
+            "memory utilization (0.9, 19.84 GiB).",
+            "GPU memory in use",
+            False,
+        ),
     ],
 )
 def test_each_message_has_its_reason_and_is_quoted(
@@ -170,10 +187,34 @@ def test_a_reclaimed_node_is_no_failure_of_the_model() -> None:
     assert (found.reason, found.is_terminal) == ("node taken", False)
 
 
-def test_a_pod_evicted_for_its_disk_names_the_disk() -> None:
-    found = diagnosis.of_lost_pod("Evicted", "The node was low on resource: ephemeral-storage.")
+@pytest.mark.parametrize("reason", ["Evicted", "TerminationByKubelet"])
+@pytest.mark.parametrize(
+    ("message", "expected", "is_terminal"),
+    [
+        (
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi.",
+            "no disk on the node",
+            True,
+        ),
+        (
+            "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi.",
+            "no disk on the node",
+            True,
+        ),
+        (
+            "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi.",
+            "no memory on the node",
+            False,
+        ),
+    ],
+)
+def test_a_pod_evicted_by_its_node_names_what_the_node_lacked(
+    reason: str, message: str, expected: str, *, is_terminal: bool
+) -> None:
+    verdict = diagnosis.of_lost_pod(reason, message)
 
-    assert (found.reason, found.is_terminal) == ("no disk on the node", True)
+    assert (verdict.reason, verdict.is_terminal) == (expected, is_terminal)
+    assert message in verdict.message
 
 
 def test_the_line_of_a_log_that_matches_a_case_is_quoted() -> None:

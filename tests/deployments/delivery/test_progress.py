@@ -150,6 +150,61 @@ def test_a_load_failure_that_only_kserve_reports_is_shown() -> None:
     assert (found.reason, found.message, found.is_failing) == ("ModelLoadFailed", "bad opset", True)
 
 
+READY_POD = pod(phase="Running", conditions=[{"type": "Ready", "status": "True"}])
+
+
+def inference_service(predictor_ready: str, **status: Any) -> dict[str, Any]:
+    conditions = [
+        {"type": "PredictorReady", "status": predictor_ready},
+        {"type": "IngressReady", "status": "False", "reason": "IngressClassNotFound"},
+        {"type": "Ready", "status": "False"},
+    ]
+    return {"kind": "InferenceService", "status": {"conditions": conditions, **status}}
+
+
+@pytest.mark.parametrize("transition", ["InProgress", "BlockedByFailedLoad"])
+def test_kserve_without_an_ingress_of_its_own_becomes_ready_with_its_predictor(
+    transition: str,
+) -> None:
+    """Without IngressReady, KServe ends neither InProgress nor the failure of an earlier start."""
+    service = inference_service("True", modelStatus={"transitionStatus": transition})
+
+    state = progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1)
+
+    assert state == Progress("ready")
+
+
+def test_in_knative_mode_a_predictor_that_serves_an_older_revision_is_not_ready() -> None:
+    revisions = {"latestReadyRevision": "d-00001", "latestCreatedRevision": "d-00002"}
+    service = inference_service("True", components={"predictor": revisions})
+
+    state = progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1)
+
+    assert not state.is_ready
+    revisions["latestReadyRevision"] = "d-00002"
+    assert progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1).is_ready
+
+
+def test_a_quota_that_refuses_the_pods_of_kserves_deployment_is_shown() -> None:
+    message = (
+        'pods "d-r1-predictor-x" is forbidden: exceeded quota: gpus, requested: '
+        "requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=4, limited: 4"
+    )
+    failure = {"type": "ReplicaFailure", "status": "True", "message": message}
+    deployment = {"kind": "Deployment", "status": {"conditions": [failure]}}
+    service = inference_service("Unknown", modelStatus={"transitionStatus": "InProgress"})
+
+    state = progress.of_workload(workload=service, pods=[], desired_pods=1, controlled=[deployment])
+
+    assert (state.reason, state.is_failing) == ("quota", True)
+    assert message in state.message
+    ready = inference_service("True")
+    enough = progress.of_workload(
+        workload=ready, pods=[READY_POD], desired_pods=1, controlled=[deployment]
+    )
+    assert enough.is_ready
+
+
 def test_health_never_makes_an_illegal_transition() -> None:
     stages = [None, Progress("load"), Progress("load", is_failing=True), Progress("ready")]
     for now in DeploymentState:

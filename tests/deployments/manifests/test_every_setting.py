@@ -212,6 +212,12 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "oci://registry/m:1",
     ),
     (
+        "llm_gated",
+        {**_VLLM, "llm_gated": "on"},
+        "InferenceService.metadata.annotations.serving$kserve$io/storageSecretName",
+        "slipway-hugging-face",
+    ),
+    (
         # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; looked at every 5 s.
         "llm_parameters_millions",
         {**_VLLM, "llm_parameters_millions": "8,000"},
