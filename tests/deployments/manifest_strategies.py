@@ -62,7 +62,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
 
 @st.composite
 def _llms(draw: st.DrawFn, engine: str) -> Llm:
-    nodes = 1 if engine == serving_spec.TRITON_VLLM else draw(st.sampled_from([1, 2]))
+    nodes = draw(st.sampled_from([1, 2])) if engine == serving_spec.KSERVE_VLLM else 1
     made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
     if engine == serving_spec.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
         made = {"artifact": "pvc://weights/model-8B"}

@@ -1,7 +1,7 @@
-"""A revision as KServe's LLMInferenceService: vLLM as its presets start it, over one or more nodes.
+"""A revision as KServe's LLMInferenceService: vLLM as its presets start it, on one node.
 
-Above one node KServe makes a LeaderWorkerSet. Routing stays the portal's own, so `router` is left
-out: KServe then makes the workload and its Service only.
+Routing stays the portal's own, so `router` is left out: KServe then makes the workload and its Service
+only.
 """
 
 from __future__ import annotations
@@ -31,17 +31,13 @@ KIND: Final = "LLMInferenceService"
 def llm_inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, llm = served.spec, served.spec.llm or Llm()
     name = workload_name(context.deployment, served.number)
-    parallelism = {"tensor": llm.tensor_parallel}
     fields: dict[str, Any] = {
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
         "labels": pod_labels_of(context, served),
         "replicas": spec.min_replicas,
-        "parallelism": parallelism,
+        "parallelism": {"tensor": llm.tensor_parallel},
         "template": _pod(context, served, llm),
     }
-    if llm.nodes > 1:
-        parallelism["pipeline"] = llm.nodes
-        fields["worker"] = _pod(context, served, llm)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -55,10 +51,9 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
     """Laid over KServe's preset, which holds the image, the command and the probes."""
     volume, mount = pod_template.shared_memory(served.spec)
-    arguments = {
-        "name": "VLLM_ADDITIONAL_ARGS",
-        "value": " ".join(vllm.engine_args(served.spec, llm)),
-    }
+    # Presets before KServe 0.20 do not read parallelism.tensor; where both are there, they are equal.
+    options = [f"--tensor-parallel-size={llm.tensor_parallel}", *vllm.engine_args(served.spec, llm)]
+    arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(options)}
     container: dict[str, Any] = {
         "name": "main",
         "env": [

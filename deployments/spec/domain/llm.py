@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import used_by
-from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE
+from deployments.spec.domain.engines import KSERVE_VLLM
 from portal.core.definitions import Definition, setting
 
 
@@ -74,7 +74,9 @@ class Llm(Definition):
             le=16,
             fix="Use 1 to 16 nodes.",
         ),
-        used_by((KSERVE_VLLM, LLM_SERVICE), f"Triton runs on one node. Use {LLM_SERVICE}."),
+        # LLMInferenceService names a preset for several nodes that no release of KServe contains
+        # (v0.20.0, config/llmisvcconfig: only data parallel).
+        used_by((KSERVE_VLLM,), f"{{engine}} runs on one node. Use {KSERVE_VLLM}."),
     ] = 1
     max_model_len: Annotated[
         int,

@@ -10,7 +10,6 @@ from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_TRITON,
     KSERVE_VLLM,
-    LLM_SERVICE,
     TRITON_VLLM,
 )
 from deployments.spec.domain.llm import Llm
@@ -127,9 +126,8 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
 def _several_nodes(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     yield (
         "llm.artifact",
-        spec.engine != KSERVE_VLLM or not llm.hugging_face_id,
-        "KServe supports multi-node only with pvc:// or oci:// weights. Set artifact or use "
-        f"{LLM_SERVICE}.",
+        not llm.hugging_face_id,
+        "KServe supports multi-node only with pvc:// or oci:// weights. Set artifact.",
     )
     yield (
         "gpu_resource",

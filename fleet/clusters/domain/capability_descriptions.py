@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fleet.clusters.domain.kserve_releases import REQUIREMENTS
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:
@@ -24,7 +26,7 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "kserve": FeatureDescription(
         "KServe",
         "the KServe engines; the plain Triton engines work without it",
-        "Install KServe 0.16 or newer, or use a triton engine.",
+        f"Install KServe {REQUIREMENTS['kserve'].minimum} or newer, or use a triton engine.",
     ),
     "kserve-knative": FeatureDescription(
         "KServe in Knative mode",
@@ -34,12 +36,14 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "llm-inference-service": FeatureDescription(
         "LLMInferenceService",
         "serving language models with LLMInferenceService",
-        "Install KServe 0.17 or newer with its LLM custom resources.",
+        f"Install KServe {REQUIREMENTS['llm-inference-service'].minimum} or newer with its LLM custom "
+        "resources.",
     ),
     "inference-graph": FeatureDescription(
         "InferenceGraph",
         "pipelines of several deployments",
-        "Install KServe 0.16 or newer with its InferenceGraph custom resource.",
+        f"Install KServe {REQUIREMENTS['inference-graph'].minimum} or newer with its InferenceGraph "
+        "custom resource.",
     ),
     "gateway-api": FeatureDescription(
         "Gateway API",
@@ -78,7 +82,8 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "local-model-cache": FeatureDescription(
         "LocalModelCache",
         "caching models on nodes with KServe",
-        "Install KServe with its LocalModel controller.",
+        f"Install KServe {REQUIREMENTS['local-model-cache'].minimum} or newer with its LocalModel "
+        "controller.",
     ),
     "leader-worker-set": FeatureDescription(
         "LeaderWorkerSet",
@@ -107,7 +112,7 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "scale-to-zero": (("keda",), ("kserve-knative",)),
     "knative": (("kserve-knative",),),
     "model-cache": (("local-model-cache",),),
-    "multi-node": (("leader-worker-set",),),
+    "multi-node": (("kserve",),),
     "strict-mtls": (("istio",),),
     "pipeline": (("inference-graph", "gateway-api"),),
     "service-monitor": (("prometheus",),),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.clusters.domain import node_pools
+from fleet.clusters.domain import kserve_releases, node_pools
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.node_pools import NodePool
@@ -91,6 +91,7 @@ def read_capabilities(
     for name, plural in _IN_KSERVE.items():
         features[name] = _kserve_feature(client, plural, groups)
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
+    features |= _too_old(features, kserve=features["kserve"].version)
     features["gateway-api"] = _gateway(client, gateway, groups)
     features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
@@ -103,6 +104,16 @@ def read_capabilities(
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if version.endswith(_LOCAL_VERSION) else {},
     )
+
+
+def _too_old(features: Mapping[str, Feature], *, kserve: str) -> dict[str, Feature]:
+    """Features that the installed release of KServe does not have as the portal uses them."""
+    problems = {name: kserve_releases.problem_with(name, kserve) for name in features}
+    return {
+        name: Feature(is_there=False, version=features[name].version, why=problem)
+        for name, problem in problems.items()
+        if problem and features[name].is_there
+    }
 
 
 def _group_feature(

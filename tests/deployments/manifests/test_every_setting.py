@@ -226,9 +226,9 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
     ),
     (
         "llm_nodes",
-        {"engine": "llm-inference-service", "llm_hugging_face_id": "org/model", "llm_nodes": "2"},
-        "LLMInferenceService.spec.parallelism",
-        {"tensor": 1, "pipeline": 2},
+        {"engine": "kserve-vllm", "llm_artifact": "oci://registry/m:1", "llm_nodes": "2"},
+        f"{_KSERVE}.workerSpec.pipelineParallelSize",
+        2,
     ),
     ("llm_max_model_len", {**_VLLM, "llm_max_model_len": "8192"}, _ARGS, "--max-model-len=8192"),
     ("llm_max_num_seqs", {**_VLLM, "llm_max_num_seqs": "64"}, _ARGS, "--max-num-seqs=64"),

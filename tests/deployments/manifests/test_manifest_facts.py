@@ -81,18 +81,25 @@ def test_vllm_is_ready_once_it_lists_its_models() -> None:
     assert "--tensor-parallel-size=1" in model["args"]
 
 
-def test_several_nodes_are_workers_under_kserve_and_a_pipeline_under_its_llm_service() -> None:
-    sizes = {"tensor_parallel": 2, "nodes": 3}
-    kserve = _made("kserve-vllm", gpus=2, llm={"artifact": "pvc://weights/m", **sizes})
-    service = _made("llm-inference-service", gpus=2, llm={**_LLM, **sizes})
-    predictor = kserve["InferenceService"]["spec"]["predictor"]
+def test_several_nodes_are_workers_under_kserve() -> None:
+    llm = {"artifact": "pvc://weights/m", "tensor_parallel": 2, "nodes": 3}
+    service = _made("kserve-vllm", gpus=2, llm=llm)["InferenceService"]
+    workers = service["spec"]["predictor"]["workerSpec"]
 
-    assert predictor["workerSpec"]["pipelineParallelSize"] == 3
-    assert predictor["workerSpec"]["tensorParallelSize"] == 2
-    annotations = kserve["InferenceService"]["metadata"]["annotations"]
+    assert (workers["pipelineParallelSize"], workers["tensorParallelSize"]) == (3, 2)
+    annotations = service["metadata"]["annotations"]
     assert annotations["serving.kserve.io/autoscalerClass"] == "none"
-    assert service["LLMInferenceService"]["spec"]["parallelism"] == {"tensor": 2, "pipeline": 3}
-    assert "worker" in service["LLMInferenceService"]["spec"]
+
+
+def test_gpus_of_an_llm_service_reach_vllm_with_every_supported_release() -> None:
+    """From KServe 0.20 the preset reads parallelism; before, only the additional arguments do."""
+    llm = {**_LLM, "tensor_parallel": 4}
+    spec = _made("llm-inference-service", gpus=4, llm=llm)["LLMInferenceService"]["spec"]
+    env = {item["name"]: item.get("value") for item in spec["template"]["containers"][0]["env"]}
+
+    assert spec["parallelism"] == {"tensor": 4}
+    assert "--tensor-parallel-size=4 " in env["VLLM_ADDITIONAL_ARGS"]
+    assert "worker" not in spec
 
 
 def test_an_autoscaler_owns_the_number_of_replicas() -> None:

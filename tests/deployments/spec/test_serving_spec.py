@@ -44,9 +44,9 @@ def test_another_schema_is_refused() -> None:
 
 
 def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
-    llm = {"hugging_face_id": "org/model", "tensor_parallel": 8, "nodes": 2}
+    llm = {"artifact": "pvc://weights/m", "tensor_parallel": 8, "nodes": 2}
     spec = serving_spec.from_json(
-        {"engine": "llm-inference-service", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
+        {"engine": "kserve-vllm", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
     )
 
     assert (spec.nodes, spec.most_gpus) == (2, 16)
@@ -102,6 +102,10 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
         ({**_VLLM, "gpus": 3}, "llm.tensor_parallel"),
         ({**_VLLM, "llm": {"hugging_face_id": "model"}}, "llm.hugging_face_id"),
         ({**_VLLM, "llm": {"nodes": 2, "hugging_face_id": "a/b"}}, "llm.artifact"),
+        (
+            {**_VLLM, "engine": "llm-inference-service", "llm": {"nodes": 2}},
+            "llm.nodes",
+        ),
         ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
         (
             {**_VLLM, "engine": "triton-vllm", "llm": {"artifact": "pvc://claim/path"}},
