@@ -58,6 +58,8 @@ class ManifestContext:
     egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
     # The addresses from which the cluster's API server reaches pods.
     control_plane_cidrs: tuple[str, ...] = ()
+    # Namespaces of the gateway's proxies, in addition to the Gateway's own.
+    proxy_namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

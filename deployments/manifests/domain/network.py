@@ -46,7 +46,7 @@ def default_deny(context: ManifestContext) -> Manifest:
 
 def pipelines(context: ManifestContext) -> Manifest:
     """Routers of pipelines receive requests from the gateway and send theirs through it."""
-    gateway = _namespace(context.gateway_namespace)
+    gateways = [_namespace(name) for name in _gateways(context)]
     outside = _outside(context, (_HTTP, _HTTPS))
     return _policy(
         context,
@@ -56,8 +56,8 @@ def pipelines(context: ManifestContext) -> Manifest:
                 "matchExpressions": [{"key": _PIPELINE_LABEL, "operator": "Exists"}],
             },
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [{"from": [gateway]}],
-            "egress": [_dns(), {"to": [gateway]}, *outside],
+            "ingress": [{"from": gateways}],
+            "egress": [_dns(), {"to": gateways}, *outside],
         },
     )
 
@@ -67,7 +67,7 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
     anywhere, because metrics are read through the API server too. Egress to the other pods of the
     revision and to the sources of models.
     """
-    gateways = [context.gateway_namespace]
+    gateways = _gateways(context)
     if served.spec.scaling.kind == serving_spec.KNATIVE:
         gateways.append("knative-serving")
     allowed: list[dict[str, Any]] = [{"podSelector": {}}, *map(_namespace, gateways)]
@@ -89,6 +89,10 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
             ],
         },
     }
+
+
+def _gateways(context: ManifestContext) -> list[str]:
+    return list(dict.fromkeys([context.gateway_namespace, *context.proxy_namespaces]))
 
 
 def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:

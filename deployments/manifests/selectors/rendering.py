@@ -85,6 +85,7 @@ def context_for(
         pod_security=used.pod_security or serving_policy.RESTRICTED,
         egress_cidrs=used.egress_cidrs,
         control_plane_cidrs=used.control_plane_cidrs,
+        proxy_namespaces=used.gateway_namespaces,
     )
 
 

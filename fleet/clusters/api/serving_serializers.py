@@ -46,6 +46,12 @@ class ServingPolicySerializer(Serializer):
         max_length=MAX_ENTRIES,
         help_text="allowed for teams; empty: the portal's own list",
     )
+    gateway_namespaces = serializers.ListField(
+        child=serializers.CharField(max_length=253),
+        default=list,
+        max_length=MAX_ENTRIES,
+        help_text="namespaces of the gateway's proxies, in addition to the Gateway's own",
+    )
     egress_cidrs = serializers.ListField(
         child=serializers.CharField(max_length=50),
         default=list,

@@ -71,7 +71,9 @@ class Capabilities:
         needs = ENGINE_NEEDS.get(engine)
         if needs is None:
             return Offer(None, f"Unknown engine: {engine}.")
-        return self._all(("kubernetes", *needs))
+        # Where pods cannot be listed, network policies may still be right.
+        is_cut_off = self.feature("gateway-proxies").is_there is False
+        return self._all(("kubernetes", *(["gateway-proxies"] if is_cut_off else []), *needs))
 
     def offers(self, option: str) -> Offer:
         """Whether it offers an option of OPTION_NEEDS, or a GPU resource such as nvidia.com/mig-1g.10gb."""

@@ -50,6 +50,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "stable URLs and canary rollouts",
         "Install the Gateway API and create the Gateway that the cluster is registered with.",
     ),
+    "gateway-proxies": FeatureDescription(
+        "Access for the gateway's proxies",
+        "requests to reach models",
+        "Add the namespace to the gateway proxy namespaces of the cluster's serving policy.",
+    ),
     "request-mirror": FeatureDescription(
         "Request mirroring",
         "shadow rollouts",

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fleet.clusters.domain import images
 
 _NETWORKS: Final = ("egress_cidrs", "control_plane_cidrs")
-LISTS: Final = ("allowed_images", "priority_classes", *_NETWORKS)
+LISTS: Final = ("allowed_images", "priority_classes", "gateway_namespaces", *_NETWORKS)
 # Istio without its CNI plugin and KServe's pipeline router need baseline.
 RESTRICTED: Final = "restricted"
 POD_SECURITY: Final = (RESTRICTED, "baseline")
@@ -51,6 +51,9 @@ class ServingPolicy:
     priority_classes: tuple[str, ...] = ()
     # The Pod Security Standard that team namespaces enforce; empty: restricted.
     pod_security: str = ""
+    # Where the proxies of the Gateway run, in addition to its own namespace: Envoy Gateway runs them in
+    # envoy-gateway-system.
+    gateway_namespaces: tuple[str, ...] = ()
     # Networks that pods can reach over HTTPS: the bucket, STS, a model hub.
     egress_cidrs: tuple[str, ...] = ()
     # Networks of the API server's requests to pods; on EKS, the subnets of the cluster.
@@ -127,6 +130,8 @@ def _list_problems(policy: ServingPolicy) -> dict[str, str]:
         problems_by_field["allowed_images"] = " ".join(wrong)
     if any(not _NAME.fullmatch(priority_class) for priority_class in policy.priority_classes):
         problems_by_field["priority_classes"] = "Enter comma-separated names of PriorityClasses."
+    if any(not _NAME.fullmatch(namespace) for namespace in policy.gateway_namespaces):
+        problems_by_field["gateway_namespaces"] = "Enter comma-separated names of namespaces."
     for name in _NETWORKS:
         if any(not _is_network(cidr) for cidr in getattr(policy, name)):
             problems_by_field[name] = "Use networks such as 52.216.0.0/15 or 0.0.0.0/0."

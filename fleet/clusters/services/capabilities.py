@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from fleet.clusters.domain import kserve_releases, node_pools
@@ -13,6 +13,7 @@ from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.rbac import CONTROLLERS
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.services import prometheus
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
@@ -53,6 +54,11 @@ NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespac
 _GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
+# Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
+_PROXY_LABELS = (
+    "gateway.networking.k8s.io/gateway-name",
+    "gateway.envoyproxy.io/owning-gateway-name",
+)
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 
 
@@ -63,6 +69,7 @@ def probe(*, cluster_id: int) -> Capabilities:
     capabilities = read_capabilities(
         client,
         gateway=(cluster.gateway_namespace, cluster.gateway_name),
+        proxy_namespaces=ServingPolicy.from_json(cluster.serving).gateway_namespaces,
         at=clock.now(),
         promql=prometheus.probe(cluster),
     )
@@ -81,7 +88,12 @@ def is_due(cluster: Cluster, at: datetime) -> bool:
 
 
 def read_capabilities(
-    client: KubeClient, *, gateway: tuple[str, str], at: datetime, promql: Feature
+    client: KubeClient,
+    *,
+    gateway: tuple[str, str],
+    proxy_namespaces: Sequence[str],
+    at: datetime,
+    promql: Feature,
 ) -> Capabilities:
     version = client.version()
     features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
@@ -93,6 +105,7 @@ def read_capabilities(
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
     features |= _too_old(features, kserve=features["kserve"].version)
     features["gateway-api"] = _gateway(client, gateway, groups)
+    features["gateway-proxies"] = _gateway_proxies(client, gateway, proxy_namespaces)
     features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
     offers, why = _gpus(client)
@@ -198,6 +211,27 @@ def _gateway(
         return Feature(is_there=False, version=versions[0], why=why)
 
     return _or_unknown(check, f"get gateways.gateway.networking.k8s.io in {namespace}")
+
+
+def _gateway_proxies(
+    client: KubeClient, gateway: tuple[str, str], allowed: Sequence[str]
+) -> Feature:
+    """Network policies name namespaces, and a Gateway's proxies may run in another one than it."""
+    own, name = gateway
+
+    def check() -> Feature:
+        pods = [
+            pod
+            for label in _PROXY_LABELS
+            for pod in client.list_all(resource_types.POD, labels={label: name}).items
+        ]
+        others = {pod["metadata"]["namespace"] for pod in pods} - {own, *allowed}
+        if not others:
+            return Feature(is_there=True)
+        why = f"The proxies of Gateway {own}/{name} run in {', '.join(sorted(others))}, which network "
+        return Feature(is_there=False, why=why + "policies do not admit")
+
+    return _or_unknown(check, "list pods")
 
 
 def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:

@@ -59,6 +59,10 @@ class ServingForm(forms.Form):
         "registry/name@sha256 to require a digest.",
     )
     priority_classes = _lines("Allowed priority classes", "One per line.")
+    gateway_namespaces = _lines(
+        "Gateway proxy namespaces",
+        "One per line, in addition to the Gateway's own namespace. Envoy Gateway: envoy-gateway-system.",
+    )
     egress_cidrs = _lines(
         "HTTPS egress networks", "One per line, for example: the bucket, STS, a model hub."
     )

@@ -120,6 +120,21 @@ def test_the_api_server_reaches_the_serving_port_from_the_configured_addresses()
     ]
 
 
+def test_proxies_in_a_namespace_of_their_own_reach_pods_and_pipelines() -> None:
+    context = replace(_CONTEXT, proxy_namespaces=("envoy-gateway-system", "gw"))
+    names = [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+        for name in ("gw", "envoy-gateway-system")
+    ]
+
+    workload = network.of_workload(context, _case("triton"))["spec"]
+    pipelines = network.pipelines(context)["spec"]
+
+    assert workload["ingress"][0]["from"] == [{"podSelector": {}}, *names]
+    assert pipelines["ingress"] == [{"from": names}]
+    assert {"to": names} in pipelines["egress"]
+
+
 def test_routers_of_pipelines_receive_and_send_through_the_gateway() -> None:
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gw"}}}
 

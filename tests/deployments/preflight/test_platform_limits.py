@@ -162,6 +162,7 @@ def test_an_admin_sets_the_lists_on_the_page_and_by_the_api_and_both_are_audited
         ({"priority_classes": ["High!"]}, "priority_classes"),
         ({"egress_cidrs": ["10.0.0.1/8"]}, "egress_cidrs"),
         ({"control_plane_cidrs": ["anywhere"]}, "control_plane_cidrs"),
+        ({"gateway_namespaces": ["Envoy!"]}, "gateway_namespaces"),
         ({"allowed_images": [f"a/b{n}" for n in range(101)]}, "allowed_images"),
     ],
 )
