@@ -5,12 +5,16 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
 from fleet.localcluster import bootstrap, tls
+from fleet.localcluster.controllers.agents import Agents
+from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.controllers.manager import ControllerManager
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import KINDS
@@ -54,6 +58,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--no-controllers", action="store_true", help="serve the API only; nothing runs"
     )
+    parser.add_argument(
+        "--no-agents",
+        action="store_true",
+        help="run no pods and no gateway; fleet.localcluster.run_agents does",
+    )
     return parser.parse_args(arguments)
 
 
@@ -67,7 +76,7 @@ def main(arguments: list[str]) -> int:
         return 1
     port = int(listener.getsockname()[1])
     credentials = tls.prepare(options.data_dir, port=port)
-    store = Store(options.data_dir / "cluster.db")
+    store = Store(options.data_dir / "cluster.db", has_node_agent=not options.no_controllers)
     bootstrap.seed(store)
     # Large files are read now, so that the first request does not wait.
     for kind in KINDS:
@@ -83,8 +92,8 @@ def _serve(
     store: Store, options: argparse.Namespace, listener: socket.socket, credentials: tls.Credentials
 ) -> None:
     hub = Hub(store)
-    controllers = None if options.no_controllers else _controllers(store, options)
-    app = build_app(store, hub, access=controllers or NoPods(), token=credentials.token)
+    access = NoPods() if options.no_controllers else LocalPods(store, options.data_dir)
+    app = build_app(store, hub, access=access, token=credentials.token)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -107,13 +116,11 @@ def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    try:
-        if controllers is not None:
-            controllers.start()
+    with ExitStack() as running:
+        for part in _parts(store, options):
+            running.callback(part.stop)
+            part.start()
         server.run(sockets=[listener])
-    finally:
-        if controllers is not None:
-            controllers.stop()
 
 
 def _listen(port: int) -> socket.socket | None:
@@ -129,14 +136,18 @@ def _listen(port: int) -> socket.socket | None:
     return listener
 
 
-def _controllers(store: Store, options: argparse.Namespace) -> ControllerManager:
-    return ControllerManager(
-        store,
-        data_dir=options.data_dir,
-        gateway_port=options.gateway_port,
-        s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
-        has_own_envoy=options.own_envoy,
-    )
+def _parts(store: Store, options: argparse.Namespace) -> Iterator[Agents | ControllerManager]:
+    if options.no_controllers:
+        return
+    if not options.no_agents:
+        yield Agents(
+            store,
+            data_dir=options.data_dir,
+            gateway_port=options.gateway_port,
+            s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
+            has_own_envoy=options.own_envoy,
+        )
+    yield ControllerManager(store)
 
 
 if __name__ == "__main__":

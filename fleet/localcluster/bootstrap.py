@@ -4,7 +4,7 @@ from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import NAMESPACE, SERVICE_ACCOUNT
 from fleet.localcluster.store import Store
 
-_NAMESPACES = ("default", "kube-system", "slipway-gateway")
+_NAMESPACES = ("default", "kube-system", "kube-node-lease", "slipway-gateway")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 

@@ -63,6 +63,7 @@ def write_options(query: Query, user_agent: str) -> WriteOptions:
         is_dry_run=bool(dry_run),
         is_forced=query.get("force") in ("true", "1"),
         propagation=query.get("propagationPolicy") or "Background",
+        grace_period_seconds=_seconds("gracePeriodSeconds", query.get("gracePeriodSeconds")),
     )
 
 
@@ -74,7 +75,18 @@ def delete_options(options: WriteOptions, body: JsonObject) -> WriteOptions:
         uid=preconditions.get("uid"),
         is_dry_run=options.is_dry_run or "All" in (body.get("dryRun") or ()),
         propagation=body.get("propagationPolicy") or options.propagation,
+        grace_period_seconds=_seconds(
+            "gracePeriodSeconds", body.get("gracePeriodSeconds", options.grace_period_seconds)
+        ),
     )
+
+
+def _seconds(field: str, value: Any) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not str(value).isdigit():
+        raise BadRequest(f"{field}: not a number of seconds: {value}")
+    return int(value)
 
 
 def read_body(raw: bytes, content_type: str) -> JsonObject:

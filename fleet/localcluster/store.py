@@ -15,18 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fleet.localcluster.client.cluster_api import Objects
 from fleet.localcluster.errors import AlreadyExists, Gone, JsonObject
 from fleet.localcluster.kinds import NAMESPACE, Kind, by_kind
 from fleet.localcluster.objects import (
     conflict,
+    grace_seconds_of,
     has_finalizers,
+    is_removable,
     keep_fixed_metadata,
     load,
+    mark_deleted,
     not_found,
     timestamp,
 )
 
-Objects = list[JsonObject]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _SCHEMA = """
@@ -59,11 +62,15 @@ class WatchEvent:
 class Store:
     """Thread-safe; every call is one transaction; `exclusive()` groups calls."""
 
-    def __init__(self, path: Path | str, *, history_limit: int = 4000) -> None:
+    def __init__(
+        self, path: Path | str, *, history_limit: int = 4000, has_node_agent: bool = False
+    ) -> None:
+        """With a node agent a deleted pod stays until the agent has ended it."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._listeners: list[Callable[[int], None]] = []
         self._history_limit = history_limit
+        self._has_node_agent = has_node_agent
         self._db = sqlite3.connect(str(path), check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
@@ -159,7 +166,7 @@ class Store:
             generation = int(current["metadata"].get("generation", 1))
             changed_spec = updated.get("spec") != current.get("spec")
             updated["metadata"]["generation"] = generation + int(changed_spec)
-            if "deletionTimestamp" in updated["metadata"] and not has_finalizers(updated):
+            if is_removable(updated):
                 return self._write("DELETED", kind, updated, current)
             if updated == current:
                 return current
@@ -181,30 +188,26 @@ class Store:
             return self._write("MODIFIED", kind, updated, current)
 
     def delete(
-        self, kind: Kind, namespace: str | None, name: str, *, uid: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        grace_period_seconds: int | None = None,
     ) -> JsonObject:
-        """Remove the object, or mark it as deleted while it has finalizers."""
+        """Remove the object, or mark it as deleted while it has finalizers or a grace period."""
         with self._lock:
             current = self.get(kind, namespace, name)
-            if uid is not None and current["metadata"]["uid"] != uid:
-                actual = current["metadata"]["uid"]
-                raise conflict(
-                    kind,
-                    name,
-                    f"the UID in the precondition ({uid}) is not the object's ({actual})",
-                )
-            if not has_finalizers(current):
+            actual = current["metadata"]["uid"]
+            if uid not in (None, actual):
+                raise conflict(kind, name, f"the precondition's UID {uid} is not {actual}")
+            is_graceful = self._has_node_agent
+            grace = grace_seconds_of(kind, current, grace_period_seconds) if is_graceful else 0
+            if not grace and not has_finalizers(current):
                 return self._write("DELETED", kind, current, current)
-            if "deletionTimestamp" in current["metadata"]:
-                return current
-            marked = load(json.dumps(current))
-            marked["metadata"] |= {
-                "deletionTimestamp": timestamp(),
-                "deletionGracePeriodSeconds": 0,
-            }
-            if kind is NAMESPACE:
-                marked["status"] = (marked.get("status") or {}) | {"phase": "Terminating"}
-            return self._write("MODIFIED", kind, marked, current)
+            marked = mark_deleted(kind, current, grace)
+            return marked if marked is current else self._write("MODIFIED", kind, marked, current)
 
     def events_since(self, revision: int, kind: Kind | None = None) -> Iterator[WatchEvent]:
         """Changes after `revision`, oldest first."""
@@ -229,8 +232,7 @@ class Store:
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
         """`listener(revision)` runs in the writing thread after each write; it must not block."""
-        with self._lock:
-            self._listeners.append(listener)
+        self._listeners.append(listener)
 
     def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:
         place = (namespace or "") if kind.namespaced else ""

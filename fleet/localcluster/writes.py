@@ -35,6 +35,7 @@ class WriteOptions:
     is_forced: bool = False
     uid: str | None = None
     propagation: str = "Background"
+    grace_period_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,13 @@ class Writer:
                 return live
             if options.propagation == "Orphan":
                 self._orphan_dependents(live)
-            return self._store.delete(target.kind, target.namespace, name, uid=options.uid)
+            return self._store.delete(
+                target.kind,
+                target.namespace,
+                name,
+                uid=options.uid,
+                grace_period_seconds=options.grace_period_seconds,
+            )
 
     def _orphan_dependents(self, owner: JsonObject) -> None:
         uid = owner["metadata"]["uid"]

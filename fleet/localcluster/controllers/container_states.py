@@ -10,6 +10,8 @@ from fleet.localcluster.objects import timestamp
 _FIRST_BACKOFF_SECONDS = 10
 _LONGEST_BACKOFF_SECONDS = 300
 MESSAGE_LIMIT = 2048
+# A pod may have more, written by other controllers.
+_OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 @dataclass(slots=True)
@@ -96,14 +98,17 @@ def pod_status(
         _condition("ContainersReady", unready_reason, is_true=is_ready),
         _condition("Ready", unready_reason, is_true=is_ready),
     ]
+    others = [
+        item for item in before.get("conditions") or () if item["type"] not in _OWN_CONDITIONS
+    ]
     status: JsonObject = {
         "phase": "Running" if is_initialized and has_started else "Pending",
         "hostIP": "127.0.0.1",
         "podIP": "127.0.0.1",
         "podIPs": [{"ip": "127.0.0.1"}],
-        "qosClass": "Guaranteed" if _is_guaranteed(pod) else "Burstable",
+        "qosClass": before.get("qosClass") or _quality_of_service(pod),
         "startTime": before.get("startTime") or timestamp(),
-        "conditions": conditions.merge(before.get("conditions"), desired),
+        "conditions": [*conditions.merge(before.get("conditions"), desired), *others],
         "containerStatuses": [item.as_json() for item in containers],
     }
     if initializers:
@@ -117,8 +122,9 @@ def _condition(kind: str, otherwise: Mapping[str, str], *, is_true: bool) -> Jso
     return conditions.condition(kind, conditions.FALSE, **otherwise)
 
 
-def _is_guaranteed(pod: JsonObject) -> bool:
+def _quality_of_service(pod: JsonObject) -> str:
     resources = [item.get("resources") or {} for item in pod["spec"]["containers"]]
-    return all(
+    is_guaranteed = all(
         item.get("limits") and item.get("limits") == item.get("requests") for item in resources
     )
+    return "Guaranteed" if is_guaranteed else "Burstable"

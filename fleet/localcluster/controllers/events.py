@@ -2,14 +2,14 @@
 
 import hashlib
 
-from fleet.localcluster.errors import ApiError, JsonObject
+from fleet.localcluster.client.cluster_api import ClusterApi
+from fleet.localcluster.errors import AlreadyExists, ApiError, JsonObject
 from fleet.localcluster.kinds import EVENT
 from fleet.localcluster.objects import timestamp
-from fleet.localcluster.store import Store
 
 
 def record(
-    store: Store,
+    api: ClusterApi,
     subject: JsonObject,
     reason: str,
     message: str,
@@ -23,38 +23,38 @@ def record(
     digest = hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
     name = f"{metadata['name']}.{digest}"
     now = timestamp()
-    with store.exclusive():
-        equal = store.find(EVENT, namespace, name)
+    event = {
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": subject["apiVersion"],
+            "kind": subject["kind"],
+            "name": metadata["name"],
+            "namespace": metadata.get("namespace"),
+            "uid": metadata["uid"],
+            "resourceVersion": metadata.get("resourceVersion"),
+        },
+        "reason": reason,
+        "message": message,
+        "type": "Warning" if is_warning else "Normal",
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": component},
+        "reportingComponent": component,
+    }
+    try:
+        api.create(EVENT, event)
+    except AlreadyExists:
+        equal = api.find(EVENT, namespace, name)
         if equal is not None:
-            store.replace(EVENT, equal | {"count": equal.get("count", 1) + 1, "lastTimestamp": now})
-            return
-        event = {
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {
-                "apiVersion": subject["apiVersion"],
-                "kind": subject["kind"],
-                "name": metadata["name"],
-                "namespace": metadata.get("namespace"),
-                "uid": metadata["uid"],
-                "resourceVersion": metadata.get("resourceVersion"),
-            },
-            "reason": reason,
-            "message": message,
-            "type": "Warning" if is_warning else "Normal",
-            "count": 1,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "source": {"component": component},
-            "reportingComponent": component,
-        }
-        store.create(EVENT, event)
+            api.replace(EVENT, equal | {"count": equal.get("count", 1) + 1, "lastTimestamp": now})
 
 
 class Recorder:
     """Records for one component; a lost event never stops a controller."""
 
-    def __init__(self, store: Store, component: str) -> None:
-        self._store = store
+    def __init__(self, api: ClusterApi, component: str) -> None:
+        self._api = api
         self._component = component
 
     def normal(self, subject: JsonObject, reason: str, message: str) -> None:
@@ -66,7 +66,7 @@ class Recorder:
     def _record(self, subject: JsonObject, reason: str, message: str, *, is_warning: bool) -> None:
         try:
             record(
-                self._store,
+                self._api,
                 subject,
                 reason,
                 message,

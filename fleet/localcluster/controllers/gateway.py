@@ -1,17 +1,26 @@
 """Programs a real Envoy with the HTTPRoutes of the Gateway `slipway-gateway/slipway`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import conditions, http_routes
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
-from fleet.localcluster.controllers.ownership import is_deleted, write_status
+from fleet.localcluster.controllers.ownership import is_deleted
 from fleet.localcluster.controllers.reconcile import reconcile_each
-from fleet.localcluster.errors import JsonObject
-from fleet.localcluster.kinds import GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, NAMESPACE, POD, SERVICE
-from fleet.localcluster.store import Store
+from fleet.localcluster.errors import Conflict, JsonObject, NotFound
+from fleet.localcluster.kinds import (
+    GATEWAY,
+    GATEWAY_CLASS,
+    HTTP_ROUTE,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    Kind,
+)
 
 CLASS_NAME = "slipway-envoy"
 NAMESPACE_NAME, GATEWAY_NAME = "slipway-gateway", "slipway"
@@ -21,18 +30,18 @@ _ENVOY_DIRECTORY = "envoy"
 class GatewayController:
     """Without a gateway port it maintains statuses only."""
 
-    def __init__(self, store: Store, *, data_dir: Path, port: int | None) -> None:
-        self._store = store
+    def __init__(self, api: ClusterApi, *, data_dir: Path, port: int | None) -> None:
+        self._api = api
         self._port = port
         self._files = EnvoyFiles(data_dir / _ENVOY_DIRECTORY, port) if port else None
 
     def seed(self) -> None:
         """Create the Gateway that a platform team installs."""
-        if self._store.find(NAMESPACE, None, NAMESPACE_NAME) is None:
-            self._store.create(NAMESPACE, {"metadata": {"name": NAMESPACE_NAME}})
-        if self._store.find(GATEWAY_CLASS, None, CLASS_NAME) is None:
+        if self._api.find(NAMESPACE, None, NAMESPACE_NAME) is None:
+            self._api.create(NAMESPACE, {"metadata": {"name": NAMESPACE_NAME}})
+        if self._api.find(GATEWAY_CLASS, None, CLASS_NAME) is None:
             spec = {"controllerName": http_routes.CONTROLLER}
-            self._store.create(GATEWAY_CLASS, {"metadata": {"name": CLASS_NAME}, "spec": spec})
+            self._api.create(GATEWAY_CLASS, {"metadata": {"name": CLASS_NAME}, "spec": spec})
         listener = {
             "name": "http",
             "protocol": "HTTP",
@@ -43,19 +52,19 @@ class GatewayController:
             "metadata": {"name": GATEWAY_NAME, "namespace": NAMESPACE_NAME},
             "spec": {"gatewayClassName": CLASS_NAME, "listeners": [listener]},
         }
-        existing = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
+        existing = self._api.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
         if existing is None:
-            self._store.create(GATEWAY, gateway)
+            self._api.create(GATEWAY, gateway)
         elif existing["spec"] != gateway["spec"]:
-            self._store.replace(GATEWAY, {**existing, "spec": gateway["spec"]})
+            self._api.replace(GATEWAY, {**existing, "spec": gateway["spec"]})
 
     def reconcile(self) -> None:
         services = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): item
-            for item in self._store.list(SERVICE)
+            for item in self._api.list(SERVICE)
             if not is_deleted(item)
         }
-        pods = self._store.list(POD)
+        pods = self._api.list(POD)
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
@@ -79,15 +88,21 @@ class GatewayController:
                 endpoints[item.cluster] = ready
             attached.append(route)
             status = http_routes.status_of(route, parents, problem, missing)
-            write_status(self._store, HTTP_ROUTE, route, status)
+            self._write_status(HTTP_ROUTE, route, status)
 
-        reconcile_each(self._store.list(HTTP_ROUTE), reconcile_route)
+        reconcile_each(self._api.list(HTTP_ROUTE), reconcile_route)
         if self._files is not None:
             self._files.update(routes, endpoints)
         self._report(len(attached))
 
+    def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
+        # Deleted or changed meanwhile; the next pass writes it.
+        with suppress(NotFound, Conflict):
+            if obj.get("status") != status:
+                self._api.replace_status(kind, obj | {"status": status})
+
     def _report(self, route_count: int) -> None:
-        for gateway_class in self._store.list(GATEWAY_CLASS):
+        for gateway_class in self._api.list(GATEWAY_CLASS):
             if gateway_class["spec"].get("controllerName") == http_routes.CONTROLLER:
                 accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
                 before = (gateway_class.get("status") or {}).get("conditions")
@@ -95,10 +110,10 @@ class GatewayController:
                     "conditions": conditions.merge(before, [accepted]),
                     "supportedFeatures": [{"name": name} for name in http_routes.FEATURES],
                 }
-                write_status(self._store, GATEWAY_CLASS, gateway_class, status)
-        gateway = self._store.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
+                self._write_status(GATEWAY_CLASS, gateway_class, status)
+        gateway = self._api.find(GATEWAY, NAMESPACE_NAME, GATEWAY_NAME)
         if gateway is not None:
-            write_status(self._store, GATEWAY, gateway, self._gateway_status(gateway, route_count))
+            self._write_status(GATEWAY, gateway, self._gateway_status(gateway, route_count))
 
     def _gateway_status(self, gateway: JsonObject, route_count: int) -> JsonObject:
         generation = gateway["metadata"]["generation"]

@@ -203,11 +203,16 @@ def status_of(
     generation = route["metadata"]["generation"]
     desired = [{**item, "observedGeneration": generation} for item in (accepted, resolved)]
     before = (route.get("status") or {}).get("parents") or ()
-    current = next((item.get("conditions") for item in before), None)
+    own = [item for item in before if item.get("controllerName") == CONTROLLER]
+    others = [item for item in before if item.get("controllerName") != CONTROLLER]
+    current = next((item.get("conditions") for item in own), None)
     merged = conditions.merge(current, desired)
     return {
         "parents": [
-            {"parentRef": parent, "controllerName": CONTROLLER, "conditions": merged}
-            for parent in parents
+            *others,
+            *(
+                {"parentRef": parent, "controllerName": CONTROLLER, "conditions": merged}
+                for parent in parents
+            ),
         ]
     }

@@ -4,6 +4,7 @@ The last one then prepares them for the local Triton, which changes the files.
 """
 
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from time import monotonic
@@ -45,13 +46,13 @@ class Initializer:
     def is_done(self) -> bool:
         return (self.state.state.get("terminated") or {}).get("exitCode") == 0
 
-    def step(self, settings: storage.S3Settings) -> None:
+    def step(self, read_settings: Callable[[], storage.S3Settings]) -> None:
         if self.is_done:
             return
         if self._done.exists():
             self.state.end(0)
         elif self._running is None:
-            self._start_if_due(settings)
+            self._start_if_due(read_settings)
         elif self._running.done():
             self._finish(self._running)
             self._running = None
@@ -61,7 +62,7 @@ class Initializer:
         if self._running is not None and not self._running.cancel():
             self._running.exception()
 
-    def _start_if_due(self, settings: storage.S3Settings) -> None:
+    def _start_if_due(self, read_settings: Callable[[], storage.S3Settings]) -> None:
         is_check = self._container["name"] == digest_check.NAME
         if not is_check and not _is_storage_initializer(self._container):
             self.state.wait(
@@ -78,7 +79,7 @@ class Initializer:
         if is_check:
             self._running = self._workers.submit(self._compare)
         else:
-            self._running = self._workers.submit(self._fetch, settings)
+            self._running = self._workers.submit(self._fetch, read_settings())
 
     def _compare(self) -> str:
         self._log.write_text("")

@@ -1,18 +1,23 @@
-"""Runs the bound pods of every node on this machine and reports their status."""
+"""Runs the pods that are bound to its nodes and reports their status."""
 
 import base64
 import binascii
+import functools
 import logging
 import shutil
 import threading
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import triton
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.ownership import is_deleted
 from fleet.localcluster.controllers.pod_runner import (
+    PODS_DIRECTORY,
     PORT_ANNOTATION,
     PodRunner,
     directory_name,
@@ -23,12 +28,10 @@ from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT
-from fleet.localcluster.store import Store
+from fleet.localcluster.objects import DEFAULT_GRACE_PERIOD_SECONDS
 
 logger = logging.getLogger(__name__)
 
-# Keeps a deleted pod in the store until its processes are gone.
-FINALIZER = "local.slipway.dev/kubelet"
 _STOP_SECONDS = 4.0
 _DOWNLOADS, _PROBES = 2, 4
 
@@ -36,12 +39,15 @@ _DOWNLOADS, _PROBES = 2, 4
 class Kubelet:
     """All methods but `stop` run on one thread."""
 
-    def __init__(self, store: Store, *, data_dir: Path, s3: S3Settings) -> None:
-        self._store = store
-        self._pods_directory = data_dir / "pods"
+    def __init__(
+        self, api: ClusterApi, *, nodes: Collection[str], data_dir: Path, s3: S3Settings
+    ) -> None:
+        self._api = api
+        self._nodes = nodes
+        self._pods_directory = data_dir / PODS_DIRECTORY
         self._tools_directory = data_dir / "triton"
         self._s3 = s3
-        self._events = Recorder(store, "kubelet")
+        self._events = Recorder(api, "kubelet")
         self._runners: dict[str, PodRunner] = {}
         self._installation: triton.Installation | None = None
         self._downloads = ThreadPoolExecutor(_DOWNLOADS, thread_name_prefix="download")
@@ -53,7 +59,7 @@ class Kubelet:
         ended = end_orphans(self._pods_directory)
         if ended:
             logger.warning("ended %s orphan processes of an earlier run", ended)
-        existing = {directory_name(pod) for pod in self._store.list(POD)}
+        existing = {directory_name(pod) for pod in self._bound_pods()}
         for directory in self._pods_directory.iterdir():
             remove_shared_memory(memory_prefix(directory))
             if directory.name not in existing:
@@ -61,27 +67,27 @@ class Kubelet:
         self.reconcile()
 
     def reconcile(self) -> None:
-        bound = [pod for pod in self._store.list(POD) if pod["spec"].get("nodeName")]
+        bound = self._bound_pods()
         reconcile_each(bound, self._reconcile_pod)
         living = {pod["metadata"]["uid"] for pod in bound}
         for uid in [uid for uid in self._runners if uid not in living]:
             self._runners.pop(uid).remove()
 
+    def _bound_pods(self) -> list[JsonObject]:
+        return [pod for pod in self._api.list(POD) if pod["spec"].get("nodeName") in self._nodes]
+
     def _reconcile_pod(self, pod: JsonObject) -> None:
         uid = pod["metadata"]["uid"]
         if is_deleted(pod):
             runner = self._runners.get(uid)
-            if runner is None or runner.step_termination():
-                self._release(pod)
+            if runner is None or runner.step_termination(_grace_seconds(pod)):
+                self._remove(pod)
             else:
                 self._report(pod, runner)
             return
-        if FINALIZER not in (pod["metadata"].get("finalizers") or ()):
-            pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or ()), FINALIZER]
-            pod = self._store.replace(POD, pod)
         runner = self._runner(pod)
         if runner is not None:
-            runner.step(self._settings(pod))
+            runner.step(functools.partial(self._settings, pod))
             self._report(pod, runner)
 
     def _runner(self, pod: JsonObject) -> PodRunner | None:
@@ -111,7 +117,7 @@ class Kubelet:
             return
         status = {**(pod.get("status") or {}), "phase": "Failed"}
         status |= {"reason": "TritonUnavailable", "message": message}
-        self._store.replace_status(POD, {**pod, "status": status})
+        self._api.replace_status(POD, {**pod, "status": status})
         self._events.warning(pod, "Failed", message)
 
     def _report(self, pod: JsonObject, runner: PodRunner) -> None:
@@ -121,11 +127,11 @@ class Kubelet:
         desired |= {f"{PORT_ANNOTATION}{port}": str(real) for port, real in runner.ports().items()}
         if annotations != desired:
             pod["metadata"]["annotations"] = desired
-            pod = self._store.replace(POD, pod)
+            pod = self._api.replace(POD, pod)
         status = runner.status(pod)
         before = pod.get("status") or {}
         if status != before:
-            self._store.replace_status(POD, {**pod, "status": status})
+            self._api.replace_status(POD, {**pod, "status": status})
             self._record_changes(pod, before, status)
 
     def _record_changes(self, pod: JsonObject, before: JsonObject, status: JsonObject) -> None:
@@ -145,38 +151,35 @@ class Kubelet:
         elif reason not in ("", "ContainerCreating", "PodInitializing"):
             self._events.warning(pod, "Failed", message)
 
-    def _release(self, pod: JsonObject) -> None:
-        runner = self._runners.pop(pod["metadata"]["uid"], None)
+    def _remove(self, pod: JsonObject) -> None:
+        metadata = pod["metadata"]
+        runner = self._runners.pop(metadata["uid"], None)
         if runner is not None:
             runner.remove()
-        finalizers = pod["metadata"].get("finalizers") or ()
-        pod["metadata"]["finalizers"] = [item for item in finalizers if item != FINALIZER]
-        self._store.replace(POD, pod)
+        with suppress(NotFound):
+            self._api.delete(
+                POD,
+                metadata["namespace"],
+                metadata["name"],
+                uid=metadata["uid"],
+                grace_period_seconds=0,
+            )
 
     def _settings(self, pod: JsonObject) -> S3Settings:
         """Credentials from a Secret that the pod's service account lists, else the cluster's own."""
         namespace = pod["metadata"]["namespace"]
         name = pod["spec"].get("serviceAccountName") or "default"
-        account = self._store.find(SERVICE_ACCOUNT, namespace, name) or {}
+        account = self._api.find(SERVICE_ACCOUNT, namespace, name) or {}
         for reference in account.get("secrets") or ():
-            secret = self._store.find(SECRET, namespace, reference["name"])
+            secret = self._api.find(SECRET, namespace, reference["name"])
             values = _decoded(secret or {})
             if "AWS_ACCESS_KEY_ID" in values:
                 annotations = (secret or {})["metadata"].get("annotations") or {}
                 return self._s3.with_secret(values, annotations)
         return self._s3
 
-    def log_path(self, pod: JsonObject, container: str, *, is_previous: bool = False) -> Path:
-        """The log file of a container; raises NotFound when it never started."""
-        ending = ".previous.log" if is_previous else ".log"
-        path = self._pods_directory / directory_name(pod) / f"{container}{ending}"
-        if not path.is_file():
-            name = pod["metadata"]["name"]
-            raise NotFound(f'container "{container}" in pod "{name}" is waiting to start')
-        return path
-
     def stop(self, steps: threading.Event) -> None:
-        """End every process; the pods stay in the store and start again with the cluster."""
+        """End every process; the pods stay in the API and start again with the next run."""
         for runner in self._runners.values():
             runner.terminate()
         deadline = monotonic() + _STOP_SECONDS
@@ -188,6 +191,11 @@ class Kubelet:
             runner.kill()
         self._downloads.shutdown(wait=False, cancel_futures=True)
         self._probes.shutdown(wait=False, cancel_futures=True)
+
+
+def _grace_seconds(pod: JsonObject) -> float:
+    seconds = pod["metadata"].get("deletionGracePeriodSeconds")
+    return float(DEFAULT_GRACE_PERIOD_SECONDS if seconds is None else seconds)
 
 
 def _decoded(secret: JsonObject) -> dict[str, str]:

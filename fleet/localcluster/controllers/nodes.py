@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pynvml
 
+from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import NODE
-from fleet.localcluster.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -74,17 +74,36 @@ SIMULATED = (
 )
 
 
-def seed(store: Store, real: Machine | None) -> None:
-    """Create the missing nodes; delete real or simulated ones of an earlier start."""
-    machines = SIMULATED if real is None else (real,)
-    desired = {machine.name for machine in machines}
-    present = {str(node["metadata"]["name"]) for node in store.list(NODE)}
+def names(real: Machine | None) -> frozenset[str]:
+    """The nodes that `register` creates."""
+    return frozenset(machine.name for machine in _machines(real))
+
+
+def register(api: ClusterApi, real: Machine | None) -> None:
+    """Create missing nodes, report all as ready, delete real or simulated ones of an earlier start."""
+    present = {str(node["metadata"]["name"]): node for node in api.list(NODE)}
     ours = {REAL_NODE, *(machine.name for machine in SIMULATED)}
-    for name in (present & ours) - desired:
-        store.delete(NODE, None, name)
-    for machine in machines:
-        if machine.name not in present:
-            store.create(NODE, node_of(machine, is_simulated=real is None))
+    for name in (present.keys() & ours) - names(real):
+        api.delete(NODE, None, name)
+    for machine in _machines(real):
+        desired = node_of(machine, is_simulated=real is None)
+        node = present.get(machine.name) or api.create(NODE, desired)
+        _report_status(api, node, desired["status"])
+
+
+def _report_status(api: ClusterApi, node: JsonObject, desired: JsonObject) -> None:
+    """Other conditions stay: the node lifecycle controller and others write them."""
+    before = node.get("status") or {}
+    current = before.get("conditions") or ()
+    others = [item for item in current if item["type"] != "Ready"]
+    merged = [*others, *conditions.merge(current, desired["conditions"])]
+    status = before | desired | {"conditions": merged}
+    if status != before:
+        api.replace_status(NODE, node | {"status": status})
+
+
+def _machines(real: Machine | None) -> tuple[Machine, ...]:
+    return SIMULATED if real is None else (real,)
 
 
 def node_of(machine: Machine, *, is_simulated: bool) -> JsonObject:

@@ -1,7 +1,7 @@
 """One bound pod: its directory, init containers, containers and termination."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
@@ -13,10 +13,10 @@ from fleet.localcluster.controllers.triton_container import TritonContainer
 from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
+PODS_DIRECTORY = "pods"
 PORT_ANNOTATION = "local.slipway.dev/port-"
 # Time for the gateway to stop sending requests before Triton receives SIGTERM.
 DRAIN_SECONDS = 1.5
-_DEFAULT_GRACE_SECONDS = 30
 _LOST_MESSAGE = "the local cluster was stopped while the container ran"
 
 
@@ -44,9 +44,6 @@ class PodRunner:
             TritonContainer(item, directory, installation, probes) for item in spec["containers"]
         ]
         self._terminating_since: float | None = None
-        self._grace_seconds = float(
-            spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
-        )
         self._has_sent_sigterm = False
         self._restore_restarts(pod)
 
@@ -62,9 +59,10 @@ class PodRunner:
                 container.state.state = before["state"]
                 container.state.end(255, _LOST_MESSAGE, reason="Unknown")
 
-    def step(self, settings: S3Settings) -> None:
+    def step(self, read_settings: Callable[[], S3Settings]) -> None:
+        """Take the next step; `read_settings` is called when a download starts."""
         for initializer in self._initializers:
-            initializer.step(settings)
+            initializer.step(read_settings)
             if not initializer.is_done:
                 for container in self._containers:
                     container.state.wait("PodInitializing")
@@ -84,13 +82,13 @@ class PodRunner:
         """Container port to real port, of the containers that run."""
         return {port: real for item in self._containers for port, real in item.ports.items()}
 
-    def step_termination(self) -> bool:
+    def step_termination(self, grace_seconds: float) -> bool:
         """Drain, SIGTERM, wait for the grace period, SIGKILL; True once nothing runs."""
         now = monotonic()
         if self._terminating_since is None:
             self._terminating_since = now
         elapsed = now - self._terminating_since
-        if all(item.has_ended() for item in self._containers) or elapsed > self._grace_seconds:
+        if all(item.has_ended() for item in self._containers) or elapsed > grace_seconds:
             self.kill()
             return True
         if elapsed >= DRAIN_SECONDS and not self._has_sent_sigterm:

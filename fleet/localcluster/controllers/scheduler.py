@@ -7,9 +7,8 @@ from fleet.localcluster.controllers import conditions, placement, resources
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import NODE, POD
+from fleet.localcluster.objects import FINISHED_PHASES
 from fleet.localcluster.store import Store
-
-FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class Scheduler:

@@ -57,11 +57,13 @@ class LocalApi:
         return {"KUBECONFIG": str(self.kubeconfig), "HOME": home, "PATH": os.environ["PATH"]}
 
 
-def start_api(data_dir: Path, **environment: str) -> tuple[subprocess.Popen[str], LocalApi]:
-    """Start the server on a free port and wait until it prints that it is ready."""
+def start_api(
+    data_dir: Path, *, port: int = 0, **environment: str
+) -> tuple[subprocess.Popen[str], LocalApi]:
+    """Start the server, on a free port by default, and wait until it prints that it is ready."""
     command = [sys.executable, "-m", "fleet.localcluster", "--data-dir", str(data_dir)]
     process = subprocess.Popen(
-        [*command, "--port", "0", "--no-controllers"],
+        [*command, "--port", str(port), "--no-controllers"],
         cwd=_ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -123,6 +123,34 @@ def test_delete_with_another_uid_is_refused(store: Store) -> None:
     assert store.find(POD, "vision", "a") is not None
 
 
+def test_a_deleted_pod_stays_until_its_node_agent_deletes_it_without_grace(tmp_path: Path) -> None:
+    store = Store(tmp_path / "drained.db", has_node_agent=True)
+    store.create(POD, _pod("a", nodeName="n", terminationGracePeriodSeconds=60))
+
+    marked = store.delete(POD, "vision", "a")
+    annotated = store.replace(POD, marked | {"metadata": marked["metadata"] | {"labels": {}}})
+    shortened = store.delete(POD, "vision", "a", grace_period_seconds=5)
+    kept = store.delete(POD, "vision", "a")
+    store.delete(POD, "vision", "a", grace_period_seconds=0)
+
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 60
+    assert annotated["metadata"]["deletionTimestamp"] == marked["metadata"]["deletionTimestamp"]
+    assert shortened["metadata"]["deletionGracePeriodSeconds"] == 5
+    assert kept == shortened
+    assert store.find(POD, "vision", "a") is None
+
+
+@pytest.mark.parametrize("spec", [{}, {"nodeName": "n"}])
+def test_a_pod_that_does_not_run_is_deleted_at_once(tmp_path: Path, spec: dict[str, str]) -> None:
+    store = Store(tmp_path / "drained.db", has_node_agent=True)
+    created = store.create(POD, _pod("a", **spec))
+    store.replace_status(POD, created | {"status": {"phase": "Failed"}})
+
+    store.delete(POD, "vision", "a")
+
+    assert store.find(POD, "vision", "a") is None
+
+
 def test_missing_object_is_named(store: Store) -> None:
     with pytest.raises(NotFound, match='pods "a" not found'):
         store.get(POD, "vision", "a")

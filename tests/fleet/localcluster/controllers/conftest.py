@@ -7,6 +7,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from fleet.localcluster.controllers.agents import Agents
+from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.controllers.manager import ControllerManager
 from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
@@ -46,14 +48,15 @@ def s3() -> Iterator[S3Settings]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Settings) -> Iterator[Running]:
     data_dir = tmp_path_factory.mktemp("cluster")
-    store = Store(data_dir / "cluster.db")
+    store = Store(data_dir / "cluster.db", has_node_agent=True)
     gateway_port = free_ports(1)[0]
-    manager = ControllerManager(
-        store, data_dir=data_dir, gateway_port=gateway_port, s3=s3, has_own_envoy=True
-    )
-    manager.start()
+    agents = Agents(store, data_dir=data_dir, gateway_port=gateway_port, s3=s3, has_own_envoy=True)
+    controllers = ControllerManager(store)
+    agents.start()
+    controllers.start()
     store.create(NAMESPACE, manifests.namespace())
     store.create(SERVING_RUNTIME, manifests.runtime())
-    yield Running(store, manager, data_dir, gateway_port)
-    manager.stop()
+    yield Running(store, LocalPods(store, data_dir), data_dir, gateway_port)
+    controllers.stop()
+    agents.stop()
     store.close()

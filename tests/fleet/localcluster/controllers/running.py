@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import httpx
 
 from fleet.localcluster.controllers import conditions
-from fleet.localcluster.controllers.manager import ControllerManager
+from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.kinds import INFERENCE_SERVICE, POD
 from fleet.localcluster.store import Store
 
@@ -32,7 +32,7 @@ def eventually(read: Callable[[], T | None], *, seconds: float = 40, what: str =
 @dataclass
 class Running:
     store: Store
-    manager: ControllerManager
+    local_pods: LocalPods
     data_dir: Path
     gateway_port: int
 

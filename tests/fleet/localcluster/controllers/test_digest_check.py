@@ -72,7 +72,7 @@ def _runner(pod: dict[str, Any], directory: Path, workers: _Synchronous) -> PodR
 
 def _step(runner: PodRunner, pod: dict[str, Any], count: int = 6) -> dict[str, Any]:
     for _ in range(count):
-        runner.step(S3Settings())
+        runner.step(S3Settings)
     status: dict[str, Any] = runner.status(pod)
     return status
 

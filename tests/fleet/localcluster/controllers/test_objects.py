@@ -30,7 +30,7 @@ from tests.fleet.localcluster.controllers import manifests
 
 @pytest.fixture
 def ready(store: Store) -> Store:
-    nodes.seed(store, None)
+    nodes.register(store, None)
     store.create(NAMESPACE, manifests.namespace())
     store.create(SERVING_RUNTIME, manifests.runtime())
     return store

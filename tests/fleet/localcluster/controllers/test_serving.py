@@ -99,19 +99,19 @@ def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
     assert status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 137
     assert model.stat().st_mtime_ns == fetched_at
-    host, port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8080)
+    host, port = cluster.local_pods.pod_address("vision", pod["metadata"]["name"], 8080)
     tensor = {"name": "bytes", "shape": [1, 2048], "datatype": "INT32", "data": [35] * 2048}
     response = plain_http.client.post(
         f"http://{host}:{port}/v2/models/magika/infer", json={"inputs": [tensor]}
     )
     assert response.status_code == 200
     assert response.json()["outputs"][0]["shape"] == [1, 214]
-    metrics_port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8002)[1]
+    metrics_port = cluster.local_pods.pod_address("vision", pod["metadata"]["name"], 8002)[1]
     metrics = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
     # The request above and the readiness check.
     assert 'nv_inference_request_success{model="magika",version="1"} 2' in metrics
     assert "nv_inference_request_summary_us" not in metrics
-    assert "--model-repository" not in cluster.manager.pod_log("vision", pod["metadata"]["name"])
+    assert "--model-repository" not in cluster.local_pods.pod_log("vision", pod["metadata"]["name"])
     cluster.delete("phoenix")
 
 
@@ -135,7 +135,7 @@ def test_a_model_without_config_serves_strings(cluster: Running) -> None:
     _create(cluster, "echo", "text")
     cluster.wait_until_ready("echo")
     name = cluster.pods("echo")[0]["metadata"]["name"]
-    host, port = cluster.manager.pod_address("vision", name, 8080)
+    host, port = cluster.local_pods.pod_address("vision", name, 8080)
 
     tensor = {"name": "x", "shape": [2, 1], "datatype": "BYTES", "data": ["grün", "blau"]}
     response = plain_http.client.post(
@@ -151,7 +151,7 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
     _create(cluster, "lengths", "lengths")
     cluster.wait_until_ready("lengths")
     pod = cluster.pods("lengths")[0]
-    host, port = cluster.manager.pod_address("vision", pod["metadata"]["name"], 8080)
+    host, port = cluster.local_pods.pod_address("vision", pod["metadata"]["name"], 8080)
 
     tensor = {"name": "x", "shape": [1, 1, 6], "datatype": "FP32", "data": [1, 2, 3, 4, 5, 6]}
     response = plain_http.client.post(
@@ -159,7 +159,7 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
     )
 
     assert answer_of(response) == [15.0, 20.0]
-    assert "guess was refused" in cluster.manager.pod_log("vision", pod["metadata"]["name"])
+    assert "guess was refused" in cluster.local_pods.pod_log("vision", pod["metadata"]["name"])
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     cluster.delete("lengths")
 

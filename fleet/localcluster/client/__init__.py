@@ -1,0 +1,1 @@
+"""Kubernetes APIs as the node agent and the gateway use them."""

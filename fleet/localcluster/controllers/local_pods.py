@@ -1,0 +1,67 @@
+"""Logs and addresses of pods that a node agent runs on this machine."""
+
+from pathlib import Path
+
+from fleet.localcluster.controllers.pod_runner import (
+    PODS_DIRECTORY,
+    PORT_ANNOTATION,
+    directory_name,
+)
+from fleet.localcluster.controllers.processes import LOCALHOST
+from fleet.localcluster.errors import BadRequest, JsonObject, NotFound
+from fleet.localcluster.kinds import POD
+from fleet.localcluster.store import Store
+
+
+class LocalPods:
+    """Needs the data folder of the node agent, and nothing of its process."""
+
+    def __init__(self, store: Store, data_dir: Path) -> None:
+        self._store = store
+        self._directory = data_dir.resolve() / PODS_DIRECTORY
+
+    def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        """The address behind a container port; raises NotFound."""
+        pod = self._store.get(POD, namespace, name)
+        text = (pod["metadata"].get("annotations") or {}).get(f"{PORT_ANNOTATION}{port}")
+        if text is None:
+            raise NotFound(f'pod "{name}" does not listen on port {port} now')
+        return LOCALHOST, int(text)
+
+    def pod_log(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        is_previous: bool = False,
+    ) -> str:
+        """The log of a container since its last start, or of the run before that."""
+        pod = self._store.get(POD, namespace, name)
+        path = self._log_path(pod, _container_name(pod, container), is_previous=is_previous)
+        lines = path.read_text(errors="replace").splitlines(keepends=True)
+        if tail_lines is None:
+            return "".join(lines)
+        return "".join(lines[-tail_lines:] if tail_lines else [])
+
+    def _log_path(self, pod: JsonObject, container: str, *, is_previous: bool) -> Path:
+        ending = ".previous.log" if is_previous else ".log"
+        path = self._directory / directory_name(pod) / f"{container}{ending}"
+        if not path.is_file():
+            name = pod["metadata"]["name"]
+            raise NotFound(f'container "{container}" in pod "{name}" is waiting to start')
+        return path
+
+
+def _container_name(pod: JsonObject, requested: str | None) -> str:
+    """The named container, else the only or first one; raises BadRequest."""
+    spec = pod["spec"]
+    listed = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    names = [str(item["name"]) for item in listed]
+    if requested is None:
+        return names[0]
+    if requested not in names:
+        pod_name = pod["metadata"]["name"]
+        raise BadRequest(f"container {requested} is not valid for pod {pod_name}")
+    return requested
