@@ -1,0 +1,83 @@
+"""Run node agent and gateway for any Kubernetes API server.
+
+`python -m fleet.localcluster.run_agents --kubeconfig FILE --data-dir DIR [--gateway-port PORT]`
+
+They register their nodes, run the pods that a scheduler binds to these, and program Envoy with the
+HTTPRoutes of the Gateway `slipway-gateway/slipway`. Scheduler and controllers run elsewhere.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from fleet.localcluster.client import kubeconfig
+from fleet.localcluster.client.http_api import HttpClusterApi
+from fleet.localcluster.controllers import node_leases
+from fleet.localcluster.controllers.agents import Agents
+from fleet.localcluster.controllers.reconcile import run_once
+from fleet.localcluster.controllers.storage import S3Settings
+from fleet.localcluster.errors import ApiError
+from fleet.localcluster.kinds import GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, POD, SERVICE
+
+_WATCHED = (POD, SERVICE, GATEWAY_CLASS, GATEWAY, HTTP_ROUTE)
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="fleet.localcluster.run_agents",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--context", help="default: the current context of the kubeconfig")
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--gateway-port", type=int)
+    parser.add_argument("--s3-endpoint", default=os.environ.get("SLIPWAY_S3_ENDPOINT_URL"))
+    parser.add_argument(
+        "--own-envoy", action="store_true", help="run the gateway's Envoy as a child, too"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse_arguments(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        _run(options, stopping)
+    except (ApiError, kubeconfig.InvalidKubeconfig) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
+    options.data_dir.mkdir(parents=True, exist_ok=True)
+    api = HttpClusterApi(kubeconfig.read(options.kubeconfig, options.context), _WATCHED)
+    api.start()
+    agents = Agents(
+        api,
+        data_dir=options.data_dir,
+        gateway_port=options.gateway_port,
+        s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
+        has_own_envoy=options.own_envoy,
+    )
+    try:
+        agents.start()
+        agents.heartbeat()
+        sys.stdout.write(f"agents ready with the nodes {', '.join(sorted(agents.node_names))}\n")
+        sys.stdout.flush()
+        while not stopping.wait(node_leases.RENEW_SECONDS):
+            run_once(agents.heartbeat)
+    finally:
+        agents.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
