@@ -97,7 +97,7 @@ def _worker() -> Iterator[None]:
 
 def _request_all(where: Scene) -> list[ChangeRequest]:
     """One request for each of COUNT deployments, by a member."""
-    from deployments.changes.services import decisions
+    from deployments.changes.services import requests
     from deployments.preflight.services.preflight import DeployDraft
     from deployments.spec.domain.serving_spec import ServingSpec
     from portal.accounts.models import Role
@@ -110,7 +110,7 @@ def _request_all(where: Scene) -> list[ChangeRequest]:
     version = _lay_out(team, member)
     spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
     return [
-        decisions.request_deploy(
+        requests.request_deploy(
             actor=member, draft=DeployDraft(version.pk, where.cluster_id, f"click-{n:02}", spec)
         )
         for n in range(COUNT)

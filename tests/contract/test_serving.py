@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
@@ -132,7 +132,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     # Where stopping needs no approval.
     draft = DeployDraft(one.pk, cluster.pk, "adder", spec, environment=Environment.STAGING)
-    change = decisions.request_deploy(actor=member, draft=draft)
+    change = requests.request_deploy(actor=member, draft=draft)
     decisions.approve(actor=lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     deployment = Deployment.objects.get()
 
@@ -153,7 +153,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     )
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
@@ -175,7 +175,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         _a_drifting_candidate_is_stopped_before_traffic(member, lead, deployment, two, state)
 
     if engine == "triton":
-        scale = decisions.request_scale(
+        scale = requests.request_scale(
             actor=member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         )
         decisions.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
@@ -186,12 +186,12 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         _until(lambda: state().startswith("stopped"), state)
         assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
 
-        start = decisions.request_start(actor=member, deployment_id=deployment.pk)
+        start = requests.request_start(actor=member, deployment_id=deployment.pk)
         decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
         _until(lambda: _state_of(start) == "done", state)
         _until(lambda: adder.answers(url, 5)[2.0] == 5, state, 20)
 
-    retire = decisions.request_retire(actor=member, deployment_id=deployment.pk)
+    retire = requests.request_retire(actor=member, deployment_id=deployment.pk)
     decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
     _until(lambda: state().startswith("retired"), state)
     assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
@@ -216,7 +216,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
         version_id=tried.version_id,
     )
     url = deployment_selectors.url_of(deployment)
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=member,
         deployment_id=deployment.pk,
         version_id=drifting.pk,

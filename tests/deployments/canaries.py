@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from deployments.rollouts.selectors import rollouts as rollout_selectors
 from fleet.models import MetricSample, Pod, Workload
@@ -24,7 +24,7 @@ def start(
 ) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary gets its first step's weight."""
     deployment = world.serving(environment=environment)
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=steps
     )
     world.approved(change)

@@ -7,7 +7,7 @@ from typing import Any
 from deployments.approvals.selectors import approvals
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import ApprovalRule, ChangeRequest
 from portal.accounts.models import User
 from tests.deployments.world import World
@@ -19,7 +19,7 @@ def rule(world: World, name: str = "two leads", **changed: Any) -> ApprovalRule:
 
 
 def ask(world: World, by: User | None = None, **changed: Any) -> ChangeRequest:
-    return decisions.request_deploy(actor=by or world.member, draft=world.draft(**changed))
+    return requests.request_deploy(actor=by or world.member, draft=world.draft(**changed))
 
 
 def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeRequest:

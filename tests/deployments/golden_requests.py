@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Deployment, GoldenRequest, GoldenRun, ModelVersion, Rollout
 from deployments.plans.selectors import plans
@@ -101,7 +101,7 @@ def served(world: World, **answers: Callable[[float], float]) -> tuple[Deploymen
 
 def begin(world: World, deployment: Deployment, **plan: Any) -> Rollout:
     """A canary whose candidate has just become ready; the golden requests are not sent yet."""
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

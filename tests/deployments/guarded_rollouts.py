@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from deployments.rollouts.services import reconcile
 from tests.deployments.canaries import STEPS, send
@@ -14,7 +14,7 @@ from tests.deployments.world import World
 def begin(world: World, *, steps: Any = STEPS, **plan: Any) -> tuple[Deployment, Rollout]:
     """As `start`, with a plan of its own."""
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

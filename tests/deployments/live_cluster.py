@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.services import clients
@@ -38,7 +38,7 @@ class Live:
     http: httpx.Client
 
     def deployed(self, name: str) -> Deployment:
-        change = decisions.request_deploy(actor=self.world.member, draft=self.world.draft(name))
+        change = requests.request_deploy(actor=self.world.member, draft=self.world.draft(name))
         self.world.approved(change)
         return self.look(deployment_of(change))
 

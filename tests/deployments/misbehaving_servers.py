@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import apply_changes
 from deployments.manifests.domain import resource_limits
 from deployments.manifests.selectors import rendered
@@ -156,7 +156,7 @@ def live(
 
 def approved(live: Live, name: str) -> Deployment:
     """Approved and begun; nothing is on the cluster yet."""
-    change = decisions.request_deploy(actor=live.world.member, draft=live.world.draft(name))
+    change = requests.request_deploy(actor=live.world.member, draft=live.world.draft(name))
     decisions.approve(
         actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
     )

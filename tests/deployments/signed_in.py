@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from portal.accounts.models import User
 from tests.deployments.world import World, cluster_calls, moving_clock, world
@@ -35,7 +35,7 @@ def signed_in() -> Callable[[User], Client]:
 def start_canary(world: World) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary has its first step's weight."""
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

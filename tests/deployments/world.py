@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
@@ -115,7 +115,7 @@ class World:
 
     def serving(self, **changed: Any) -> Deployment:
         """A deployment that was requested, approved, applied and is ready."""
-        change = decisions.request_deploy(actor=self.member, draft=self.draft(**changed))
+        change = requests.request_deploy(actor=self.member, draft=self.draft(**changed))
         self.approved(change)
         deployment = deployment_of(change)
         self.cluster.make_ready(f"{deployment.name}-r1")

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from deployments.changes.api.drafts import created, spec_of
 from deployments.changes.api.serializers import ChangeSerializer, NewChangeSerializer
-from deployments.changes.services import decisions, drafts
+from deployments.changes.services import drafts, requests
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.plans.domain.rollout_plan import PlanKind
 from deployments.preflight.api.serializers import ChangePreflightSerializer
@@ -35,7 +35,7 @@ class DeploymentChangesView(IdempotentMixin, APIView):
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
         draft = _draft_of(actor, deployment_id, read_body(NewChangeSerializer, request))
-        return created(actor, decisions.submit(actor=actor, draft=draft))
+        return created(actor, requests.submit(actor=actor, draft=draft))
 
 
 class ChangePreflightView(APIView):

@@ -13,16 +13,6 @@ from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import approvals as change_approvals
 from deployments.changes.services import notifications, recheck, transitions
-from deployments.changes.services.requests import (
-    request_canary,
-    request_deploy,
-    request_retire,
-    request_roll_back,
-    request_scale,
-    request_start,
-    request_stop,
-    submit,
-)
 from deployments.models import ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts import policy
@@ -32,21 +22,6 @@ from portal.audit.actions import AuditAction
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 from portal.core.wakeups import wake
-
-__all__ = [
-    "approve",
-    "expire",
-    "reject",
-    "request_canary",
-    "request_deploy",
-    "request_retire",
-    "request_roll_back",
-    "request_scale",
-    "request_start",
-    "request_stop",
-    "submit",
-    "withdraw",
-]
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "") -> ChangeRequest:

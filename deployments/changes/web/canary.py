@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.selectors import available_rollouts
-from deployments.changes.services import decisions, plan_figures
+from deployments.changes.services import plan_figures, requests
 from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
 from deployments.plans.domain import descriptions
@@ -77,7 +77,7 @@ def _keep(
 
 
 def _ask(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
-    return decisions.request_canary(
+    return requests.request_canary(
         actor=user,
         deployment_id=deployment.pk,
         version_id=int(form.cleaned_data["version"]),

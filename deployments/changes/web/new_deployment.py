@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.changes.web import (
     draft_yaml,
     gpu_choice,
@@ -108,7 +108,7 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
     change = None
     if requested is not None:
         change = draft.form.run(
-            lambda: decisions.request_deploy(actor=draft.user, draft=requested, comment=comment)
+            lambda: requests.request_deploy(actor=draft.user, draft=requested, comment=comment)
         )
     if change is None:
         return _show(request, draft, at=draft.form.first_wrong_step())

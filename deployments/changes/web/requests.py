@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.changes.web.forms import RetireForm, RollBackForm, ScaleForm
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.domain import descriptions
@@ -96,7 +96,7 @@ def request_scale(request: HttpRequest, user: User, team: str, name: str) -> Htt
     form = ScaleForm(request.POST or None, initial=now)
     if request.method == "POST":
         change = form.run(
-            lambda: decisions.request_scale(
+            lambda: requests.request_scale(
                 actor=user, deployment_id=deployment.pk, **_known(form, *now, "comment")
             )
         )
@@ -113,7 +113,7 @@ def request_start(request: HttpRequest, user: User, team: str, name: str) -> Htt
     form = CommentForm(request.POST or None)
     if request.method == "POST":
         change = form.run(
-            lambda: decisions.request_start(
+            lambda: requests.request_start(
                 actor=user, deployment_id=deployment.pk, **_known(form, "comment")
             )
         )
@@ -142,7 +142,7 @@ def request_retire(request: HttpRequest, user: User, team: str, name: str) -> Ht
 
 
 def _send_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> ChangeRequest:
-    return decisions.request_roll_back(
+    return requests.request_roll_back(
         actor=user,
         deployment_id=deployment.pk,
         revision_number=int(form.cleaned_data["revision"]),
@@ -151,7 +151,7 @@ def _send_roll_back(user: User, deployment: Deployment, form: RollBackForm) -> C
 
 
 def _send_retirement(user: User, deployment: Deployment, form: RetireForm) -> ChangeRequest:
-    return decisions.request_retire(
+    return requests.request_retire(
         actor=user, deployment_id=deployment.pk, comment=form.cleaned_data["comment"]
     )
 

@@ -18,7 +18,7 @@ from deployments.changes.api.serializers import (
     DraftSerializer,
     NewDeploymentSerializer,
 )
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.lifecycle.services import stop
 from deployments.preflight.api.serializers import PreflightSerializer
 from deployments.preflight.services import preflight
@@ -75,9 +75,7 @@ class DeploymentsView(IdempotentMixin, GenericAPIView[Any]):
     def post(self, request: Request) -> Response:
         body = read_body(NewDeploymentSerializer, request)
         actor = actor_of(request)
-        change = decisions.request_deploy(
-            actor=actor, draft=draft_of(body), comment=body["comment"]
-        )
+        change = requests.request_deploy(actor=actor, draft=draft_of(body), comment=body["comment"])
         return created(actor, change)
 
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.changes.web.forms import StopForm
 from deployments.changes.web.requests import show_request
 from deployments.lifecycle.services import stop as lifecycle_stop
@@ -47,7 +47,7 @@ def _stop(
     """None if the service refused; the form has the reason."""
     if stopping.needs_approval(deployment):
         change = form.run(
-            lambda: decisions.request_stop(
+            lambda: requests.request_stop(
                 actor=user, deployment_id=deployment.pk, comment=form.cleaned_data["comment"]
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors import changes as change_selectors
-from deployments.changes.services import decisions, emergency_override
+from deployments.changes.services import decisions, emergency_override, requests
 from deployments.models import Alias, Approval
 from deployments.registry.services import aliases
 from deployments.states import ChangeState
@@ -59,7 +59,7 @@ def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
 def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> None:
     made = delegate(world)
     change = ask(world, by=world.lead2)
-    other = decisions.request_deploy(actor=world.lead2, draft=world.draft("other"))
+    other = requests.request_deploy(actor=world.lead2, draft=world.draft("other"))
     world.clock.move(7 * 24 * 3600 + 1)
     with refused(world, Forbidden, "role_required"):
         approve(world.member, change)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout
 from tests.deployments.world import World
 
@@ -92,7 +92,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
 
 def test_who_may_read(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -193,7 +193,7 @@ def test_lists_take_the_same_number_of_queries_at_any_length(world: World, path:
     counts = []
     for names in (("one",), ("two", "three", "four")):
         for name in names:
-            decisions.request_deploy(actor=world.member, draft=world.draft(name))
+            requests.request_deploy(actor=world.member, draft=world.draft(name))
         with CaptureQueriesContext(
             connection,
         ) as queries:
@@ -205,7 +205,7 @@ def test_lists_take_the_same_number_of_queries_at_any_length(world: World, path:
 
 
 def test_lists_hide_what_other_teams_have(world: World) -> None:
-    decisions.request_deploy(actor=world.member, draft=world.draft())
+    requests.request_deploy(actor=world.member, draft=world.draft())
 
     for path in ("deployments", "changes"):
         assert client(world.stranger).get(f"/api/v1/{path}").data["results"] == []

@@ -13,7 +13,7 @@ from deployments.approvals.services.rules import RuleDraft
 from deployments.changes.selectors import changes as change_selectors
 from deployments.changes.selectors import evidence
 from deployments.changes.services import approvals as change_approvals
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.states import ChangeState, Environment
 from portal.accounts import teams
@@ -121,7 +121,7 @@ def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> No
         draft.version_id, draft.cluster_id, draft.name, draft.spec, Environment.STAGING
     )
 
-    change = decisions.request_deploy(actor=world.member, draft=draft)
+    change = requests.request_deploy(actor=world.member, draft=draft)
 
     assert change.deployment.environment == "staging"
     assert approvals.status_of(change).rows[0].requirement.needed == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.changes.services import approvals, decisions
+from deployments.changes.services import approvals, decisions, requests
 from deployments.models import Approval, ChangeRequest, Deployment, GoldenRequest, Rollout
 from deployments.quality.services import golden_requests
 from deployments.registry.services import metadata
@@ -19,7 +19,7 @@ def wrong(x: float) -> float:
 
 
 def asked(world: World, deployment: Deployment) -> ChangeRequest:
-    return decisions.request_canary(
+    return requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -168,7 +168,7 @@ def test_metadata_that_was_shown_is_part_of_what_was_approved(
 
 def test_a_deployment_without_candidate_binds_no_golden_request(world: World) -> None:
     golden = save(world)
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     assert change.golden == []
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 

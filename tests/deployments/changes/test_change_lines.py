@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ModelVersion, Revision
 from tests.deployments.signed_in import signed_in
 from tests.deployments.world import World
@@ -29,7 +29,7 @@ def test_approver_reads_words_and_a_fallen_accuracy_is_not_good(
     deployment = world.serving()
     state_accuracy(world.version1, before)
     state_accuracy(world.version2, after)
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -56,7 +56,7 @@ def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, clien
     client.force_login(world.member)
     asks = client.get(f"/deployments/vision/{deployment.name}/roll-back?revision=1")
 
-    change = decisions.request_roll_back(
+    change = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     client.force_login(world.lead)

@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from rest_framework.test import APIClient
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Revision
 from fleet.kube.domain.errors import ObjectInvalid
@@ -162,7 +162,7 @@ def _of_another_model(world: World) -> int:
 
 def test_while_another_change_is_open_both_are_refused_alike(world: World) -> None:
     deployment = world.serving()
-    decisions.request_scale(
+    requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
 

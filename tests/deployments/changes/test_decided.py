@@ -9,7 +9,7 @@ from django.test import Client
 
 from deployments.changes.selectors import shown_evidence
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions, emergency_override, recheck
+from deployments.changes.services import decisions, emergency_override, recheck, requests
 from deployments.changes.services.deployment_subject import DeploymentSubject
 from deployments.models import ChangeRequest
 from deployments.preflight.domain.checks import Check
@@ -33,7 +33,7 @@ def fresh(change: ChangeRequest) -> ChangeRequest:
 
 def asked(world: World) -> ChangeRequest:
     deployment = world.serving()
-    return decisions.request_canary(
+    return requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
 
@@ -152,7 +152,7 @@ def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: A
 def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: SignIn) -> None:
     first = asked(world)
     decisions.reject(actor=world.lead, change_id=first.pk, comment="not now")
-    second = decisions.request_canary(
+    second = requests.request_canary(
         actor=world.member,
         deployment_id=deployment_of(first).pk,
         version_id=world.version2.pk,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent
 from deployments.serving.services import desired_state
@@ -99,13 +99,13 @@ def test_given_up_it_can_be_started_again_or_retired(world: World) -> None:
     late(world, deployment)
     world.look(deployment)
 
-    start = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+    start = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     world.approved(start)
     assert world.cluster.names("InferenceService") == ["detector-r1"]
     late(world, deployment)
     deployment = world.look(deployment)
     assert (deployment.state, world.cluster.names("InferenceService")) == ("stopped", [])
-    retire = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     world.approved(retire)
 
     assert world.look(deployment).is_retired
@@ -163,7 +163,7 @@ def test_a_request_to_retire_it_stops_it_at_once(world: World) -> None:
     pod(world, AGAIN)
     world.look(deployment)
 
-    retire = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     deployment = world.look(deployment)
 
     first = ChangeRequest.objects.get(kind="deploy")
@@ -179,14 +179,14 @@ def test_a_request_to_retire_it_stops_it_at_once(world: World) -> None:
 
 def test_what_has_served_is_not_stopped_by_a_request_to_retire_it(world: World) -> None:
     deployment = world.serving()
-    scale = decisions.request_scale(
+    scale = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
     approve(world.lead, scale)
     world.work()
 
     with refused(world, Conflict, "change_open") as raised:
-        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+        requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     assert "stop the deployment" in str(raised[0])
 
 

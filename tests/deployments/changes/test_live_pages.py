@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from fleet.models import Workload, WorkloadMinute
 from tests import screenshots
@@ -136,7 +136,7 @@ def test_what_was_typed_and_focused_survives_the_poll(page: Page, world: World) 
 
 def start_canary_on(world: World) -> None:
     deployment = Deployment.objects.get()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

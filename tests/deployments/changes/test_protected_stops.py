@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.rollouts.services import actions
@@ -64,13 +64,13 @@ def test_an_approved_request_stops_it(world: World) -> None:
     assert world.cluster.names("InferenceService") == []
     event = AuditEvent.objects.get(action="deployment.stopped")
     assert (event.actor_name, event.reason) == ("slipway", "costs too much")
-    start = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+    start = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     assert world.approved(start).state == ChangeState.APPLYING
 
 
 def test_the_requester_does_not_approve_their_own_stop(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_stop(actor=world.lead, deployment_id=deployment.pk)
+    change = requests.request_stop(actor=world.lead, deployment_id=deployment.pk)
 
     with refused(world, Forbidden, "four_eyes"):
         decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
@@ -85,7 +85,7 @@ def test_who_may_not_request_a_stop(world: World, who: str, error: type[DomainEr
     deployment = world.serving()
 
     with refused(world, error):
-        decisions.request_stop(actor=getattr(world, who), deployment_id=deployment.pk)
+        requests.request_stop(actor=getattr(world, who), deployment_id=deployment.pk)
 
 
 @pytest.mark.parametrize("environment", ["development", "staging"])
@@ -98,7 +98,7 @@ def test_elsewhere_a_member_stops_at_once(world: World, environment: str) -> Non
 
 
 def test_what_never_served_stops_at_once_in_production_too(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
 
     stop.stop(actor=world.member, deployment_id=deployment_of(change).pk)
@@ -109,7 +109,7 @@ def test_what_never_served_stops_at_once_in_production_too(world: World) -> None
 def test_a_rollout_in_production_is_paused_and_aborted_by_any_member(world: World) -> None:
     deployment, rollout = canaries.start(world)
     with refused(world, Conflict, "change_open"):
-        decisions.request_stop(actor=world.member, deployment_id=deployment.pk)
+        requests.request_stop(actor=world.member, deployment_id=deployment.pk)
 
     actions.pause(actor=world.member, rollout_id=rollout.pk)
     actions.abort(actor=world.member, rollout_id=rollout.pk)
@@ -119,8 +119,8 @@ def test_a_rollout_in_production_is_paused_and_aborted_by_any_member(world: Worl
 
 def test_what_is_stopped_takes_no_second_stop(world: World) -> None:
     deployment = world.serving()
-    world.approved(decisions.request_stop(actor=world.member, deployment_id=deployment.pk))
+    world.approved(requests.request_stop(actor=world.member, deployment_id=deployment.pk))
     world.look(deployment)
 
     with refused(world, Conflict, "stopped"):
-        decisions.request_stop(actor=world.member, deployment_id=deployment.pk)
+        requests.request_stop(actor=world.member, deployment_id=deployment.pk)

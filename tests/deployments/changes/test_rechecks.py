@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions, recheck
+from deployments.changes.services import decisions, recheck, requests
 from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
 from fleet.kube.domain.errors import ObjectInvalid, Unreachable
@@ -22,7 +22,7 @@ __all__ = ["signed_in"]
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return decisions.request_deploy(actor=world.member, draft=world.draft())
+    return requests.request_deploy(actor=world.member, draft=world.draft())
 
 
 def approve(world: World, change: ChangeRequest) -> ChangeRequest:
@@ -100,7 +100,7 @@ def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -
 
 def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> None:
     deployment = world.serving(max_replicas=2)
-    change = decisions.request_scale(
+    change = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
     )
     Team.objects.update(quota_gpus=4)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import Approval, ChangeRequest, Deployment, ModelVersion, Rollout
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, VersionState
@@ -23,11 +23,11 @@ def test_who_may_request(world: World, who: str) -> None:
     expected = {"viewer": Forbidden, "stranger": NotFound}.get(who)
 
     if expected is None:
-        change = decisions.request_deploy(actor=actor, draft=world.draft())
+        change = requests.request_deploy(actor=actor, draft=world.draft())
         assert change.requester == actor
         return
     with refused(world, expected):
-        decisions.request_deploy(actor=actor, draft=world.draft())
+        requests.request_deploy(actor=actor, draft=world.draft())
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_who_may_request(world: World, who: str) -> None:
 def test_who_may_decide(
     world: World, who: str, error: type[DomainError], code: str, decision: str
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     actor = getattr(world, who)
 
     def decide() -> None:
@@ -65,21 +65,21 @@ def test_who_may_decide(
 @pytest.mark.parametrize("who", ["lead", "admin"])
 def test_nobody_approves_their_own_request(world: World, who: str) -> None:
     actor = getattr(world, who)
-    change = decisions.request_deploy(actor=actor, draft=world.draft())
+    change = requests.request_deploy(actor=actor, draft=world.draft())
 
     with refused(world, Forbidden, "four_eyes"):
         decisions.approve(actor=actor, change_id=change.pk, evidence_hash=change.evidence_hash)
 
 
 def test_approving_something_else_than_was_shown_is_refused(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Conflict, "evidence_changed"):
         decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
 
 
 def test_a_request_is_decided_once(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     with refused(world, Conflict, "change_state"):
@@ -91,7 +91,7 @@ def test_a_request_is_decided_once(world: World) -> None:
 
 
 def test_an_approval_is_void_when_what_was_approved_changes(world: World, settings: Any) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft(engine="triton"))
+    change = requests.request_deploy(actor=world.member, draft=world.draft(engine="triton"))
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE = "kserve/storage-initializer:other"
 
@@ -121,7 +121,7 @@ def test_over_quota_is_refused_with_what_is_left(world: World) -> None:
     world.version1.model.team.refresh_from_db()
 
     with refused(world, QuotaExceeded, "quota_exceeded") as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(max_replicas=3))
+        requests.request_deploy(actor=world.member, draft=world.draft(max_replicas=3))
 
     assert "3 of 2 GPUs of vision" in raised[0].message
     assert "lower max replicas to 2" in raised[0].fields["max_replicas"]
@@ -129,8 +129,8 @@ def test_over_quota_is_refused_with_what_is_left(world: World) -> None:
 
 def test_quota_counts_what_is_approved_but_not_running(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=3)
-    first = decisions.request_deploy(actor=world.member, draft=world.draft("one", max_replicas=2))
-    second = decisions.request_deploy(actor=world.member, draft=world.draft("two", max_replicas=2))
+    first = requests.request_deploy(actor=world.member, draft=world.draft("one", max_replicas=2))
+    second = requests.request_deploy(actor=world.member, draft=world.draft("two", max_replicas=2))
     decisions.approve(actor=world.lead, change_id=first.pk, evidence_hash=first.evidence_hash)
 
     with refused(world, QuotaExceeded):
@@ -140,15 +140,15 @@ def test_quota_counts_what_is_approved_but_not_running(world: World) -> None:
 @pytest.mark.parametrize("name", ["Detector", "a_b", "-x", "x" * 31, "det-r2", ""])
 def test_a_name_that_kubernetes_refuses_is_refused(world: World, name: str) -> None:
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(name))
+        requests.request_deploy(actor=world.member, draft=world.draft(name))
     assert raised[0].fields["name"]
 
 
 def test_a_taken_name_is_refused(world: World) -> None:
-    decisions.request_deploy(actor=world.member, draft=world.draft())
+    requests.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
     assert "request a canary" in raised[0].fields["name"]
 
 
@@ -157,12 +157,12 @@ def test_a_version_that_is_not_ready_is_refused(world: World, state: VersionStat
     ModelVersion.objects.filter(pk=world.version1.pk).update(state=state)
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
     assert state in raised[0].fields["version_id"]
 
 
 def test_a_version_archived_after_the_request_cannot_be_approved(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     ModelVersion.objects.filter(pk=world.version1.pk).update(state=VersionState.ARCHIVED)
 
     with refused(world, Invalid, "version_not_ready"):
@@ -171,14 +171,14 @@ def test_a_version_archived_after_the_request_cannot_be_approved(world: World) -
 
 def test_one_open_change_per_deployment(world: World) -> None:
     deployment = world.serving()
-    decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     with refused(world, Conflict, "change_open"):
-        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+        requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_an_undecided_request_expires_and_frees_its_name(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     world.clock.move(14 * 24 * 3600 + 1)
     world.work()
@@ -189,7 +189,7 @@ def test_an_undecided_request_expires_and_frees_its_name(world: World) -> None:
 
 
 def test_withdrawing_closes_the_request(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     decisions.withdraw(actor=world.member, change_id=change.pk, reason="mistake")
 
@@ -212,7 +212,7 @@ _ROLLOUT_ACTS = {
 @pytest.mark.parametrize("who", ["viewer", "stranger", "member"])
 def test_who_may_not_move_a_rollout(world: World, who: str) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.lead2,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -229,7 +229,7 @@ def test_who_may_not_move_a_rollout(world: World, who: str) -> None:
 
 def test_a_member_pauses_and_aborts_a_rollout(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.lead2, deployment_id=deployment.pk, version_id=world.version2.pk, steps=_STEPS
     )
     world.approved(change)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions, recheck
+from deployments.changes.services import recheck, requests
 from deployments.models import ChangeRequest, Deployment
 from deployments.spec.domain.scaling import Scaling
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -22,7 +22,7 @@ FIXED_WORDS = "Fixed at 2 replicas: request queues can't be measured on this clu
 
 
 def scale(world: World, deployment: Deployment, least: int, most: int) -> ChangeRequest:
-    return decisions.request_scale(
+    return requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=least, max_replicas=most
     )
 
@@ -125,7 +125,7 @@ def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
     can(*features)
     deployment = world.serving()
 
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -144,7 +144,7 @@ def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: Wo
     can("kserve-knative")
     deployment = world.serving()
 
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import serving_watch
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, ModelVersion
@@ -52,7 +52,7 @@ def told(deployment: Deployment) -> list[str]:
 
 
 def test_an_object_overwritten_after_the_approval_is_never_started(world: World) -> None:
-    change = approve(world, decisions.request_deploy(actor=world.member, draft=world.draft()))
+    change = approve(world, requests.request_deploy(actor=world.member, draft=world.draft()))
     key = overwrite(world, world.version1)
 
     world.work()
@@ -72,7 +72,7 @@ def test_an_object_overwritten_after_the_approval_is_never_started(world: World)
 
 
 def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
-    change = approve(world, decisions.request_deploy(actor=world.member, draft=world.draft()))
+    change = approve(world, requests.request_deploy(actor=world.member, draft=world.draft()))
     key = overwrite(world, world.version1)
     world.work()
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
 
 @pytest.mark.parametrize("how", ["size", "gone", "added"])
 def test_what_is_gone_or_was_added_stops_a_start_as_well(world: World, how: str) -> None:
-    change = approve(world, decisions.request_deploy(actor=world.member, draft=world.draft()))
+    change = approve(world, requests.request_deploy(actor=world.member, draft=world.draft()))
     prefix, key = world.version1.repository_prefix, model_key(world.version1)
     if how == "size":
         world.store.sizes[key] += 1
@@ -114,7 +114,7 @@ def test_a_start_after_a_stop_compares_again(world: World) -> None:
     stop.stop(actor=world.member, deployment_id=deployment.pk)
     world.look(deployment)
     assert world.cluster.names("InferenceService") == []
-    change = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+    change = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     approve(world, change)
     overwrite(world, world.version1)
 
@@ -126,7 +126,7 @@ def test_a_start_after_a_stop_compares_again(world: World) -> None:
 
 def test_a_new_candidate_compares_its_own_version(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     approve(world, change)
@@ -141,7 +141,7 @@ def test_a_new_candidate_compares_its_own_version(world: World) -> None:
 
 def test_more_replicas_of_overwritten_bytes_are_not_started(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_scale(
+    change = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
     approve(world, change)
@@ -158,7 +158,7 @@ def test_a_request_over_overwritten_bytes_is_refused_before_it_is_asked(world: W
     key = overwrite(world, world.version1)
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
 
     assert f"The serving repository differs from the verified file: {key} was overwritten." in str(
         raised[0]
@@ -166,7 +166,7 @@ def test_a_request_over_overwritten_bytes_is_refused_before_it_is_asked(world: W
 
 
 def test_the_recorded_objects_are_part_of_what_is_approved(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     row = {**world.version1.laid_out[0], "version_id": "another"}
     ModelVersion.objects.filter(pk=world.version1.pk).update(
         laid_out=[row, *world.version1.laid_out[1:]]
@@ -178,7 +178,7 @@ def test_the_recorded_objects_are_part_of_what_is_approved(world: World) -> None
 
 
 def test_a_version_without_a_record_starts_nowhere(world: World) -> None:
-    change = approve(world, decisions.request_deploy(actor=world.member, draft=world.draft()))
+    change = approve(world, requests.request_deploy(actor=world.member, draft=world.draft()))
     ModelVersion.objects.update(laid_out=[])
     ChangeRequest.objects.update(evidence_hash=evidence.digest(fresh(change)))
     change.approvals.update(evidence_hash=evidence.digest(fresh(change)))
@@ -218,7 +218,7 @@ def test_it_is_watched_while_it_serves(world: World) -> None:
 
 def test_one_sweep_looks_at_few_and_the_oldest_first(world: World) -> None:
     first = world.serving()
-    change = decisions.request_deploy(actor=world.member, draft=world.draft("second"))
+    change = requests.request_deploy(actor=world.member, draft=world.draft("second"))
     world.approved(change)
 
     assert [serving_watch.sweep(limit=1) for _ in range(3)] == [1, 1, 0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.models import ChangeRequest, Deployment
@@ -168,7 +168,7 @@ def test_another_field_manager_is_overruled_on_the_portals_own_objects(
 
 
 def test_without_a_broker_the_sweeps_deliver(live: Live, proxy: Proxy) -> None:
-    change = decisions.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
+    change = requests.request_deploy(actor=live.world.member, draft=live.world.draft("flushed"))
     decisions.approve(
         actor=live.world.lead, change_id=change.pk, evidence_hash=change.evidence_hash
     )

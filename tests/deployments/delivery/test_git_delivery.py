@@ -14,7 +14,7 @@ import yaml
 from django.test import override_settings
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import Committed
 from deployments.delivery.services import git_backend, git_settings
@@ -60,7 +60,7 @@ def look_later(world: World, deployment: Deployment) -> Deployment:
 
 
 def deployed(world: World, operator: Operator) -> Deployment:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.cluster.calls.clear()
     world.approved(change)
     deployment: Deployment = deployment_of(change)
@@ -78,7 +78,7 @@ def writes(world: World) -> list[tuple[str, ...]]:
 def test_a_committed_deployment_is_ready_only_once_the_cluster_is(
     world: World, operator: Operator, server: GitServer
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.cluster.calls.clear()
 
     world.approved(change)
@@ -145,7 +145,7 @@ def test_a_retirement_is_committed_in_an_order_that_drops_no_request(
 ) -> None:
     deployment = deployed(world, operator)
     before = len(server.commits())
-    retire = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     world.approved(retire)
     assert f"{FOLDER}/detector/httproute-detector.yaml" not in server.files()
@@ -168,7 +168,7 @@ def test_a_canary_and_its_abort_are_commits(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -203,7 +203,7 @@ def test_a_refused_push_is_recorded_once_and_retried(
 ) -> None:
     server.push_by_hand("README.md", "ours")
     server.refuse_pushes("main is protected")
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
     look_later(world, deployment_of(change))
@@ -230,7 +230,7 @@ def test_an_unreachable_server_delays_only_teams_that_deliver_through_it(
         git_settings.save(
             actor=world.admin, team=world.team, draft=replace(draft, repository_url=url)
         )
-        change = decisions.request_deploy(actor=world.member, draft=world.draft())
+        change = requests.request_deploy(actor=world.member, draft=world.draft())
 
         world.approved(change)
 
@@ -253,7 +253,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
         real(*args, **options)
         raise Killed
 
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     monkeypatch.setattr(git, "commit", dies_after_the_push)
     with pytest.raises(Killed):
         world.approved(change)
@@ -286,7 +286,7 @@ def test_leaving_git_delivers_directly_again(
     world: World, operator: Operator, draft: GitDraft, server: GitServer
 ) -> None:
     git_settings.save(actor=world.admin, team=world.team, draft=replace(draft, is_enabled=False))
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
 

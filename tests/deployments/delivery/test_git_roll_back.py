@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from deployments.rollouts.services import actions
 from tests.deployments.delivery.test_git_delivery import (
@@ -36,7 +36,7 @@ def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -51,7 +51,7 @@ def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
     follow(world, operator, deployment, "detector-r2")
     assert route_weights(server) == {"detector-r2-predictor": 100}
 
-    back = decisions.request_roll_back(
+    back = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     world.approved(back)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.manifests.domain import http_route
@@ -46,7 +46,7 @@ def renderings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_the_pass_that_pushes_a_revision_and_its_route_renders_both_once(
     world: World, renderings: Counter[str]
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     apply_changes.sweep()
     assert change.deployment is not None

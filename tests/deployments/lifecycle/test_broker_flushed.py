@@ -16,7 +16,7 @@ import redis
 from celery.beat import Scheduler
 from celery.contrib.testing.worker import start_worker
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.rollouts.services import actions
@@ -101,7 +101,7 @@ def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_mes
     world: World, broker: Broker
 ) -> None:
     asked = [
-        decisions.request_deploy(actor=world.member, draft=world.draft(name))
+        requests.request_deploy(actor=world.member, draft=world.draft(name))
         for name in ("first", "second", "third")
     ]
     for change in asked:
@@ -132,13 +132,13 @@ def test_a_worker_that_was_connected_when_the_broker_lost_all_goes_on(
     world: World, broker: Broker
 ) -> None:
     with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
-        deployed = decisions.request_deploy(actor=world.member, draft=world.draft("before"))
+        deployed = requests.request_deploy(actor=world.member, draft=world.draft("before"))
         approve(world, deployed)
         beat_until(is_on_the_cluster(world, "before"), world)
 
         broker.flush()
 
-        asked = decisions.request_deploy(actor=world.member, draft=world.draft("after"))
+        asked = requests.request_deploy(actor=world.member, draft=world.draft("after"))
         approve(world, asked)
         beat_until(is_on_the_cluster(world, "after"), world)
 
@@ -150,11 +150,11 @@ def test_a_promotion_a_stop_and_a_retirement_under_way_each_happen_once(
     others = {}
     for name in ("stopping", "retiring"):
         draft = world.draft(name, environment="staging")
-        approve(world, decisions.request_deploy(actor=world.member, draft=draft))
+        approve(world, requests.request_deploy(actor=world.member, draft=draft))
         world.work()
         world.cluster.make_ready(f"{name}-r1")
         others[name] = world.look(Deployment.objects.get(name=name))
-    retirement = decisions.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
+    retirement = requests.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
     broker.flush()
     shown = canaries.view(world, rollout)
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)

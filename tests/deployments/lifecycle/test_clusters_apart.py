@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.models import Deployment
@@ -70,7 +70,7 @@ def test_a_cluster_that_hangs_holds_up_no_other(
     row.save()
     for name, cluster_id in (("here", world.cluster_id), ("there", row.pk)):
         draft = replace(world.draft(name), cluster_id=cluster_id)
-        change = decisions.request_deploy(actor=world.member, draft=draft)
+        change = requests.request_deploy(actor=world.member, draft=draft)
         decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     hanging.hangs = True
     apply_changes.sweep()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Revision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.states import ChangeState, DeploymentState
@@ -18,7 +18,7 @@ from tests.deployments.world import World
 
 
 def test_a_request_is_approved_applied_and_becomes_ready(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft(), comment="please")
+    change = requests.request_deploy(actor=world.member, draft=world.draft(), comment="please")
     assert change.state == ChangeState.SUBMITTED
     assert world.cluster.writes == []
 
@@ -59,7 +59,7 @@ def test_plain_triton_gets_deployment_service_and_budget(world: World) -> None:
 
 
 def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
     service = world.cluster.objects["InferenceService", "vision", "detector-r1"]
     labels = service["spec"]["predictor"]["labels"]
@@ -74,7 +74,7 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
 
 
 def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
 
     world.clock.move(31 * 60)
@@ -87,7 +87,7 @@ def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World
 
 
 def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     refusal = ObjectInvalid("spec.predictor.model.runtime: no such runtime")
     # Refused when it is pushed, but not by the dry-run before the approval.
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
@@ -123,7 +123,7 @@ class WorkerKilled(BaseException):
 def test_a_worker_killed_between_apply_and_record_costs_one_lease(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     # The sixth object is the workload: everything is on the cluster, nothing is recorded.
     world.cluster.after_apply = []
@@ -159,7 +159,7 @@ def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) 
     world.cluster.calls.clear()
 
     change = world.approved(
-        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+        requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     )
     deployment.refresh_from_db()
 
@@ -172,7 +172,7 @@ def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) 
     assert deployment.state == DeploymentState.RETIRED
     assert change.state == ChangeState.DONE
     assert Workload.objects.filter(retired_at=None).count() == 0
-    again = decisions.request_deploy(actor=world.member, draft=world.draft())
+    again = requests.request_deploy(actor=world.member, draft=world.draft())
     assert again.deployment_id != deployment.pk
 
 
@@ -200,7 +200,7 @@ def test_two_workers_on_one_deployment_push_once(world: World) -> None:
     from deployments.delivery.services import reconcile
     from portal.core import leases
 
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     from deployments.lifecycle.services import apply_changes
 
@@ -214,14 +214,14 @@ def test_two_workers_on_one_deployment_push_once(world: World) -> None:
 
 
 def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     decisions.reject(actor=world.lead, change_id=change.pk, comment="use a smaller GPU")
     world.work()
 
     assert Deployment.objects.get().is_retired
     assert world.cluster.writes == []
-    decisions.request_deploy(actor=world.member, draft=world.draft())
+    requests.request_deploy(actor=world.member, draft=world.draft())
     assert Deployment.objects.filter(is_retired=False).count() == 1
     assert Revision.objects.count() == 2
     assert ChangeRequest.objects.count() == 2
@@ -233,7 +233,7 @@ def test_a_silent_cluster_costs_one_timeout_per_sweep(
     from deployments.delivery.services import reconcile
 
     for name in ("one", "two", "three"):
-        world.approved(decisions.request_deploy(actor=world.member, draft=world.draft(name)))
+        world.approved(requests.request_deploy(actor=world.member, draft=world.draft(name)))
     asked = []
     world.cluster.fail_with = Unreachable("timed out")
     original = world.cluster._answer

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import apply_changes, stop
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.preflight.selectors import quotas
@@ -66,7 +66,7 @@ def test_who_may_not_stop(world: World, who: str, error: type[DomainError]) -> N
 
 
 def test_what_serves_nothing_yet_is_withdrawn_not_stopped(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     with refused(world, Conflict, "not_serving"):
         stop.stop(actor=world.member, deployment_id=deployment_of(change).pk)
@@ -74,7 +74,7 @@ def test_what_serves_nothing_yet_is_withdrawn_not_stopped(world: World) -> None:
 
 def test_stopping_withdraws_what_waits_for_approval(world: World) -> None:
     deployment = world.serving(environment="staging")
-    waiting = decisions.request_scale(
+    waiting = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
 
@@ -105,16 +105,16 @@ def test_stopping_aborts_the_rollout_and_both_end(world: World) -> None:
 def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World, kind: str) -> None:
     deployment = stopped(world)
     asks = {
-        "canary": lambda: decisions.request_canary(
+        "canary": lambda: requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
             steps=canaries.STEPS,
         ),
-        "scale": lambda: decisions.request_scale(
+        "scale": lambda: requests.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         ),
-        "roll_back": lambda: decisions.request_roll_back(
+        "roll_back": lambda: requests.request_roll_back(
             actor=world.member, deployment_id=deployment.pk, revision_number=1
         ),
     }
@@ -125,7 +125,7 @@ def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World,
 
 def test_starting_again_is_approved_and_brings_back_the_same_revision(world: World) -> None:
     deployment = stopped(world)
-    change = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+    change = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     assert world.look(deployment).state == DeploymentState.STOPPED
 
     world.approved(change)
@@ -145,7 +145,7 @@ def test_what_runs_cannot_be_started(world: World) -> None:
     deployment = world.serving()
 
     with refused(world, Conflict, "not_stopped"):
-        decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+        requests.request_start(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_a_start_over_quota_is_refused(world: World) -> None:
@@ -153,12 +153,12 @@ def test_a_start_over_quota_is_refused(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=0)
 
     with refused(world, QuotaExceeded):
-        decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+        requests.request_start(actor=world.member, deployment_id=deployment.pk)
 
 
 def test_a_start_that_never_comes_up_fails_at_its_deadline(world: World) -> None:
     deployment = stopped(world)
-    change = decisions.request_start(actor=world.member, deployment_id=deployment.pk)
+    change = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     world.approved(change)
 
     world.clock.move(desired_state.PROGRESS_SECONDS + 1)
@@ -170,7 +170,7 @@ def test_a_start_that_never_comes_up_fails_at_its_deadline(world: World) -> None
 
 def test_a_stopped_deployment_can_be_retired(world: World) -> None:
     deployment = stopped(world)
-    change = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    change = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     world.approved(change)
     world.look(deployment)
@@ -180,7 +180,7 @@ def test_a_stopped_deployment_can_be_retired(world: World) -> None:
 
 def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None:
     deployment = world.serving(max_replicas=2)
-    change = decisions.request_scale(
+    change = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=4
     )
     assert change.revision_id == deployment.stable_revision_id
@@ -206,7 +206,7 @@ def test_scaling_counts_the_gpus_of_the_deployment_once(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=4)
     deployment = world.serving(max_replicas=2)
 
-    change = decisions.request_scale(
+    change = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=1, max_replicas=4
     )
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
@@ -223,7 +223,7 @@ def test_a_scale_that_cannot_be_is_refused(world: World, least: int, most: int, 
     deployment = world.serving()
 
     with refused(world, Invalid) as raised:
-        decisions.request_scale(
+        requests.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=least, max_replicas=most
         )
 
@@ -233,14 +233,14 @@ def test_a_scale_that_cannot_be_is_refused(world: World, least: int, most: int, 
 def test_a_canary_after_scaling_starts_from_what_was_approved_last(world: World) -> None:
     deployment = world.serving()
     world.approved(
-        decisions.request_scale(
+        requests.request_scale(
             actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         )
     )
     world.cluster.make_ready("detector-r1")
     world.look(deployment)
 
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -252,7 +252,7 @@ def test_a_canary_after_scaling_starts_from_what_was_approved_last(world: World)
 
 def test_scaling_up_is_not_called_degraded_while_the_old_replica_serves(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_scale(
+    change = requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)

@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.models import Approval, ChangeRequest, ModelVersion
@@ -27,7 +27,7 @@ from tests.deployments.world import World
 
 
 def ask(world: World, name: str = "detector") -> ChangeRequest:
-    return decisions.request_deploy(actor=world.member, draft=world.draft(name=name))
+    return requests.request_deploy(actor=world.member, draft=world.draft(name=name))
 
 
 def approve(actor: User, change: ChangeRequest) -> ChangeRequest:
@@ -90,7 +90,7 @@ def test_a_deploy_that_no_cluster_ever_answers_fails_at_its_deadline(world: Worl
 
 def test_a_retirement_that_is_late_fails_and_still_ends(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    change = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     approve(world.lead, change)
     apply_changes.apply_change(change_id=change.pk)
     world.cluster.fail_with = Unreachable("connection refused")

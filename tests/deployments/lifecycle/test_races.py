@@ -12,7 +12,7 @@ from django.db import connection
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
 from deployments.lifecycle.services import apply_changes
 from deployments.models import Approval, ChangeRequest, Deployment, Rollout
@@ -51,7 +51,7 @@ def at_once(*acts: Callable[[], object]) -> list[object]:
 
 
 def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     def approve(who: Any) -> Any:
         return lambda: decisions.approve(
@@ -67,7 +67,7 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
 def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -94,7 +94,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     transactional_db: None, world: World
 ) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -118,7 +118,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
 
 
 def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
 
     begun = at_once(*[lambda: apply_changes.apply_change(change_id=change.pk)] * 2)
@@ -159,7 +159,7 @@ def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
     transactional_db: None, world: World
 ) -> None:
     rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     def approve(who: str) -> object:
         return decisions.approve(
@@ -180,7 +180,7 @@ def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
 def test_an_approval_while_a_rule_is_made_never_runs_without_that_rule(
     transactional_db: None, world: World
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     at_once(
         lambda: decisions.approve(

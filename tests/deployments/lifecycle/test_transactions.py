@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.delivery.services import live_objects
 from deployments.models import Deployment
 from deployments.preflight.services import preflight
@@ -56,7 +56,7 @@ def test_deploying_promoting_and_retiring(calls: list[str], world: World) -> Non
         world.clock.move(30)
         world.look(deployment)
     live_objects.compare(actor=world.viewer, deployment_id=deployment.pk)
-    retirement = decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+    retirement = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     world.approved(retirement)
     world.look(deployment)
 
@@ -73,7 +73,7 @@ def test_aborting_and_rolling_back(calls: list[str], world: World) -> None:
     rollout.refresh_from_db()
     assert rollout.phase == "aborted"
 
-    change = decisions.request_roll_back(
+    change = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=2
     )
     world.approved(change)

@@ -6,7 +6,7 @@ import pytest
 
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.manifests.domain.metadata import ServedRevision
 from deployments.manifests.selectors import rendered, rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
@@ -49,9 +49,7 @@ def test_the_weights_are_those_of_the_version(
     version = register(world, uri)
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
 
-    change = decisions.request_deploy(
-        actor=world.member, draft=draft(world, version, engine=engine)
-    )
+    change = requests.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
 
     assert change.revision is not None
     [workload] = [
@@ -75,7 +73,7 @@ def test_triton_loads_external_weights_from_a_repository_in_the_portals_bucket(
 ) -> None:
     version = register(world)
 
-    change = decisions.request_deploy(
+    change = requests.request_deploy(
         actor=world.member, draft=draft(world, version, engine="triton-vllm")
     )
 
@@ -89,7 +87,7 @@ def test_triton_loads_external_weights_from_a_repository_in_the_portals_bucket(
 
 def test_external_weights_are_requested_approved_and_applied(world: World) -> None:
     version = register(world, parameters_millions=8190, dtype="bf16")
-    change = decisions.request_deploy(actor=world.member, draft=draft(world, version))
+    change = requests.request_deploy(actor=world.member, draft=draft(world, version))
 
     with refused(world, Conflict, "evidence_changed"):
         decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash="0" * 64)
@@ -103,7 +101,7 @@ def test_external_weights_are_requested_approved_and_applied(world: World) -> No
 
 
 def test_the_evidence_of_a_request_covers_the_external_weights(world: World) -> None:
-    change = decisions.request_deploy(
+    change = requests.request_deploy(
         actor=world.member, draft=draft(world, register(world), engine="triton-vllm")
     )
     before = evidence.digest(change)
@@ -122,11 +120,11 @@ def test_a_canary_serves_the_weights_of_its_own_version(
 ) -> None:
     first = register(world, parameters_millions=8190)
     second = register(world, NEXT, parameters_millions=9000)
-    change = world.approved(decisions.request_deploy(actor=world.member, draft=draft(world, first)))
+    change = world.approved(requests.request_deploy(actor=world.member, draft=draft(world, first)))
     world.cluster.make_ready("chat-r1")
     deployment = world.look(deployment_of(change))
 
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=second.pk, steps=STEPS
     )
 
@@ -138,7 +136,7 @@ def test_a_canary_serves_the_weights_of_its_own_version(
     uploaded = _uploaded(world, first.model)
     decisions.withdraw(actor=world.member, change_id=canary.pk)
     with refused(world, Invalid) as raised:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member, deployment_id=deployment.pk, version_id=uploaded.pk, steps=STEPS
         )
     assert "kserve-vllm cannot load chat.onnx" in raised[0].fields["version_id"]
@@ -162,7 +160,7 @@ def test_a_strict_server_accepts_the_manifests(world: World, engine: str, uri: s
     if not preflight.check(actor=world.member, draft=asked).can_submit:
         assert engine == serving_spec.TRITON_VLLM
         return
-    change = decisions.request_deploy(actor=world.member, draft=asked)
+    change = requests.request_deploy(actor=world.member, draft=asked)
     assert change.revision is not None
     served: ServedRevision = rendered.render_revision(change.revision).served
 

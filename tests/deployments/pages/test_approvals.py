@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts.models import User
@@ -21,7 +21,7 @@ INBOX_QUERIES = 21
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return decisions.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
+    return requests.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
 
 
 def decide(client: Client, change: ChangeRequest, decision: str, **typed: str) -> Any:
@@ -127,11 +127,11 @@ def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(
     client = signed_in(world.lead)
     client.get("/approvals")
     for number in range(2):
-        decisions.request_deploy(actor=world.member, draft=world.draft(f"first{number}"))
+        requests.request_deploy(actor=world.member, draft=world.draft(f"first{number}"))
     with django_assert_num_queries(INBOX_QUERIES):
         client.get("/approvals")
     for number in range(5):
-        decisions.request_deploy(actor=world.member, draft=world.draft(f"more{number}"))
+        requests.request_deploy(actor=world.member, draft=world.draft(f"more{number}"))
 
     with django_assert_num_queries(INBOX_QUERIES):
         client.get("/approvals")

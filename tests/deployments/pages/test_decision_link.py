@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Rollout
 from deployments.rollouts.services import actions
 from portal.accounts.models import User
@@ -250,7 +250,7 @@ def test_what_the_service_refuses_leaves_the_link_usable(
 
 def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     question = DecisionRequest(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from deployments.changes.selectors.subjects import pipeline_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import apply_changes
 from deployments.lifecycle.services import stop as lifecycle_stop
 from deployments.models import Deployment, Pipeline
-from deployments.pipelines.services import reconcile, requests, try_it
+from deployments.pipelines.services import reconcile, try_it
+from deployments.pipelines.services import requests as pipeline_requests
 from deployments.pipelines.services import stop as pipeline_stop
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.kube.domain.errors import ObjectInvalid, Unreachable
@@ -53,10 +54,12 @@ def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) 
 def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) -> None:
     pipeline = serving(world)
     with refused(world, Conflict, "no_change"):
-        requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
-    change = requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+        pipeline_requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=ENSEMBLE)
+    change = pipeline_requests.request_change(
+        actor=world.member, pipeline_id=pipeline.pk, spec=OTHER
+    )
     with refused(world, Conflict, "change_open"):
-        requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
+        pipeline_requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
     approve(world.lead, change)
     look(pipeline)
 
@@ -66,7 +69,9 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     assert [one["weight"] for one in steps["steps"]] == [90, 10]
     assert not AuditEvent.objects.filter(action="pipeline.healed").exists()
 
-    approve(world.lead, requests.request_retire(actor=world.member, pipeline_id=pipeline.pk))
+    approve(
+        world.lead, pipeline_requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
+    )
     look(pipeline)
     assert world.cluster.writes[-2:] == [
         ("delete", "HTTPRoute", "both"),
@@ -80,7 +85,7 @@ def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) ->
     pipeline = serving(world)
     deployment = Deployment.objects.get(name="classifier")
     with refused(world, Conflict, "in_a_pipeline"):
-        decisions.request_retire(actor=world.member, deployment_id=deployment.pk)
+        requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     lifecycle_stop.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
     look(pipeline)
@@ -194,7 +199,9 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
     pipeline = serving(world)
     for table in (Deployment, Pipeline):
         table.objects.update(environment=Environment.STAGING)
-    waiting = requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+    waiting = pipeline_requests.request_change(
+        actor=world.member, pipeline_id=pipeline.pk, spec=OTHER
+    )
 
     pipeline_stop.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
     look(pipeline)
@@ -210,11 +217,11 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
     stopped = AuditEvent.objects.get(action="pipeline.stopped")
     assert (stopped.actor_name, stopped.reason) == ("member", "too loud")
     with refused(world, Conflict, "stopped"):
-        requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
+        pipeline_requests.request_change(actor=world.member, pipeline_id=pipeline.pk, spec=OTHER)
     with refused(world, Conflict, "not_serving"):
         try_it.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
 
-    started = requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
+    started = pipeline_requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
     look(pipeline)
     assert pipeline.state == DeploymentState.STOPPED
     approve(world.lead, started)
@@ -223,14 +230,16 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
     look(pipeline)
     assert (pipeline.state, pipeline.is_stopped) == (DeploymentState.READY, False)
     with refused(world, Conflict, "not_stopped"):
-        requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
+        pipeline_requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
 
 
 def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: World) -> None:
     pipeline = serving(world)
     with refused(world, Forbidden, "approval_required"):
         pipeline_stop.stop(actor=world.lead, pipeline_id=pipeline.pk)
-    change = requests.request_stop(actor=world.lead, pipeline_id=pipeline.pk, comment="too loud")
+    change = pipeline_requests.request_stop(
+        actor=world.lead, pipeline_id=pipeline.pk, comment="too loud"
+    )
     with refused(world, Forbidden, "four_eyes"):
         approve(world.lead, change)
 
@@ -243,7 +252,7 @@ def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: Wo
     stopped = AuditEvent.objects.get(action="pipeline.stopped")
     assert (stopped.actor_name, stopped.reason) == ("slipway", "too loud")
     with refused(world, Conflict, "stopped"):
-        requests.request_stop(actor=world.member, pipeline_id=pipeline.pk)
+        pipeline_requests.request_stop(actor=world.member, pipeline_id=pipeline.pk)
 
 
 def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:

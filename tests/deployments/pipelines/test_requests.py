@@ -8,9 +8,9 @@ import pytest
 
 from deployments.changes.selectors import changes
 from deployments.changes.selectors.subjects import pipeline_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import Approval, ChangeRequest, Deployment
-from deployments.pipelines.services import requests
+from deployments.pipelines.services import requests as pipeline_requests
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.models import Cluster
 from portal.accounts.models import Membership
@@ -96,7 +96,7 @@ def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
 
 def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
     members(world)
-    change = requests.request_create(actor=world.lead, draft=draft(world))
+    change = pipeline_requests.request_create(actor=world.lead, draft=draft(world))
 
     for who, error in (
         (world.lead, Forbidden),
@@ -148,7 +148,7 @@ def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
     members(world)
     chained = {"nodes": [node("sequence", step("detector"), step("classifier", data="$response"))]}
     with refused(world, Invalid) as raised:
-        requests.request_create(actor=world.member, draft=draft(world, chained))
+        pipeline_requests.request_create(actor=world.member, draft=draft(world, chained))
     assert raised[0].fields.keys() == {"nodes.0.steps.1.data"}
     assert "Triton ensemble" in raised[0].message
 
@@ -160,17 +160,17 @@ def test_what_cannot_answer_is_refused_with_its_place(world: World) -> None:
         ),
     ):
         with refused(world, Invalid) as raised:
-            requests.request_create(actor=world.member, draft=draft(world, spec))
+            pipeline_requests.request_create(actor=world.member, draft=draft(world, spec))
         assert f"nodes.0.{where}" in raised[0].fields
 
 
 def test_names_are_shared_with_deployments(world: World) -> None:
     with_name = serving(world)
     with refused(world, Invalid) as raised:
-        requests.request_create(actor=world.member, draft=draft(world, name="detector"))
+        pipeline_requests.request_create(actor=world.member, draft=draft(world, name="detector"))
     assert raised[0].fields["name"].startswith("vision/detector already exists on eks-test.")
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
+        requests.request_deploy(actor=world.member, draft=world.draft(name=with_name.name))
     assert raised[0].fields["name"].startswith("A pipeline already uses the address vision/both.")
 
 
@@ -178,7 +178,7 @@ def test_a_name_that_a_deployment_took_meanwhile_is_refused_at_approval(world: W
     change = ask(world)
     Deployment.objects.filter(name="detector").update(name="both")
     renamed = {"nodes": [node("ensemble", step("both"), step("classifier"))]}
-    ChangeRequest.objects.update(pipeline_spec=requests.read_spec(renamed).to_json())
+    ChangeRequest.objects.update(pipeline_spec=pipeline_requests.read_spec(renamed).to_json())
     with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
 
@@ -199,7 +199,7 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
     features["kserve"] = {"is_there": True, "version": version}
     Cluster.objects.update(capabilities={"features": features})
 
-    found = requests.preview(actor=world.member, draft=draft(world, OTHER))
+    found = pipeline_requests.preview(actor=world.member, draft=draft(world, OTHER))
 
     assert found.is_ok is not is_refused
     told = next(check for check in found.checks if check.name == "Splitter")
@@ -214,7 +214,7 @@ def test_a_cluster_without_inference_graphs_is_refused(world: World) -> None:
     }
     Cluster.objects.update(capabilities={"features": features})
     with refused(world, Invalid) as raised:
-        requests.request_create(actor=world.member, draft=draft(world))
+        pipeline_requests.request_create(actor=world.member, draft=draft(world))
     assert raised[0].message == (
         "Cluster: eks-test: The installed KServe does not include it. InferenceGraph is needed for "
         "pipelines of several deployments. "
@@ -226,7 +226,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
     members(world)
     Deployment.objects.filter(name="classifier").update(environment=Environment.STAGING)
     with refused(world, Invalid) as raised:
-        requests.request_create(actor=world.member, draft=draft(world))
+        pipeline_requests.request_create(actor=world.member, draft=draft(world))
     assert raised[0].fields["nodes.0.steps.1.deployment"] == (
         "classifier is a staging deployment; the pipeline is production."
     )

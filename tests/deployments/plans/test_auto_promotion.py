@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutLimit
 from deployments.plans.services import auto_promotion
 from portal.accounts.models import User
@@ -58,7 +58,7 @@ def test_a_plan_beyond_the_limit_is_refused_and_nothing_is_written(world: World)
     auto_promotion.choose(actor=world.lead, team=world.team, percent=25)
 
     with pytest.raises(Invalid) as refusal:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,

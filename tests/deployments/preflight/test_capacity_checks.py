@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import Placement
@@ -45,7 +45,7 @@ def test_unknown_instance_type_is_refused_with_the_nearest_known(
     )
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(instance_type=typed))
+        requests.request_deploy(actor=world.member, draft=world.draft(instance_type=typed))
 
     assert f"Did you mean {meant}?" in raised[0].fields["instance_type"]
     assert "Instance type" not in checks(world)
@@ -53,7 +53,7 @@ def test_unknown_instance_type_is_refused_with_the_nearest_known(
 
 def test_what_no_node_can_hold_is_refused_and_the_resource_named(world: World) -> None:
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(memory="400Gi"))
+        requests.request_deploy(actor=world.member, draft=world.draft(memory="400Gi"))
 
     assert raised[0].fields["instance_type"] == (
         "A g5.xlarge node has 13.8 Gi memory, and a replica requests 400 Gi memory. "

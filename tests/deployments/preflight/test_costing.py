@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from deployments.changes.services import decisions, drafts
+from deployments.changes.services import drafts, requests
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
 from fleet.models import InstancePrice
@@ -73,7 +73,7 @@ def test_canary_costs_double_only_while_it_runs(world: World) -> None:
     assert cost.forecast is not None
     steady = cost.spent + HOURLY * hours_left()
     assert abs(cost.forecast - steady - 2 * HOURLY) <= Decimal("0.01")
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

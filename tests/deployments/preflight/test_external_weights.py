@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import gpu_advice, preflight
@@ -45,7 +45,7 @@ def test_an_engine_that_cannot_load_it_is_refused_with_those_that_can(
     version = register(world, uri)
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
+        requests.request_deploy(actor=world.member, draft=draft(world, version, engine=engine))
 
     assert raised[0].fields["version_id"].endswith(f"Choose {fix}.")
 
@@ -54,7 +54,7 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
     version = register(world)
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(
+        requests.request_deploy(
             actor=world.member,
             draft=draft(world, version, llm={"hugging_face_id": "org/other"}),
         )
@@ -70,7 +70,7 @@ def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
     asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", serving_spec.from_json(data))
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=asked)
+        requests.request_deploy(actor=world.member, draft=asked)
 
     assert "triton-vllm cannot load detector.onnx" in raised[0].fields["version_id"]
 
@@ -93,7 +93,7 @@ def test_a_volume_that_is_not_there_is_refused(world: World) -> None:
     version = register(world, CLAIM)
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=draft(world, version))
+        requests.request_deploy(actor=world.member, draft=draft(world, version))
     assert "PersistentVolumeClaim weights does not exist" in raised[0].message
 
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
@@ -105,7 +105,7 @@ def test_an_archived_reference_cannot_be_deployed(world: World) -> None:
     ModelVersion.objects.filter(pk=version.pk).update(state="archived")
 
     with refused(world, Invalid, "version_not_ready"):
-        decisions.request_deploy(actor=world.member, draft=draft(world, version))
+        requests.request_deploy(actor=world.member, draft=draft(world, version))
 
 
 def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> None:
@@ -146,7 +146,7 @@ def test_quota_counts_its_gpus(world: World) -> None:
     version = register(world)
 
     with refused(world, QuotaExceeded) as raised:
-        decisions.request_deploy(
+        requests.request_deploy(
             actor=world.member,
             draft=draft(world, version, min_replicas=9, max_replicas=9),
         )

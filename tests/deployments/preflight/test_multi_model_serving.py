@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.changes.selectors import evidence
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.preflight.domain.checks import Check, Preflight
@@ -58,7 +58,7 @@ def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
     draft = world.draft(packed=_PACKED)
     found = preflight.check(actor=world.member, draft=draft)
     alone = preflight.check(actor=world.member, draft=world.draft())
-    change = decisions.request_deploy(actor=world.member, draft=draft)
+    change = requests.request_deploy(actor=world.member, draft=draft)
     ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
     change = ChangeRequest.objects.get(pk=change.pk)
 
@@ -80,7 +80,7 @@ def test_what_the_team_has_not_or_serves_already_is_refused(
     world: World, packable: ModelVersion, packed: Packed, field: str
 ) -> None:
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
+        requests.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
 
     assert list(raised[0].fields) == [field]
 
@@ -91,11 +91,11 @@ def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
     draft = world.draft(packed=_PACKED)
     world.store.sizes.pop(f"{packable.repository_prefix}classifier/1/model.onnx")
     with refused(world, Invalid) as missing:
-        decisions.request_deploy(actor=world.member, draft=draft)
+        requests.request_deploy(actor=world.member, draft=draft)
     world.store.lay_out(packable)
     ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.ARCHIVED)
     with refused(world, Invalid) as archived:
-        decisions.request_deploy(actor=world.member, draft=draft)
+        requests.request_deploy(actor=world.member, draft=draft)
 
     assert "classifier/1/model.onnx" in missing[0].fields["packed"]
     assert "classifier:1 is archived." in archived[0].fields["packed"]
@@ -104,7 +104,7 @@ def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
 def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
     world: World, packable: ModelVersion
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
+    change = requests.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
     ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.QUARANTINED)
 
     with pytest.raises(Invalid, match=r"classifier:1 is quarantined\."):
@@ -134,7 +134,7 @@ def test_packed_models_ride_along_with_a_canary_and_leaving_one_out_is_told(
     left_out = preflight.check_revision(
         actor=world.member, deployment=deployment, version=world.version2, spec=alone, number=2
     )
-    canary = decisions.request_canary(
+    canary = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
@@ -166,7 +166,7 @@ def test_a_version_of_any_revision_cannot_be_declared_anew(
     world: World, packable: ModelVersion, *, is_packed: bool
 ) -> None:
     """What was approved keeps its configuration, also while the deployment is stopped."""
-    decisions.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
+    requests.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
     version = packable if is_packed else world.version1
     before = ModelVersion.objects.filter(pk=version.pk).values().get()
 

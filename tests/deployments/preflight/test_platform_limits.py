@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Pipeline
-from deployments.pipelines.services import requests
+from deployments.pipelines.services import requests as pipeline_requests
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import preflight, refusals
 from deployments.spec.domain import serving_spec
@@ -61,7 +61,7 @@ def test_what_is_not_listed_is_refused_at_its_field_and_nothing_is_made(
     world: World, changed: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=_draft(world, **changed))
+        requests.request_deploy(actor=world.member, draft=_draft(world, **changed))
 
     assert "is not an allowed" in raised.value.fields[field]
     assert "ask a platform admin to add it" in raised.value.fields[field]
@@ -76,7 +76,7 @@ def test_more_than_the_largest_node_has_is_refused(
     world: World, changed: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(Invalid, match=words):
-        decisions.request_deploy(actor=world.member, draft=_draft(world, **changed))
+        requests.request_deploy(actor=world.member, draft=_draft(world, **changed))
 
     assert not ChangeRequest.objects.exists()
 
@@ -92,12 +92,12 @@ def test_what_a_cluster_lists_may_be_named_there_and_replaces_the_portals_own_li
         placement={"priority_class": "high"},
     )
 
-    change = decisions.request_deploy(actor=world.member, draft=listed)
+    change = requests.request_deploy(actor=world.member, draft=listed)
 
     assert change.revision is not None
     assert change.revision.spec["components"]["transformer_image"] == "registry.example/team/part:1"
     with pytest.raises(Invalid, match=r"kserve/part:1 is not an allowed image for eks-test"):
-        decisions.request_deploy(
+        requests.request_deploy(
             actor=world.member,
             draft=_draft(world, components={"transformer_image": "kserve/part:1"}),
         )
@@ -116,7 +116,7 @@ def test_the_portals_own_list_is_that_of_its_settings(world: World, settings: An
 def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
     _set(world, allowed_images=("registry.example/team/*",))
     parts = {"transformer_image": "registry.example/team/part:1"}
-    change = decisions.request_deploy(actor=world.member, draft=_draft(world, components=parts))
+    change = requests.request_deploy(actor=world.member, draft=_draft(world, components=parts))
 
     _set(world, allowed_images=("registry.example/other",))
 
@@ -194,18 +194,18 @@ def test_a_pipeline_is_refused_where_pod_security_refuses_its_router(world: Worl
     Cluster.objects.update(serving={})
 
     with pytest.raises(Invalid, match="Pod Security restricted, which refuses KServe's router"):
-        requests.request_create(actor=world.member, draft=pipelines_world.draft(world))
+        pipeline_requests.request_create(actor=world.member, draft=pipelines_world.draft(world))
 
     assert not Pipeline.objects.exists()
     Cluster.objects.update(serving={"pod_security": "baseline"})
-    requests.request_create(actor=world.member, draft=pipelines_world.draft(world))
+    pipeline_requests.request_create(actor=world.member, draft=pipelines_world.draft(world))
     assert Pipeline.objects.count() == 1
 
 
 def test_the_namespace_gets_the_limits_of_its_team_and_they_are_nobodys_to_approve(
     world: World,
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=_draft(world))
+    change = requests.request_deploy(actor=world.member, draft=_draft(world))
     Team.objects.filter(slug="vision").update(quota_gpus=3)
 
     world.approved(change)

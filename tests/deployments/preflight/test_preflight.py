@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
@@ -25,7 +25,7 @@ def test_an_engine_that_the_cluster_lacks_is_refused_with_the_others(world: Worl
     Cluster.objects.update(capabilities=offering("triton", reason="KServe is missing."))
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
     assert raised[0].fields["engine"].endswith("KServe is missing. Choose triton.")
 
 
@@ -33,7 +33,7 @@ def test_what_the_cluster_refuses_in_a_dry_run_is_refused(world: World) -> None:
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
     assert "no such runtime" in raised[0].message
 
 
@@ -101,7 +101,7 @@ def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:
     changed = check_named(world, "Artifact")
     del world.store.sizes[model_key]
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
 
     assert changed.detail == (
         f"The serving repository differs from the verified file: {model_key} was overwritten."
@@ -160,7 +160,7 @@ def test_a_canary_that_todays_clients_cannot_call_is_refused(world: World) -> No
     ModelVersion.objects.filter(pk=world.version2.pk).update(signature=other)
 
     with refused(world, Invalid) as raised:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from deployments.changes.selectors import evidence
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.manifests.domain import bucket_files
 from deployments.manifests.selectors import rendered, rendering
 from deployments.models import ChangeRequest, Revision
@@ -66,7 +66,7 @@ def test_the_image_of_the_cluster_is_in_the_runtime_and_in_new_revisions(world: 
 def test_a_new_image_never_restarts_what_serves_and_voids_what_waits(world: World) -> None:
     deployment = world.serving()
     before = rendered.render_revision(Revision.objects.get()).to_yaml()
-    waiting = decisions.request_deploy(actor=world.member, draft=world.draft("other"))
+    waiting = requests.request_deploy(actor=world.member, draft=world.draft("other"))
 
     set_policy(world, triton_image=OWN)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.gateways import iam as preflight_iam
@@ -115,7 +115,7 @@ def test_a_role_that_reads_another_teams_models_refuses_the_request(
     assert found.detail == f"{_VISION} is allowed {told}, which belongs to another team."
     assert found.fix.startswith("Limit it to repositories/vision/*")
     with pytest.raises(Invalid, match="which belongs to another team"):
-        decisions.request_deploy(actor=world.member, draft=world.draft())
+        requests.request_deploy(actor=world.member, draft=world.draft())
     assert not ChangeRequest.objects.exists()
 
 
@@ -150,7 +150,7 @@ def test_an_account_that_the_spec_names_is_proven_as_well(world: World, iam: Iam
     draft = world.draft(storage=serving_spec.Storage(service_account="readers"))
 
     with pytest.raises(Invalid, match=f"{other} is allowed"):
-        decisions.request_deploy(actor=world.member, draft=draft)
+        requests.request_deploy(actor=world.member, draft=draft)
 
 
 def test_each_team_gets_the_role_of_its_name(world: World, iam: Iam) -> None:

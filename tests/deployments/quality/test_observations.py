@@ -92,9 +92,9 @@ def test_what_was_told_before_the_rollout_does_not_count(world: World) -> None:
 
 
 def _second(world: World, deployment: Deployment) -> tuple[Deployment, Rollout]:
-    from deployments.changes.services import decisions
+    from deployments.changes.services import requests
 
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

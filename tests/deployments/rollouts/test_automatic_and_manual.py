@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import ChangeRequest, Rollout, RolloutEvent
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, RolloutPhase
@@ -38,7 +38,7 @@ def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> 
 
 def test_an_approval_that_comes_too_late_starts_nothing(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.clock.move(15 * 24 * 3600)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutEvent
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import actions
@@ -21,7 +21,7 @@ from tests.deployments.world import World
 
 def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -211,7 +211,7 @@ def test_of_two_leads_who_click_at_once_one_wins(
 
 def test_the_requester_may_not_promote_their_own_canary(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.lead2, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -233,7 +233,7 @@ def test_rolling_back_serves_the_old_version_as_a_new_revision(world: World) -> 
         soak(world, deployment, 16)
     assert deployment.stable_revision.number == 2
 
-    change = decisions.request_roll_back(
+    change = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     world.approved(change)
@@ -254,7 +254,7 @@ def test_another_model_or_bad_steps_are_refused_with_the_field(world: World) -> 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,

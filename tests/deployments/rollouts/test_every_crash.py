@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.changes.services import transitions as change_transitions
 from deployments.delivery.services import bucket_files, effects, record
 from deployments.lifecycle.services import apply_changes
@@ -167,7 +167,7 @@ def _bad(walk: Walk) -> None:
 @pytest.fixture
 def walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployments.changes.services import decisions
+from deployments.changes.services import decisions, requests
 from deployments.models import Alias, ChangeRequest, Deployment, Rollout, RolloutEvent
 from deployments.registry.services import aliases
 from deployments.rollouts.services import actions
@@ -58,7 +58,7 @@ def test_an_alias_that_may_not_be_moved_holds_up_nothing(world: World) -> None:
 
 def test_a_plan_is_part_of_what_is_approved(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, GoldenRun, Rollout
 from deployments.rollouts.services import actions
 from deployments.states import ProbePurpose, ProbeVerdict, RolloutPhase
@@ -67,7 +67,7 @@ def test_blue_green_takes_no_steps_with_traffic(world: World, steps: list[Any]) 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
@@ -94,7 +94,7 @@ def test_steps_that_cannot_be_kept_are_refused(world: World, changed: dict[str, 
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        decisions.request_canary(
+        requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
             version_id=world.version2.pk,
@@ -116,7 +116,7 @@ def test_no_traffic_before_the_answers_were_checked(
     world: World, verdict: ProbeVerdict, phase: RolloutPhase, words: str | None
 ) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

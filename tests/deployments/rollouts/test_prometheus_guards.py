@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, PrometheusReading, Rollout, RolloutVerdict
 from deployments.plans.services import templates
 from deployments.rollouts.services import actions, prometheus_readings
@@ -51,7 +51,7 @@ def histogram(revision: int, fast: int, slow: int) -> dict[str, float]:
 def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, Rollout]:
     Cluster.objects.filter(pk=world.cluster_id).update(prometheus_url=url)
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

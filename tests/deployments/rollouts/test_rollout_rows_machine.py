@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutVerdict
 from deployments.rollouts.services import actions, reconcile, transitions
 from deployments.states import ROLLOUT, ChangeState, RolloutPhase
@@ -215,7 +215,7 @@ def test_every_path_on_real_rows_ends_well(
 ) -> None:
     let_mirror(*MIRRORING)
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

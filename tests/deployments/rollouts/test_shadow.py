@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.rollouts.services import actions
 from deployments.serving.selectors import deployments as deployment_selectors
@@ -31,7 +31,7 @@ def let_mirror(*features: str) -> None:
 
 
 def ask(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
-    return decisions.request_canary(
+    return requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,

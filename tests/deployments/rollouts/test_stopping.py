@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Rollout
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, RolloutPhase
@@ -76,7 +76,7 @@ def test_a_finished_rollout_cannot_be_aborted(world: World) -> None:
 
 def test_a_candidate_that_is_not_ready_in_time_is_removed(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -121,7 +121,7 @@ def test_pausing_stays_and_blocks_promotion_until_unpaused(world: World) -> None
 
 def test_pausing_while_preparing_moves_no_traffic(world: World) -> None:
     deployment = world.serving()
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
@@ -23,7 +23,7 @@ AUTOMATIC = Scaling()
 
 def requested(world: World, **changed: Any) -> ServingSpec:
     values = {"min_replicas": 2, "max_replicas": 4, "scaling": AUTOMATIC, **changed}
-    change = decisions.request_deploy(actor=world.member, draft=world.draft(**values))
+    change = requests.request_deploy(actor=world.member, draft=world.draft(**values))
     assert change.revision is not None
     return ServingSpec(**_fields(change.revision.spec))
 
@@ -84,9 +84,7 @@ def test_metric_that_nothing_scrapes_is_refused(world: World) -> None:
     keda = Scaling(kind="keda")
 
     with refused(world, Invalid) as raised:
-        decisions.request_deploy(
-            actor=world.member, draft=world.draft(max_replicas=2, scaling=keda)
-        )
+        requests.request_deploy(actor=world.member, draft=world.draft(max_replicas=2, scaling=keda))
     scraped = scaling_check(world, scaling=keda, network=Network(service_monitor=True))
 
     assert "nv_inference_pending_request_count is not scraped" in raised[0].message

@@ -10,9 +10,9 @@ import pytest
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Alias, Deployment, EmergencyReview, Rollout
-from deployments.pipelines.services import requests
+from deployments.pipelines.services import requests as pipeline_requests
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.plans.services import templates
 from deployments.quality.services import golden_requests
@@ -76,7 +76,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         opened_at=clock.now(),
         due_at=clock.now(),
     )
-    change = decisions.request_canary(
+    change = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
@@ -101,7 +101,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
     # KServe's router of a pipeline needs it.
     Cluster.objects.filter(pk=world.cluster_id).update(serving={"pod_security": "baseline"})
     nodes = [{"name": "root", "kind": "ensemble", "steps": [step, {**step, "name": "again"}]}]
-    pipeline_change = requests.request_create(
+    pipeline_change = pipeline_requests.request_create(
         actor=world.member,
         draft=PipelineDraft(
             team="vision",

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.test import Client
 
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment, ModelVersion
 from deployments.states import DeploymentState, VersionState
 from fleet.models import GpuLease, Node, Workload, WorkloadMinute
@@ -47,7 +47,7 @@ def measure(world: World, requests: int, failures: int) -> None:
 
 
 def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> None:
-    decisions.request_deploy(actor=world.member, draft=world.draft("street"))
+    requests.request_deploy(actor=world.member, draft=world.draft("street"))
 
     page = signed_in(world.lead).get("/").content.decode()
 
@@ -56,7 +56,7 @@ def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> Non
 
 
 def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in: SignIn) -> None:
-    decisions.request_deploy(actor=world.member, draft=world.draft("street"))
+    requests.request_deploy(actor=world.member, draft=world.draft("street"))
 
     assert "Approve?" not in signed_in(world.member).get("/").content.decode()
 

@@ -13,7 +13,7 @@ from django.test import Client
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions, emergency_override
+from deployments.changes.services import decisions, emergency_override, requests
 from deployments.lifecycle.services import stop
 from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview, Revision
 from portal.accounts.models import Delegation, User
@@ -112,7 +112,7 @@ def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
         actor=world.admin,
         draft=RuleDraft(name="Over 700", needed=2, above_month_amount=Decimal(700)),
     )
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     client = signed_in(world.lead)
     data = {"decision": "approve", "evidence_hash": change.evidence_hash, "comment": ""}
     client.post(f"/approvals/{change.pk}", data)
@@ -131,7 +131,7 @@ def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
 def test_an_emergency_is_marked_everywhere_until_it_is_reviewed(
     world: World, signed_in: SignIn
 ) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     client, other = signed_in(world.lead), signed_in(world.lead2)
     address = f"/approvals/{change.pk}"
     data = {"decision": "emergency", "evidence_hash": change.evidence_hash}
@@ -253,7 +253,7 @@ def test_who_may_not_change_the_life_of_a_deployment(
 
 
 def test_an_open_review_stays_when_the_deployment_is_stopped(world: World) -> None:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     emergency_override.approve(
         actor=world.lead,
         change_id=change.pk,
