@@ -96,7 +96,10 @@ def canary(
         approvals.clean(comment),
         version=version,
         spec=defaults.complete_spec(
-            desired, version, rendering.policy_of(deployment), deployment.cluster.capabilities
+            desired,
+            version,
+            rendering.policy_of(deployment),
+            Capabilities.from_json(deployment.cluster.capabilities),
         ),
         stated_spec=desired,
         plan=checked,
@@ -143,12 +146,9 @@ def scale(
         desired = replicas.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
     except Rejected as error:
         raise rejections.as_invalid(error) from error
-    cluster = deployment.cluster
-    spec = defaults.autoscaled_in_place(
-        desired, rendering.policy_of(deployment), cluster.capabilities
-    )
+    capabilities = Capabilities.from_json(deployment.cluster.capabilities)
+    spec = defaults.autoscaled_in_place(desired, rendering.policy_of(deployment), capabilities)
     if spec == now:
-        capabilities = Capabilities.from_json(cluster.capabilities)
         why = default_scaling.explain(desired, spec, capabilities, is_in_place=True)
         raise Invalid(
             f"{deployment} already runs {spec.min_replicas} to {spec.max_replicas} replicas. "

@@ -19,7 +19,6 @@ from deployments.spec.domain import cluster_support, kubernetes_names
 from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
-from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts.models import Team, User
@@ -121,6 +120,5 @@ def _engines_for(version: ModelVersion | None) -> Sequence[str]:
 def _default_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
     """The first that loads the version and that the cluster can run."""
     preferred = [engine for engine in loads if engine in ONNX_ENGINES] or loads
-    capabilities = Capabilities.from_json(cluster.capabilities)
-    reason = partial(cluster_support.engine_reason, capabilities=capabilities)
+    reason = partial(cluster_support.engine_reason, capabilities=cluster.capabilities)
     return next((engine for engine in preferred if not reason(engine)), preferred[0])

@@ -268,4 +268,4 @@ def _describe_advanced(data: Mapping[str, str]) -> str:
 
 
 def _capabilities(cluster: ClusterInfo | None) -> Capabilities:
-    return Capabilities.from_json(cluster.capabilities if cluster else {})
+    return cluster.capabilities if cluster else Capabilities()

@@ -22,6 +22,7 @@ from deployments.serving.services import timeline
 from deployments.spec.domain import replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import DriftPolicy
+from fleet.clusters.domain.capabilities import Capabilities
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -61,7 +62,9 @@ def view_of(deployment: Deployment) -> DriftView:
         except Rejected:
             adopted = adoption.Adoption(spec, drift.edits)
         requested = defaults.autoscaled_in_place(
-            adopted.spec, rendering.policy_of(deployment), deployment.cluster.capabilities
+            adopted.spec,
+            rendering.policy_of(deployment),
+            Capabilities.from_json(deployment.cluster.capabilities),
         )
         not_adoptable, is_adoptable = adopted.unsupported, requested != spec
     return DriftView(

@@ -21,7 +21,7 @@ from deployments.manifests.domain.metadata import (
     ServedFile,
     ServedRevision,
 )
-from deployments.models import Deployment, ModelVersion, Revision
+from deployments.models import Deployment, ModelVersion, Pipeline, Revision
 from deployments.registry.domain import object_keys, serving_objects, signatures
 from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
@@ -54,8 +54,8 @@ def _with_defaults(policy: ServingPolicy, default: ServingPolicy) -> ServingPoli
     return policy.with_defaults(default)
 
 
-def policy_of(deployment: Deployment) -> ServingPolicy:
-    return ServingPolicy.from_json(deployment.cluster.serving)
+def policy_of(subject: Deployment | Pipeline) -> ServingPolicy:
+    return ServingPolicy.from_json(subject.cluster.serving)
 
 
 def context_for(

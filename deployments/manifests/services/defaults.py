@@ -4,9 +4,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
@@ -25,7 +22,7 @@ def complete_spec(
     spec: ServingSpec,
     version: ModelVersion,
     serving: ServingPolicy,
-    capabilities: Mapping[str, Any],
+    capabilities: Capabilities,
 ) -> ServingSpec:
     """With the external weights of the version, the cluster's server image (a requested image is
     ignored) and an autoscaler that the cluster has. Raises Invalid for weights that are not the
@@ -40,18 +37,18 @@ def complete_spec(
 
 
 def autoscaled_in_place(
-    spec: ServingSpec, serving: ServingPolicy, capabilities: Mapping[str, Any]
+    spec: ServingSpec, serving: ServingPolicy, capabilities: Capabilities
 ) -> ServingSpec:
     """A running spec with other replicas, and an autoscaler that can take over its pods."""
     return _autoscaled(spec, serving, capabilities, is_in_place=True)
 
 
 def _autoscaled(
-    spec: ServingSpec, serving: ServingPolicy, capabilities: Mapping[str, Any], *, is_in_place: bool
+    spec: ServingSpec, serving: ServingPolicy, capabilities: Capabilities, *, is_in_place: bool
 ) -> ServingSpec:
     return default_scaling.resolve(
         spec,
-        Capabilities.from_json(capabilities),
+        capabilities,
         prometheus_url=rendering.policy_in_force(serving).prometheus_url,
         is_in_place=is_in_place,
     )

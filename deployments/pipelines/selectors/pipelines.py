@@ -66,9 +66,9 @@ def requested_spec(change: ChangeRequest) -> PipelineSpec | None:
     return pipeline_spec.stored(change.pipeline_spec) if change.pipeline_spec else None
 
 
-def offer_for(capabilities: Mapping[str, Any]) -> Offer:
+def offer_for(capabilities: Capabilities) -> Offer:
     """Whether a cluster of these capabilities can run pipelines, and why not."""
-    return Capabilities.from_json(capabilities).offers("pipeline")
+    return capabilities.offers("pipeline")
 
 
 def members_of(*, team: Team, cluster_id: int, environment: str) -> dict[str, Member]:

@@ -20,7 +20,6 @@ from deployments.preflight.services import dry_run
 from deployments.spec.domain import kubernetes_names
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
-from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.core.errors import Invalid
 
 CLUSTER: Final = "Cluster"
@@ -94,7 +93,7 @@ def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
 
 def _of_pod_security(pipeline: Pipeline) -> list[Check]:
     """KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
-    used = rendering.policy_in_force(ServingPolicy.from_json(pipeline.cluster.serving))
+    used = rendering.policy_in_force(rendering.policy_of(pipeline))
     is_refused = used.pod_security in ("", serving_policy.RESTRICTED)
     if pipeline.cluster.kind == rendering.LOCAL or not is_refused:
         return []
@@ -107,7 +106,7 @@ def _of_pod_security(pipeline: Pipeline) -> list[Check]:
 
 
 def _of_cluster(pipeline: Pipeline) -> Check:
-    offer = pipelines.offer_for(pipeline.cluster.capabilities)
+    offer = pipelines.offer_for(Capabilities.from_json(pipeline.cluster.capabilities))
     where = pipeline.cluster.name
     if offer.ok:
         return Check(CLUSTER, ok=True, detail=f"{where} runs pipelines.")

@@ -20,7 +20,6 @@ from deployments.sizing.selectors import measurements
 from deployments.spec.domain.serving_spec import Packed, Placement
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
-from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.selectors import prices
@@ -152,7 +151,7 @@ def _unavailable_offers(need: Need, local_offers: list[Offer], cluster: ClusterI
         for price in prices.list_prices(on=clock.now().date())
         if price.gpu_count and price.capacity_type == "on-demand" and price.region == cluster.region
     ]
-    can_grow = Capabilities.from_json(cluster.capabilities).feature("karpenter").is_there is True
+    can_grow = cluster.capabilities.feature("karpenter").is_there is True
     elsewhere = alternatives.offers_elsewhere(
         need, listed, local_offers, cluster=cluster.name, can_grow=can_grow
     )

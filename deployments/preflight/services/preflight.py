@@ -30,7 +30,6 @@ from deployments.rejections import as_invalid
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
-from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
@@ -203,7 +202,7 @@ def _evaluate(
         quota,
         preflight_cost.check_budget(cost),
         capacity_checks.check_capacity(
-            subject.spec, _capabilities(subject), cluster_id=subject.cluster.id
+            subject.spec, subject.cluster.capabilities, cluster_id=subject.cluster.id
         ),
     ]
     if is_name_valid and version_check.ok:
@@ -235,7 +234,7 @@ def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
 
 
 def _check_cluster(subject: _Subject) -> list[Check]:
-    name, capabilities = subject.cluster.name, _capabilities(subject)
+    name, capabilities = subject.cluster.name, subject.cluster.capabilities
     return [
         revision_checks.check_engine(
             subject.version, subject.spec, capabilities, cluster_name=name
@@ -252,10 +251,6 @@ def _check_cluster(subject: _Subject) -> list[Check]:
         *cluster_checks.check_names(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
     ]
-
-
-def _capabilities(subject: _Subject) -> Capabilities:
-    return Capabilities.from_json(subject.cluster.capabilities)
 
 
 def _check_dry_run(subject: _Subject) -> Check:

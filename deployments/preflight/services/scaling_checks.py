@@ -9,7 +9,6 @@ from deployments.preflight.domain.checks import Check
 from deployments.spec.domain import default_scaling
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.prometheus import PrometheusError
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.clusters.services import prometheus
@@ -26,8 +25,7 @@ def check_default(
     requested: ServingSpec, spec: ServingSpec, cluster: ClusterInfo, *, is_in_place: bool = False
 ) -> list[Check]:
     """Report the autoscaler chosen by default. `check_scaling` covers KEDA."""
-    capabilities = Capabilities.from_json(cluster.capabilities)
-    detail = default_scaling.explain(requested, spec, capabilities, is_in_place=is_in_place)
+    detail = default_scaling.explain(requested, spec, cluster.capabilities, is_in_place=is_in_place)
     if not detail or spec.scaling.kind == KEDA:
         return []
     fix = "" if spec.scaling.kind != FIXED else _RAISE_LIMIT[is_in_place]
@@ -51,9 +49,8 @@ def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
 
 
 def _check_metric(spec: ServingSpec, cluster: ClusterInfo, metric: str) -> Check:
-    capabilities = Capabilities.from_json(cluster.capabilities)
     is_own = spec.scaling.metric in autoscaling.POD_METRICS
-    can_monitor = capabilities.offers("service-monitor").ok
+    can_monitor = cluster.capabilities.offers("service-monitor").ok
     if is_own and spec.network.service_monitor and can_monitor is not False:
         detail = f"KEDA uses {metric}, scraped by the deployment's ServiceMonitor."
         return Check(NAME, ok=True, detail=detail)

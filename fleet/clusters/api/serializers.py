@@ -24,7 +24,7 @@ class ClusterSerializer(Serializer):
     last_error = serializers.CharField(help_text="empty while the cluster responds")
     last_seen_at = serializers.DateTimeField(allow_null=True)
     watch_seen_at = serializers.DateTimeField(allow_null=True)
-    capabilities = serializers.JSONField()
+    capabilities = serializers.JSONField(source="capabilities.to_json")
     is_simulated = serializers.BooleanField()
     has_prometheus = serializers.BooleanField(
         help_text="whether a Prometheus is registered for the cluster"

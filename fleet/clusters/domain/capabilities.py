@@ -128,7 +128,11 @@ class Capabilities:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """As the column and the REST API hold it; `engines` and `notes` follow from the rest."""
+        """As the column and the REST API hold it: {} until the cluster is probed. `engines` and
+        `notes` follow from the rest.
+        """
+        if self == Capabilities():
+            return {}
         offers = self.gpu_offers
         return {
             "version": self.version,

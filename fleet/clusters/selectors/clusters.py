@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef
 
 from fleet.clusters.domain import ca_bundle
 from fleet.clusters.domain.ca_bundle import Certificate
+from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.models import Cluster, Node
 from portal.core.errors import NotFound
@@ -18,10 +19,7 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """`is_reachable` None means never contacted; `capabilities` {} means never probed.
-
-    Read `capabilities` by fleet.clusters.domain.capabilities.Capabilities.from_json.
-    """
+    """`is_reachable` None means never contacted."""
 
     id: int
     name: str
@@ -34,7 +32,7 @@ class ClusterInfo:
     last_error: str
     last_seen_at: datetime | None
     watch_seen_at: datetime | None
-    capabilities: dict[str, Any]
+    capabilities: Capabilities
     is_simulated: bool
     has_prometheus: bool = False
     serving: ServingPolicy = field(default_factory=ServingPolicy)
@@ -75,7 +73,7 @@ def _info(cluster: Any) -> ClusterInfo:
         last_error=cluster.last_error,
         last_seen_at=cluster.last_seen_at,
         watch_seen_at=cluster.watch_seen_at,
-        capabilities=cluster.capabilities,
+        capabilities=Capabilities.from_json(cluster.capabilities),
         is_simulated=cluster.is_simulated,
         has_prometheus=bool(cluster.prometheus_url),
         serving=ServingPolicy.from_json(cluster.serving),

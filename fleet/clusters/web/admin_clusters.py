@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer, Offer
+from fleet.clusters.domain.capabilities import Feature, GpuOffer, Offer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, FEATURE_DESCRIPTIONS
 from fleet.clusters.domain.connection_checks import GRANT, Check
 from fleet.clusters.selectors import clusters as cluster_list
@@ -47,19 +47,21 @@ class EngineRow:
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
     info: ClusterInfo
-    capabilities: Capabilities
     # Whether the watch stream is alive; None: the cluster is only polled.
     is_watched: bool | None
 
     @property
     def features(self) -> list[FeatureRow]:
         return [
-            _feature_row(name, self.capabilities.feature(name)) for name in FEATURE_DESCRIPTIONS
+            _feature_row(name, self.info.capabilities.feature(name))
+            for name in FEATURE_DESCRIPTIONS
         ]
 
     @property
     def engines(self) -> list[EngineRow]:
-        return [EngineRow(name, self.capabilities.offers_engine(name)) for name in ENGINE_NEEDS]
+        return [
+            EngineRow(name, self.info.capabilities.offers_engine(name)) for name in ENGINE_NEEDS
+        ]
 
     @property
     def missing(self) -> int:
@@ -72,14 +74,14 @@ class ClusterRow:
     @property
     def probed_at(self) -> datetime | None:
         return (
-            datetime.fromisoformat(self.capabilities.probed_at)
-            if self.capabilities.probed_at
+            datetime.fromisoformat(self.info.capabilities.probed_at)
+            if self.info.capabilities.probed_at
             else None
         )
 
     @property
     def gpu_offers(self) -> Sequence[GpuOffer]:
-        return self.capabilities.gpu_offers or ()
+        return self.info.capabilities.gpu_offers or ()
 
 
 @require_GET
@@ -172,7 +174,7 @@ def _row(info: ClusterInfo) -> ClusterRow:
         if watch_seen_at is None
         else (clock.now() - watch_seen_at).total_seconds() < _WATCH_SECONDS
     )
-    return ClusterRow(info, Capabilities.from_json(info.capabilities), is_watched)
+    return ClusterRow(info, is_watched)
 
 
 def _feature_row(name: str, feature: Feature) -> FeatureRow:
