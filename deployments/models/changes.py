@@ -54,11 +54,9 @@ class ChangeRequest(Leased):
     golden = models.JSONField(default=list)
     # Of a pipeline: the desired deployments.pipelines.domain.pipeline_spec.PipelineSpec; {} to remove it.
     pipeline_spec = models.JSONField(default=dict)
-    # [{"name", "ok": true|false|null, "detail", "fix"}]
+    # deployments.preflight.domain.checks: Check, a list; LastRecheck, or {}; and Cost.
     checks = models.JSONField(default=list)
-    # The checks when they were last repeated: {"at", "evidence_hash", "can_approve", "checks"}
     last_recheck = models.JSONField(default=dict)
-    # {"per_hour", "month_min", "month_max", "budget", "spent", "forecast"} as decimal strings
     cost = models.JSONField(default=dict)
     # deployments.approvals.domain.rules.Requirement as JSON: what the rules required when last evaluated.
     required = models.JSONField(default=list)

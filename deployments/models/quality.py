@@ -23,9 +23,9 @@ class GoldenRequest(models.Model):
     number = models.PositiveIntegerField()
     # The body of the v2 inference protocol: {"inputs": [{"name", "datatype", "shape", "data"}]}
     request = models.JSONField()
-    # [{"name", "datatype", "shape", "data"}], data flat
+    # deployments.quality.domain.output_comparison: Output, a list; and Tolerance by output. Outputs left
+    # out have the default of their datatype.
     expected = models.JSONField()
-    # {output: {"absolute", "relative"}}; outputs left out have the default of their datatype
     tolerances = models.JSONField(default=dict)
     # Whose answer it is, when it was saved from a served version.
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")

@@ -14,6 +14,7 @@ from deployments.approvals.selectors import approvals
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest
+from deployments.preflight.domain.checks import LastRecheck
 from deployments.states import ChangeState
 from portal.core import clock
 
@@ -78,9 +79,9 @@ def diff_of(change: ChangeRequest) -> list[dict[str, str]]:
 
 def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], str]:
     """Those of the last recheck of this very evidence, else those of the request; and their time."""
-    last = change.last_recheck
-    if last and last["evidence_hash"] == change.evidence_hash and last["checks"]:
-        return last["checks"], last["at"]
+    last = LastRecheck.from_json(change.last_recheck)
+    if last and last.evidence_hash == change.evidence_hash and last.checks:
+        return [check.to_json() for check in last.checks], last.at.isoformat()
     return change.checks, (change.submitted_at or change.created_at).isoformat()
 
 

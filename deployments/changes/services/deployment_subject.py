@@ -144,4 +144,4 @@ def _default_scaling(before: Sequence[Mapping[str, Any]], now: Sequence[Check]) 
     """Which autoscaler the request got by default: only the request knew that it named none."""
     if any(check.name == scaling_checks.NAME for check in now):
         return []
-    return [Check(**row) for row in before if row["name"] == scaling_checks.NAME]
+    return [Check.from_json(row) for row in before if row["name"] == scaling_checks.NAME]

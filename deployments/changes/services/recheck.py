@@ -5,16 +5,16 @@ Quota, budget, free GPUs, the bucket and the cluster may have changed since the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from deployments.changes.selectors import changes
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import Rendered, subject_of
 from deployments.models import ChangeRequest
-from deployments.preflight.domain.checks import Check, Cost
+from deployments.preflight.domain.checks import Check, Cost, LastRecheck
 from deployments.states import ChangeState
 from portal.accounts.policy import Actor
 from portal.core import clock
@@ -57,7 +57,7 @@ def repeat(*, actor: Actor, change_id: int) -> Recheck:
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     if change.state != ChangeState.SUBMITTED:
-        stored = tuple(Check(**row) for row in change.checks)
+        stored = _stored(change)
         return Recheck(stored, (), None, change.submitted_at or change.created_at)
     recheck = _run(change, subject_of(change).render(change))
     if changes.may_decide(actor, change)[0]:
@@ -80,28 +80,29 @@ def require_ok(change: ChangeRequest, reviewed: ReviewedChange) -> None:
 
 def _run(change: ChangeRequest, rendered: Rendered | None) -> Recheck:
     checks, cost = subject_of(change).checks(change, rendered)
-    return Recheck(checks, tuple(_changed(change.checks, checks)), cost, clock.now())
+    return Recheck(checks, tuple(_changed(_stored(change), checks)), cost, clock.now())
 
 
-def _changed(before: Sequence[Mapping[str, Any]], now: Sequence[Check]) -> Iterator[ChangedCheck]:
-    was = {row["name"]: row["ok"] for row in before}
+def _stored(change: ChangeRequest) -> tuple[Check, ...]:
+    return tuple(map(Check.from_json, change.checks))
+
+
+def _changed(before: Sequence[Check], now: Sequence[Check]) -> Iterator[ChangedCheck]:
+    was = {check.name: check.ok for check in before}
     for check in now:
         if check.name in was and was[check.name] != check.ok:
             yield ChangedCheck(check.name, was[check.name], check)
 
 
 def _store(change: ChangeRequest, recheck: Recheck) -> None:
-    change.last_recheck = {
-        "at": recheck.at.isoformat(),
-        "evidence_hash": change.evidence_hash,
-        "can_approve": recheck.can_approve,
-        "checks": [check.to_json() for check in recheck.checks],
-    }
+    change.last_recheck = LastRecheck(
+        recheck.at, change.evidence_hash, recheck.can_approve, recheck.checks
+    ).to_json()
     ChangeRequest.objects.filter(pk=change.pk).update(last_recheck=change.last_recheck)
 
 
 def _is_fresh(change: ChangeRequest) -> bool:
-    last = change.last_recheck
-    if not last or not last["can_approve"] or last["evidence_hash"] != change.evidence_hash:
+    last = LastRecheck.from_json(change.last_recheck)
+    if last is None or not last.can_approve or last.evidence_hash != change.evidence_hash:
         return False
-    return clock.now() - datetime.fromisoformat(last["at"]) < _FRESH
+    return clock.now() - last.at < _FRESH

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -39,6 +40,32 @@ class Check:
     def to_json(self) -> dict[str, Any]:
         """One row of the column `checks` of a change request."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Check:
+        return cls(**row)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecheck:
+    """The column `last_recheck` of a change request: its checks when they were last repeated."""
+
+    at: datetime
+    evidence_hash: str
+    can_approve: bool
+    checks: tuple[Check, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        checks = [check.to_json() for check in self.checks]
+        return {**asdict(self), "at": self.at.isoformat(), "checks": checks}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LastRecheck | None:
+        """None for {}: the checks were never repeated."""
+        if not data:
+            return None
+        checks = tuple(map(Check.from_json, data["checks"]))
+        return cls(**{**data, "at": datetime.fromisoformat(data["at"]), "checks": checks})
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def golden_lines(model: Model) -> list[GoldenLine]:
     return [
         GoldenLine(
             row=row,
-            outputs=", ".join(one["name"] for one in row.expected),
+            outputs=", ".join(output.name for output in golden_requests.expected_of(row.expected)),
             tolerances=_tolerance_words(row),
             last=last.get(row.pk),
         )
