@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 import time
 from collections.abc import Sequence
@@ -66,14 +67,21 @@ def _client(endpoint: Endpoint) -> httpx.Client:
     )
 
 
-def _trust(endpoint: Endpoint) -> bool | ssl.SSLContext:
-    """A registered bundle replaces the public certificate authorities."""
-    if not endpoint.ca_pem:
-        return True
+def _trust(endpoint: Endpoint) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cadata=endpoint.ca_pem)
+        return _context(endpoint.ca_pem)
     except (ssl.SSLError, ValueError) as error:
         raise PrometheusUnreachable("its certificates could not be read") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _context(ca_pem: str) -> ssl.SSLContext:
+    """Built once: reading the public authorities takes longer than a query. A registered bundle
+    replaces them.
+    """
+    if ca_pem:
+        return ssl.create_default_context(cadata=ca_pem)
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _signed(endpoint: Endpoint) -> SignedRequests | None:

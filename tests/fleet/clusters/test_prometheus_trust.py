@@ -64,6 +64,26 @@ def test_only_the_registered_authority_is_trusted(
     assert secured.seen == 2
 
 
+def test_the_certificates_of_a_trust_setting_are_read_once(
+    secured: Server, authority: tls.Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    create = ssl.create_default_context
+
+    def counted(**given: str) -> ssl.SSLContext:
+        read.append(given["cadata"])
+        return create(**given)  # type: ignore[arg-type]  # only cadata is given
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    # Another bundle than that of the other tests.
+    endpoint = Endpoint(secured.url, ca_pem=f"{ca_of(authority)}\n\n")
+
+    for _ in range(3):
+        assert isinstance(asked(endpoint), QueryResult)
+
+    assert read == [endpoint.ca_pem]
+
+
 @pytest.mark.django_db
 def test_a_cluster_is_asked_with_its_own_bundle(
     secured: Server, authority: tls.Credentials
