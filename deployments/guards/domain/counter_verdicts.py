@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from deployments.guards.domain import counters, e_process, sequential_tests
 from deployments.guards.domain.counters import NO_FACTS, Facts
@@ -16,6 +17,8 @@ from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.formatting import format_limit, format_value
 from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 from deployments.guards.domain.sequential_tests import Bets, StepTests
+
+_NO_STABLE: Final = "no data from the stable revision to compare with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def _verdict(
     if by.unknown:
         return Verdict.NOT_ENOUGH, by.unknown
     if limit.metric == Metric.GPU_MEMORY:
-        return _measured(limit, mine)
+        return _measured(limit, mine, base)
     if is_worse(limit, by):
         return Verdict.FAILED, _worse_words(limit, by, mine, base)
     if mine is not None and is_within(limit, by):
@@ -92,7 +95,7 @@ def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: flo
     if by.n < by.min_requests:
         return f"{by.n:,} of {by.min_requests:,} {by.what} so far"
     if limit.max_ratio is not None and base is None:
-        return "no data from the stable revision to compare with"
+        return _NO_STABLE
     if not _is_allowed(limit, mine, base):
         return f"above the limit, but not statistically significant; {_seen_words(limit, by)}"
     return (
@@ -143,11 +146,13 @@ def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
     return (limit.max is None or mine <= limit.max) and (most is None or mine <= most)
 
 
-def _measured(limit: GuardLimit, mine: float | None) -> tuple[Verdict, str]:
+def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tuple[Verdict, str]:
     """One look at what is held is enough: it is a fact, not a sample."""
     if mine is None:
         return Verdict.NOT_ENOUGH, "nothing measures the GPU memory of the candidate"
-    if limit.max is not None and mine > limit.max:
+    if limit.max_ratio is not None and base is None:
+        return Verdict.NOT_ENOUGH, _NO_STABLE
+    if not _is_allowed(limit, mine, base):
         return Verdict.FAILED, "it held more GPU memory than the limit"
     return Verdict.PASSED, "it never held more than the limit"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deployments.errors import Rejected
@@ -153,6 +155,29 @@ def test_absolute_limits_need_no_stable_revision() -> None:
     assert [guard.verdict for guard in found] == [FAIL] * 4
     assert found[3].words == "it held more GPU memory than the limit"
     assert [guard.limit for guard in found] == ["≤ 2.00%", "≤ 10.0 ms", "≤ 1%", "≤ 8.0 GiB"]
+
+
+@pytest.mark.parametrize(
+    ("stable", "verdict"), [(9.0, PASS), (7.0, FAIL), (None, WAIT)], ids=["within", "above", "?"]
+)
+def test_measured_memory_is_judged_by_its_ratio_as_well(
+    monkeypatch: pytest.MonkeyPatch, stable: float | None, verdict: Verdict
+) -> None:
+    kind = replace(guard_limits.KINDS[Metric.GPU_MEMORY], has_ratio=True)
+    monkeypatch.setattr(guard_limits, "KINDS", {**guard_limits.KINDS, Metric.GPU_MEMORY: kind})
+    limit = GuardLimit(metric=Metric.GPU_MEMORY, max=12.0, max_ratio=1.2)
+    by = Judging(
+        tests=StepTests(),
+        alpha=0.01,
+        is_strict=False,
+        min_requests=0,
+        stable=Facts(gpu_memory_gib=stable),
+        candidate=Facts(gpu_memory_gib=9.5),
+    )
+
+    (result,) = counter_verdicts.judge((limit,), by)
+
+    assert result.verdict == verdict
 
 
 def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
