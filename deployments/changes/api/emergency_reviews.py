@@ -8,7 +8,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from deployments.approvals.api.rules import TAGS
 from deployments.approvals.api.serializers import (
@@ -18,9 +17,9 @@ from deployments.approvals.api.serializers import (
 )
 from deployments.changes.selectors import emergency_reviews
 from deployments.changes.services import emergency_override
-from portal.api.idempotency import IdempotentMixin
-from portal.api.requests import actor_of, read_body, read_query
-from portal.api.responses import PROBLEM, REFUSALS
+from portal.api.actions import action
+from portal.api.requests import actor_of, read_query
+from portal.api.responses import PROBLEM
 
 
 class ReviewsView(GenericAPIView[Any]):
@@ -39,14 +38,10 @@ class ReviewsView(GenericAPIView[Any]):
         return self.get_paginated_response(EmergencyReviewSerializer(page, many=True).data)
 
 
-class CloseReviewView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="close_emergency_review",
-        tags=TAGS,
-        request=FindingSerializer,
-        responses={200: EmergencyReviewSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, review_id: int) -> Response:
-        body, actor = read_body(FindingSerializer, request), actor_of(request)
-        review = emergency_override.close_review(actor=actor, review_id=review_id, **body)
-        return Response(EmergencyReviewSerializer(review).data)
+CloseReviewView = action(
+    emergency_override.close_review,
+    operation_id="close_emergency_review",
+    tags=TAGS,
+    body=FindingSerializer,
+    shown_by=EmergencyReviewSerializer,
+)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.approvals.api.serializers import CommentSerializer
-from deployments.changes.api.drafts import created
 from deployments.changes.api.serializers import ChangeSerializer
+from deployments.changes.selectors import changes
 from deployments.delivery.domain.drift import Outcome
 from deployments.delivery.services import drift_decisions
 from deployments.serving.api.serializers import TAGS
 from deployments.serving.selectors import deployments
 from deployments.states import DriftPolicy
+from portal.api.actions import action
 from portal.api.base_serializer import Serializer
-from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
 
@@ -78,29 +78,21 @@ class DriftView(APIView):
         return Response(DriftSerializer(drift_decisions.view_of(deployment)).data)
 
 
-class ReApplyView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="re_apply",
-        tags=TAGS,
-        request=None,
-        responses={200: DriftSerializer, **REFUSALS},
-        description="Revert drift that is held for review to the approved manifests.",
-    )
-    def post(self, request: Request, deployment_id: int) -> Response:
-        deployment = drift_decisions.re_apply(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(DriftSerializer(drift_decisions.view_of(deployment)).data)
-
-
-class AdoptView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="adopt_drift",
-        tags=TAGS,
-        request=CommentSerializer,
-        responses={201: ChangeSerializer, **REFUSALS},
-        description="Request the edited state as a change, to be approved.",
-    )
-    def post(self, request: Request, deployment_id: int) -> Response:
-        actor = actor_of(request)
-        comment = read_body(CommentSerializer, request)["comment"]
-        change = drift_decisions.adopt(actor=actor, deployment_id=deployment_id, comment=comment)
-        return created(actor, change)
+ReApplyView = action(
+    drift_decisions.re_apply,
+    operation_id="re_apply",
+    tags=TAGS,
+    shown_by=DriftSerializer,
+    show=lambda _, deployment: drift_decisions.view_of(deployment),
+    description="Revert drift that is held for review to the approved manifests.",
+)
+AdoptView = action(
+    drift_decisions.adopt,
+    operation_id="adopt_drift",
+    tags=TAGS,
+    body=CommentSerializer,
+    shown_by=ChangeSerializer,
+    show=lambda actor, change: changes.get_visible(actor=actor, change_id=change.pk),
+    status=status.HTTP_201_CREATED,
+    description="Request the edited state as a change, to be approved.",
+)

@@ -30,6 +30,7 @@ from deployments.serving.api.serializers import (
 )
 from deployments.serving.selectors import deployments
 from deployments.states import DeploymentState
+from portal.api.actions import action
 from portal.api.base_serializer import Serializer
 from portal.api.idempotency import IdempotentMixin
 from portal.api.pagination import CursorPage
@@ -106,24 +107,22 @@ class DeploymentView(APIView):
         return Response(DeploymentSerializer(deployment).data)
 
 
-class StopView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="stop_deployment",
-        tags=TAGS,
-        request=StopReasonSerializer,
-        responses={200: DeploymentSerializer, **REFUSALS},
-        description=(
-            "Takes effect at once: the route and workloads are removed, the address returns 404 "
-            "and GPUs are released. Revisions stay; a start change starts it again. A production "
-            "deployment cannot be stopped here (403, approval_required): request a change of "
-            "kind stop, which needs approval."
-        ),
-    )
-    def post(self, request: Request, deployment_id: int) -> Response:
-        body, actor = read_body(StopReasonSerializer, request), actor_of(request)
-        stop.stop(actor=actor, deployment_id=deployment_id, **body)
-        deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-        return Response(DeploymentSerializer(deployment).data)
+StopView = action(
+    stop.stop,
+    operation_id="stop_deployment",
+    tags=TAGS,
+    body=StopReasonSerializer,
+    shown_by=DeploymentSerializer,
+    show=lambda actor, stopped: deployments.get_visible_by_id(
+        actor=actor, deployment_id=stopped.pk
+    ),
+    description=(
+        "Takes effect at once: the route and workloads are removed, the address returns 404 "
+        "and GPUs are released. Revisions stay; a start change starts it again. A production "
+        "deployment cannot be stopped here (403, approval_required): request a change of "
+        "kind stop, which needs approval."
+    ),
+)
 
 
 class RevisionsView(APIView):

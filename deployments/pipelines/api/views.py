@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -29,6 +29,7 @@ from deployments.pipelines.services import requests, stop
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.states import Environment
 from portal.accounts.models import User
+from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body, read_query
 from portal.api.responses import PROBLEM, REFUSALS
@@ -110,63 +111,47 @@ class PipelineView(APIView):
         return _created(actor, change)
 
 
-class _RequestView(IdempotentMixin, APIView):
-    send: ClassVar[Callable[..., ChangeRequest]]
-
-    def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read_body(CommentSerializer, request), actor_of(request)
-        return _created(actor, self.send(actor=actor, pipeline_id=pipeline_id, **body))
+def _read_again(actor: User, change: ChangeRequest) -> ChangeRequest:
+    return changes.get_visible(actor=actor, change_id=change.pk, about=Pipeline)
 
 
-def _request_schema(operation_id: str, description: str) -> Any:
-    return extend_schema_view(
-        post=extend_schema(
-            operation_id=operation_id,
-            tags=TAGS,
-            request=CommentSerializer,
-            responses={201: PipelineChangeSerializer, **REFUSALS},
-            description=description,
-        )
-    )
-
-
-@_request_schema(
-    "request_pipeline_retirement",
-    "Request removal of the address and its router; the deployments stay.",
+_request = partial(
+    action,
+    tags=TAGS,
+    body=CommentSerializer,
+    shown_by=PipelineChangeSerializer,
+    show=_read_again,
+    status=status.HTTP_201_CREATED,
 )
-class RetirePipelineView(_RequestView):
-    send = staticmethod(requests.request_retire)
 
-
-@_request_schema("request_pipeline_stop", "Request a stop, which takes effect once it is approved.")
-class RequestPipelineStopView(_RequestView):
-    send = staticmethod(requests.request_stop)
-
-
-@_request_schema(
-    "request_pipeline_start", "Request the start of a stopped pipeline, with the same steps."
+RetirePipelineView = _request(
+    requests.request_retire,
+    operation_id="request_pipeline_retirement",
+    description="Request removal of the address and its router; the deployments stay.",
 )
-class StartPipelineView(_RequestView):
-    send = staticmethod(requests.request_start)
-
-
-class StopPipelineView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="stop_pipeline",
-        tags=TAGS,
-        request=StopReasonSerializer,
-        responses={200: PipelineSerializer, **REFUSALS},
-        description=(
-            "Takes effect at once; the deployments behind it keep serving. A production pipeline "
-            "that has served cannot be stopped here (403, approval_required): request its stop, "
-            "which needs approval."
-        ),
-    )
-    def post(self, request: Request, pipeline_id: int) -> Response:
-        body, actor = read_body(StopReasonSerializer, request), actor_of(request)
-        stop.stop(actor=actor, pipeline_id=pipeline_id, **body)
-        pipeline = selectors.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
-        return Response(PipelineSerializer(pipeline).data)
+RequestPipelineStopView = _request(
+    requests.request_stop,
+    operation_id="request_pipeline_stop",
+    description="Request a stop, which takes effect once it is approved.",
+)
+StartPipelineView = _request(
+    requests.request_start,
+    operation_id="request_pipeline_start",
+    description="Request the start of a stopped pipeline, with the same steps.",
+)
+StopPipelineView = action(
+    stop.stop,
+    operation_id="stop_pipeline",
+    tags=TAGS,
+    body=StopReasonSerializer,
+    shown_by=PipelineSerializer,
+    show=lambda actor, stopped: selectors.get_visible_by_id(actor=actor, pipeline_id=stopped.pk),
+    description=(
+        "Takes effect at once; the deployments behind it keep serving. A production pipeline "
+        "that has served cannot be stopped here (403, approval_required): request its stop, "
+        "which needs approval."
+    ),
+)
 
 
 def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
@@ -186,6 +171,5 @@ def _spec(request: Request) -> dict[str, Any]:
 
 
 def _created(actor: User, change: ChangeRequest) -> Response:
-    fresh = changes.get_visible(actor=actor, change_id=change.pk, about=Pipeline)
-    body = PipelineChangeSerializer(fresh).data
+    body = PipelineChangeSerializer(_read_again(actor, change)).data
     return Response(body, status=status.HTTP_201_CREATED)

@@ -26,7 +26,7 @@ from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body, read_query
-from portal.api.responses import PROBLEM
+from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["models"]
 
@@ -60,13 +60,7 @@ class ModelsView(IdempotentMixin, GenericAPIView[Any]):
         operation_id="create_model",
         tags=TAGS,
         request=NewModelSerializer,
-        responses={
-            201: ModelSerializer,
-            403: PROBLEM,
-            404: PROBLEM,
-            409: PROBLEM,
-            422: PROBLEM,
-        },
+        responses={201: ModelSerializer, **REFUSALS},
     )
     def post(self, request: Request) -> Response:
         body = read_body(NewModelSerializer, request)
@@ -131,13 +125,7 @@ class AliasView(ConditionalMixin, APIView):
         operation_id="move_alias",
         tags=TAGS,
         request=MoveAliasSerializer,
-        responses={
-            200: AliasSerializer,
-            403: PROBLEM,
-            404: PROBLEM,
-            409: PROBLEM,
-            422: PROBLEM,
-        },
+        responses={200: AliasSerializer, **REFUSALS},
         description="Point the alias to a version; create it if new.",
     )
     def put(self, request: Request, team: str, name: str, alias: str) -> Response:

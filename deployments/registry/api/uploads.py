@@ -23,12 +23,14 @@ from deployments.registry.api.serializers import (
 from deployments.registry.selectors import versions
 from deployments.registry.services import upload_endings, uploads
 from deployments.registry.services.upload_validation import UploadDraft
+from portal.api import responses
+from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
 
 TAGS = ["uploads"]
-REFUSALS = {403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM, 503: PROBLEM}
+REFUSALS = {**responses.REFUSALS, 503: PROBLEM}
 
 
 class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
@@ -95,54 +97,37 @@ class PartsView(APIView):
         return Response(PartUrlSerializer(urls, many=True).data)
 
 
-class CompleteView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="complete_upload",
-        tags=TAGS,
-        request=None,
-        responses={200: VersionSerializer, **REFUSALS},
-        description="Assemble the parts and start the verification. Poll the version until it is ready.",
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        version = uploads.complete(actor=actor_of(request), version_id=version_id)
-        return Response(VersionSerializer(version).data)
-
-
-class AbandonView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="abandon_upload",
-        tags=TAGS,
-        request=None,
-        responses={200: VersionSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        version = uploads.abandon(actor=actor_of(request), version_id=version_id)
-        return Response(VersionSerializer(version).data)
-
-
-class StopVerificationView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="stop_verification",
-        tags=TAGS,
-        request=None,
-        responses={200: VersionSerializer, **REFUSALS},
-        description="Stop the verification. The version fails and its bytes are deleted; a version that "
-        "was ready before returns to its previous declaration.",
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        version = upload_endings.stop_verification(actor=actor_of(request), version_id=version_id)
-        return Response(VersionSerializer(version).data)
-
-
-class DiscardView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="discard_upload",
-        tags=TAGS,
-        request=None,
-        responses={204: None, **REFUSALS},
-        description="Delete a failed or unfinished upload. A model that was created for it and has "
-        "nothing else is deleted as well.",
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        upload_endings.discard(actor=actor_of(request), version_id=version_id)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+CompleteView = action(
+    uploads.complete,
+    operation_id="complete_upload",
+    tags=TAGS,
+    shown_by=VersionSerializer,
+    refusals=REFUSALS,
+    description="Assemble the parts and start the verification. Poll the version until it is ready.",
+)
+AbandonView = action(
+    uploads.abandon,
+    operation_id="abandon_upload",
+    tags=TAGS,
+    shown_by=VersionSerializer,
+    refusals=REFUSALS,
+)
+StopVerificationView = action(
+    upload_endings.stop_verification,
+    operation_id="stop_verification",
+    tags=TAGS,
+    shown_by=VersionSerializer,
+    refusals=REFUSALS,
+    description="Stop the verification. The version fails and its bytes are deleted; a version that "
+    "was ready before returns to its previous declaration.",
+)
+DiscardView = action(
+    upload_endings.discard,
+    operation_id="discard_upload",
+    tags=TAGS,
+    shown_by=None,
+    status=status.HTTP_204_NO_CONTENT,
+    refusals=REFUSALS,
+    description="Delete a failed or unfinished upload. A model that was created for it and has "
+    "nothing else is deleted as well.",
+)

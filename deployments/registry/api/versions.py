@@ -24,20 +24,14 @@ from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import declarations, metadata, references, versions
 from deployments.registry.services.references import ReferenceDraft
 from deployments.states import VersionState
+from portal.api.actions import action
 from portal.api.base_serializer import Serializer
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body, read_query
-from portal.api.responses import PROBLEM
+from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["versions"]
-DECISION_RESPONSES = {
-    200: VersionSerializer,
-    403: PROBLEM,
-    404: PROBLEM,
-    409: PROBLEM,
-    422: PROBLEM,
-}
 
 
 class VersionFilterSerializer(Serializer):
@@ -94,13 +88,7 @@ class ReferencesView(IdempotentMixin, APIView):
         operation_id="register_reference",
         tags=TAGS,
         request=RegisterReferenceSerializer,
-        responses={
-            201: VersionSerializer,
-            403: PROBLEM,
-            404: PROBLEM,
-            409: PROBLEM,
-            422: PROBLEM,
-        },
+        responses={201: VersionSerializer, **REFUSALS},
         description="Register a version whose weights stay on Hugging Face, a volume or in a registry. It "
         "is ready at once; its bytes are not read. The first version creates the model.",
     )
@@ -128,52 +116,30 @@ class NumberedVersionView(APIView):
         return Response(VersionSerializer(version).data)
 
 
-class ArchiveView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="archive_version",
-        tags=TAGS,
-        request=ReasonSerializer,
-        responses=DECISION_RESPONSES,
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        body = read_body(ReasonSerializer, request)
-        version = versions.archive(actor=actor_of(request), version_id=version_id, **body)
-        return Response(VersionSerializer(version).data)
-
-
-class RestoreView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="restore_version", tags=TAGS, request=None, responses=DECISION_RESPONSES
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        version = versions.restore(actor=actor_of(request), version_id=version_id)
-        return Response(VersionSerializer(version).data)
-
-
-class ReleaseView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="release_version",
-        tags=TAGS,
-        request=ReleaseSerializer,
-        responses=DECISION_RESPONSES,
-        description="Allow deployments of a quarantined version for some days. Platform admins only.",
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        body = read_body(ReleaseSerializer, request)
-        version = versions.release(actor=actor_of(request), version_id=version_id, **body)
-        return Response(VersionSerializer(version).data)
-
-
-class DeclareView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="declare_version",
-        tags=TAGS,
-        request=DeclarationSerializer,
-        responses=DECISION_RESPONSES,
-        description="Declare whether the model supports batching and its largest input sizes; the "
-        "version is verified again. Refused once a revision uses the version.",
-    )
-    def post(self, request: Request, version_id: int) -> Response:
-        body = read_body(DeclarationSerializer, request)
-        version = declarations.declare(actor=actor_of(request), version_id=version_id, **body)
-        return Response(VersionSerializer(version).data)
+ArchiveView = action(
+    versions.archive,
+    operation_id="archive_version",
+    tags=TAGS,
+    body=ReasonSerializer,
+    shown_by=VersionSerializer,
+)
+RestoreView = action(
+    versions.restore, operation_id="restore_version", tags=TAGS, shown_by=VersionSerializer
+)
+ReleaseView = action(
+    versions.release,
+    operation_id="release_version",
+    tags=TAGS,
+    body=ReleaseSerializer,
+    shown_by=VersionSerializer,
+    description="Allow deployments of a quarantined version for some days. Platform admins only.",
+)
+DeclareView = action(
+    declarations.declare,
+    operation_id="declare_version",
+    tags=TAGS,
+    body=DeclarationSerializer,
+    shown_by=VersionSerializer,
+    description="Declare whether the model supports batching and its largest input sizes; the "
+    "version is verified again. Refused once a revision uses the version.",
+)

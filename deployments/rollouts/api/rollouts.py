@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,12 +12,12 @@ from rest_framework.views import APIView
 from deployments.approvals.api.serializers import StopReasonSerializer
 from deployments.models import Rollout
 from deployments.rollouts.api.serializers import EvidenceSerializer, RolloutSerializer
-from deployments.rollouts.selectors import rollouts as rollout_selectors
+from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.services import actions
 from portal.accounts.models import User
-from portal.api.idempotency import IdempotentMixin
-from portal.api.requests import actor_of, read_body
-from portal.api.responses import PROBLEM, REFUSALS
+from portal.api.actions import action
+from portal.api.requests import actor_of
+from portal.api.responses import PROBLEM
 
 ROLLOUTS = ["rollouts"]
 
@@ -27,84 +29,36 @@ class RolloutView(APIView):
         responses={200: RolloutSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, rollout_id: int) -> Response:
-        return _rollout(actor_of(request), rollout_id)
+        actor = actor_of(request)
+        rollout = rollouts.get_visible(actor=actor, rollout_id=rollout_id)
+        return Response(RolloutSerializer(rollouts.view_of(actor=actor, rollout=rollout)).data)
 
 
-class PromoteView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="promote_rollout",
-        tags=ROLLOUTS,
-        request=EvidenceSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="To the next step. Refused when a verdict has changed since it was shown.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read_body(EvidenceSerializer, request)
-        return _after(
-            request, actions.promote(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
+def _show(actor: User, rollout: Rollout) -> rollouts.RolloutView:
+    """As it is after the action."""
+    fresh = rollouts.get_visible(actor=actor, rollout_id=rollout.pk)
+    return rollouts.view_of(actor=actor, rollout=fresh)
 
 
-class PromoteFullyView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="promote_rollout_fully",
-        tags=ROLLOUTS,
-        request=EvidenceSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="All requests at once. Refused while a guard fails.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read_body(EvidenceSerializer, request)
-        return _after(
-            request, actions.promote_fully(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
+_action = partial(action, tags=ROLLOUTS, shown_by=RolloutSerializer, show=_show)
 
-
-class PauseView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="pause_rollout",
-        tags=ROLLOUTS,
-        request=StopReasonSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read_body(StopReasonSerializer, request)
-        return _after(
-            request, actions.pause(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
-
-
-class UnpauseView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="unpause_rollout",
-        tags=ROLLOUTS,
-        request=None,
-        responses={200: RolloutSerializer, **REFUSALS},
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        return _after(request, actions.unpause(actor=actor_of(request), rollout_id=rollout_id))
-
-
-class AbortView(IdempotentMixin, APIView):
-    @extend_schema(
-        operation_id="abort_rollout",
-        tags=ROLLOUTS,
-        request=StopReasonSerializer,
-        responses={200: RolloutSerializer, **REFUSALS},
-        description="Sends all requests back to stable. Allowed until the rollout has finished.",
-    )
-    def post(self, request: Request, rollout_id: int) -> Response:
-        body = read_body(StopReasonSerializer, request)
-        return _after(
-            request, actions.abort(actor=actor_of(request), rollout_id=rollout_id, **body)
-        )
-
-
-def _after(request: Request, rollout: Rollout) -> Response:
-    return _rollout(actor_of(request), rollout.pk)
-
-
-def _rollout(actor: User, rollout_id: int) -> Response:
-    found = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
-    view = rollout_selectors.view_of(actor=actor, rollout=found)
-    return Response(RolloutSerializer(view).data)
+PromoteView = _action(
+    actions.promote,
+    operation_id="promote_rollout",
+    body=EvidenceSerializer,
+    description="To the next step. Refused when a verdict has changed since it was shown.",
+)
+PromoteFullyView = _action(
+    actions.promote_fully,
+    operation_id="promote_rollout_fully",
+    body=EvidenceSerializer,
+    description="All requests at once. Refused while a guard fails.",
+)
+PauseView = _action(actions.pause, operation_id="pause_rollout", body=StopReasonSerializer)
+UnpauseView = _action(actions.unpause, operation_id="unpause_rollout")
+AbortView = _action(
+    actions.abort,
+    operation_id="abort_rollout",
+    body=StopReasonSerializer,
+    description="Sends all requests back to stable. Allowed until the rollout has finished.",
+)
