@@ -7,7 +7,7 @@ serializer refuses itself is what the definition has no sentence of its own for.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 from rest_framework import serializers
@@ -23,11 +23,27 @@ _NUMBERS: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
 }
 
 
+# A docstring would become the description of the components below.
+class DefinedSerializer(Serializer):
+    definition: ClassVar[type[BaseModel]]
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**_fields(self.definition), **super().get_fields()}
+
+
 @cache
 def serializer_of(model: type[BaseModel]) -> type[Serializer]:
     """Named after the model. Fields that the portal sets (`read_only`) are only shown."""
-    fields = {name: _field(definition) for name, definition in definitions.fields_of(model).items()}
-    return type(f"{model.__name__}Serializer", (Serializer,), {**fields, "__doc__": model.__doc__})
+    attributes = {"definition": model, "__doc__": model.__doc__}
+    return type(f"{model.__name__}Serializer", (DefinedSerializer,), attributes)
+
+
+def _fields(model: type[BaseModel]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    return {
+        name: _field(definition)
+        for name, definition in definitions.fields_of(model).items()
+        if not definition.extra.get("is_stored")
+    }
 
 
 def _field(definition: FieldDefinition) -> serializers.Field[Any, Any, Any, Any]:

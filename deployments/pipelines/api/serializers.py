@@ -10,54 +10,16 @@ from rest_framework import serializers
 from deployments.approvals.api.serializers import RequiredApprovalSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.models import Approval, ChangeRequest, Pipeline
-from deployments.pipelines.domain.pipeline_spec import NodeKind
+from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.preflight.api.serializers import PreflightCheckSerializer
 from deployments.states import ChangeState, Environment, PipelineChangeKind
 from portal.api.base_serializer import Serializer
+from portal.api.definition_serializers import DefinedSerializer
 
 
-class PipelineStepSerializer(Serializer):
-    name = serializers.CharField(
-        default="",
-        allow_blank=True,
-        max_length=30,
-        help_text="left out: the name of the deployment or node",
-    )
-    deployment = serializers.CharField(
-        default="", allow_blank=True, max_length=30, help_text="of the same team and cluster"
-    )
-    node = serializers.CharField(
-        default="", allow_blank=True, max_length=30, help_text="instead of a deployment"
-    )
-    weight = serializers.IntegerField(
-        default=None, allow_null=True, help_text="splitter only; weights add up to 100"
-    )
-    data = serializers.CharField(  # type: ignore[assignment]  # DRF keeps fields apart from attributes
-        required=False, max_length=30, help_text="$request; a step cannot get another step's answer"
-    )
-    condition = serializers.CharField(
-        default="",
-        allow_blank=True,
-        max_length=500,
-        help_text="a GJSON path that must exist: in the request for a switch, in the previous "
-        "answer for a sequence",
-    )
-    is_required = serializers.BooleanField(
-        default=False, help_text="its failure ends the pipeline and is returned"
-    )
-
-
-class PipelineNodeSerializer(Serializer):
-    name = serializers.CharField(max_length=30, help_text="requests enter at root")
-    kind = serializers.ChoiceField(choices=[kind.value for kind in NodeKind])
-    steps = PipelineStepSerializer(many=True)
-
-
-class PipelineSpecSerializer(Serializer):
-    nodes = PipelineNodeSerializer(many=True)
-    min_replicas = serializers.IntegerField(default=1, help_text="of KServe's router")
-    max_replicas = serializers.IntegerField(default=2)
+class PipelineSpecSerializer(DefinedSerializer):
+    definition = PipelineSpec
 
 
 class PipelineDraftSerializer(PipelineSpecSerializer):

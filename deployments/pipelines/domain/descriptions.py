@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from deployments.pipelines.domain.pipeline_spec import ANYTHING, Node, NodeKind, PipelineSpec, Step
+from deployments.pipelines.domain.pipeline_spec import (
+    ANYTHING,
+    NodeKind,
+    PipelineNode,
+    PipelineSpec,
+    PipelineStep,
+)
 from deployments.states import PipelineChangeKind
 
 _TITLES: Final[Mapping[PipelineChangeKind, str]] = {
@@ -46,7 +52,7 @@ def fields_of(spec: PipelineSpec) -> dict[str, str]:
     return {**nodes, **replicas}
 
 
-def step_note(node: Node, step: Step) -> str:
+def step_note(node: PipelineNode, step: PipelineStep) -> str:
     """When or how often the step is called; empty where it always is."""
     if step.weight is not None:
         return f"{step.weight}% of requests"
@@ -55,7 +61,7 @@ def step_note(node: Node, step: Step) -> str:
     return f"if {step.condition}" if step.condition else ""
 
 
-def _describe(node: Node, step: Step) -> str:
+def _describe(node: PipelineNode, step: PipelineStep) -> str:
     target = step.deployment or step.node
     name = target if step.label == target else f"{step.label} → {target}"
     notes = [step_note(node, step), "required" if step.is_required else ""]

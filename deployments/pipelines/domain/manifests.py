@@ -13,7 +13,13 @@ from typing import Any, Final
 from deployments.manifests.domain import http_route as manifest_http_route
 from deployments.manifests.domain import metadata
 from deployments.manifests.domain.metadata import MANAGED_BY, PIPELINE_ID_LABEL, Manifest
-from deployments.pipelines.domain.pipeline_spec import ANYTHING, Node, NodeKind, PipelineSpec, Step
+from deployments.pipelines.domain.pipeline_spec import (
+    ANYTHING,
+    NodeKind,
+    PipelineNode,
+    PipelineSpec,
+    PipelineStep,
+)
 
 API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "InferenceGraph"
@@ -102,7 +108,9 @@ def _metadata(place: GraphPlace) -> dict[str, Any]:
     }
 
 
-def _step(place: GraphPlace, node: Node, index: int, paths: Mapping[str, str]) -> dict[str, Any]:
+def _step(
+    place: GraphPlace, node: PipelineNode, index: int, paths: Mapping[str, str]
+) -> dict[str, Any]:
     step = node.steps[index]
     rendered: dict[str, Any] = {
         "name": step.label,
@@ -117,7 +125,7 @@ def _step(place: GraphPlace, node: Node, index: int, paths: Mapping[str, str]) -
     return {**rendered, "condition": condition} if condition else rendered
 
 
-def _target(place: GraphPlace, step: Step, paths: Mapping[str, str]) -> dict[str, str]:
+def _target(place: GraphPlace, step: PipelineStep, paths: Mapping[str, str]) -> dict[str, str]:
     if step.node:
         return {"nodeName": step.node}
     address = f"{place.gateway_url}/{place.namespace}/{step.deployment}"

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from portal.core.definitions import Definition, Rejected, setting
 
 SCHEMA: Final = 1
 # KServe's own word for the node that a request enters.
 ROOT: Final = "root"
+LONGEST_NAME: Final = 30
+LONGEST_CONDITION: Final = 500
 # Whatever the request holds; for the last step of a switch.
 ANYTHING: Final = "@this"
 NO_CHAIN: Final = (
@@ -34,29 +36,47 @@ class NodeKind(StrEnum):
     SWITCH = "switch"
 
 
-class Step(Definition):
-    """Asks one deployment, or the node of that name. `is_required`: its failure is the answer.
+class PipelineStep(Definition):
+    """Sends the request to one deployment, or to the node of that name."""
 
-    `weight` is for splitters; `condition` is a GJSON path: of the request in a switch, of the answer
-    before in a sequence.
-    """
-
-    name: str = ""
-    deployment: str = ""
-    node: str = ""
-    weight: int | None = None
-    condition: str = ""
-    is_required: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_chain(cls, values: Any) -> Any:
-        """KServe's own field `data` is refused with the reason, not as unknown."""
-        if not isinstance(values, Mapping) or "data" not in values:
-            return values
-        if values["data"] != "$request":
-            raise Rejected(NO_CHAIN, {"data": NO_CHAIN})
-        return {name: value for name, value in values.items() if name != "data"}
+    name: Annotated[
+        str,
+        setting(
+            "Name",
+            "left out: the name of the deployment or node",
+            max_length=LONGEST_NAME,
+        ),
+    ] = ""
+    deployment: Annotated[
+        str, setting("Deployment", "of the same team and cluster", max_length=LONGEST_NAME)
+    ] = ""
+    node: Annotated[str, setting("Node", "instead of a deployment", max_length=LONGEST_NAME)] = ""
+    weight: Annotated[int | None, setting("Weight", "splitter only; weights add up to 100")] = None
+    # KServe's own field: refused with the reason, not as unknown.
+    data: Annotated[
+        str,
+        setting(
+            "Data",
+            "$request; a step cannot get another step's answer",
+            fix=NO_CHAIN,
+            pattern=r"\$request",
+            max_length=LONGEST_NAME,
+            is_derived=True,
+        ),
+        Field(exclude=True),
+    ] = "$request"
+    condition: Annotated[
+        str,
+        setting(
+            "Condition",
+            "a GJSON path that must exist: in the request for a switch, in the previous answer for "
+            "a sequence",
+            max_length=LONGEST_CONDITION,
+        ),
+    ] = ""
+    is_required: Annotated[
+        bool, setting("Required", "its failure ends the pipeline and is returned")
+    ] = False
 
     @property
     def label(self) -> str:
@@ -64,27 +84,38 @@ class Step(Definition):
         return self.name or self.deployment or self.node
 
 
-class Node(Definition):
-    name: str = ROOT
+class PipelineNode(Definition):
+    name: Annotated[
+        str,
+        setting("Name", "requests enter at root", max_length=LONGEST_NAME, is_blank_hidden=True),
+    ]
     kind: Annotated[NodeKind, Field(strict=False)]
-    steps: Annotated[tuple[Step, ...], Field(strict=False)] = ()
+    steps: Annotated[tuple[PipelineStep, ...], Field(strict=False)]
 
 
 class PipelineSpec(Definition):
     """Replicas are those of KServe's router, which needs no GPU."""
 
     schema_version: Annotated[
-        int, setting("Schema", ge=SCHEMA, le=SCHEMA, fix=f"Use schema {SCHEMA}.", alias="schema")
+        int,
+        setting(
+            "Schema",
+            ge=SCHEMA,
+            le=SCHEMA,
+            fix=f"Use schema {SCHEMA}.",
+            alias="schema",
+            is_stored=True,
+        ),
     ] = SCHEMA
-    nodes: Annotated[tuple[Node, ...], Field(strict=False)]
-    min_replicas: int = 1
-    max_replicas: int = 2
+    nodes: Annotated[tuple[PipelineNode, ...], Field(strict=False)]
+    min_replicas: Annotated[int, setting("Min replicas", "of KServe's router")] = 1
+    max_replicas: Annotated[int, setting("Max replicas")] = 2
 
     @property
-    def root(self) -> Node:
+    def root(self) -> PipelineNode:
         return next(node for node in self.nodes if node.name == ROOT)
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> PipelineNode:
         return next(node for node in self.nodes if node.name == name)
 
     @property
@@ -97,7 +128,7 @@ class PipelineSpec(Definition):
         """A deployment that a request may reach; the first one named on the way from the root."""
         return next(self._asked(self.root))
 
-    def _asked(self, node: Node) -> Iterator[str]:
+    def _asked(self, node: PipelineNode) -> Iterator[str]:
         for step in node.steps:
             if step.deployment:
                 yield step.deployment

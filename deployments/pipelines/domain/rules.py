@@ -10,19 +10,18 @@ from typing import Final
 from deployments.errors import Rejected
 from deployments.pipelines.domain.pipeline_spec import (
     ANYTHING,
+    LONGEST_NAME,
     ROOT,
-    Node,
     NodeKind,
+    PipelineNode,
     PipelineSpec,
-    Step,
+    PipelineStep,
 )
 
 MOST_NODES: Final = 10
 MOST_STEPS: Final = 10
 MOST_REPLICAS: Final = 20
 _FEWEST_STEPS: Final = 2
-_LONGEST_CONDITION: Final = 500
-_LONGEST_NAME: Final = 30
 _ALL: Final = 100
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -81,7 +80,7 @@ def _form_faults(spec: PipelineSpec) -> Faults:
         yield from _node_faults(node, path)
 
 
-def _node_faults(node: Node, path: str) -> Faults:
+def _node_faults(node: PipelineNode, path: str) -> Faults:
     if not _FEWEST_STEPS <= len(node.steps) <= MOST_STEPS:
         yield f"{path}.steps", f"{node.name} needs {_FEWEST_STEPS} to {MOST_STEPS} steps."
     labels = [step.label for step in node.steps]
@@ -106,7 +105,7 @@ def _node_faults(node: Node, path: str) -> Faults:
             )
 
 
-def _weight_faults(node: Node, step: Step, path: str) -> Faults:
+def _weight_faults(node: PipelineNode, step: PipelineStep, path: str) -> Faults:
     if node.kind != NodeKind.SPLITTER:
         if step.weight is not None:
             yield f"{path}.weight", "Only a splitter has weights."
@@ -114,7 +113,7 @@ def _weight_faults(node: Node, step: Step, path: str) -> Faults:
         yield f"{path}.weight", "Give a weight from 1 to 100 percent."
 
 
-def _condition_faults(node: Node, index: int, path: str) -> Faults:
+def _condition_faults(node: PipelineNode, index: int, path: str) -> Faults:
     condition = node.steps[index].condition
     is_last = index == len(node.steps) - 1
     if node.kind == NodeKind.SWITCH:
@@ -129,14 +128,12 @@ def _condition_faults(node: Node, index: int, path: str) -> Faults:
         yield f"{path}.condition", "Only a switch and a sequence have conditions."
     elif condition and index == 0:
         yield f"{path}.condition", "The first step has no previous answer."
-    if (problem := condition_problem(condition)) is not None:
+    if (problem := _condition_problem(condition)) is not None:
         yield f"{path}.condition", problem
 
 
-def condition_problem(condition: str) -> str | None:
+def _condition_problem(condition: str) -> str | None:
     """GJSON accepts any text and matches nothing when it is wrong, so certain mistakes are refused."""
-    if len(condition) > _LONGEST_CONDITION:
-        return f"At most {_LONGEST_CONDITION} characters."
     if not condition.isprintable():
         return "Write it on one line."
     opened: list[str] = []
@@ -151,9 +148,9 @@ def condition_problem(condition: str) -> str | None:
 
 
 def _name_problem(name: str) -> str | None:
-    if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name):
+    if len(name) <= LONGEST_NAME and _NAME.fullmatch(name):
         return None
-    return f"{name!r}: use lower-case letters, digits and '-', at most {_LONGEST_NAME}."
+    return f"{name!r}: use lower-case letters, digits and '-', at most {LONGEST_NAME}."
 
 
 def _graph_faults(spec: PipelineSpec) -> Faults:
@@ -214,7 +211,7 @@ def _request_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults
                 yield f"nodes.{place}.steps", f"{reason} Every step of a {node.kind} gets one body."
 
 
-def _below(spec: PipelineSpec, node: Node) -> Iterator[str]:
+def _below(spec: PipelineSpec, node: PipelineNode) -> Iterator[str]:
     for step in node.steps:
         if step.deployment:
             yield step.deployment

@@ -17,6 +17,8 @@ from pydantic.fields import FieldInfo
 class Extra(TypedDict, total=False):
     """How REST and forms show a field, beyond its type and bounds."""
 
+    # Of what is stored only: REST and forms do not have it.
+    is_stored: bool
     # Only shown by REST: the portal sets it.
     read_only: bool
     # Left out, it depends on other fields, so REST states no default.
