@@ -52,13 +52,23 @@ class Summary:
 QualityMetric = Literal[
     "label_drift", "output_length", "structured_failures", "embedding_drift", "disagreement"
 ]
-# What each of them limits is in `answer_verdicts`. None: off unless the plan sets a limit.
-DEFAULT_LIMITS: Final[Mapping[QualityMetric, float | None]] = {
-    "label_drift": 0.15,
-    "output_length": 0.2,
-    "structured_failures": 0.02,
-    "embedding_drift": 0.05,
-    "disagreement": None,
+
+
+@dataclass(frozen=True, slots=True)
+class QualityKind:
+    """`figure` is what is limited. `default` None: off unless the plan sets a limit."""
+
+    label: str
+    figure: str
+    default: float | None
+
+
+QUALITY: Final[Mapping[QualityMetric, QualityKind]] = {
+    "label_drift": QualityKind("Label distribution", "Jensen-Shannon distance", 0.15),
+    "output_length": QualityKind("Output length", "largest gap between distributions", 0.2),
+    "structured_failures": QualityKind("Structured output", "increase in failure rate", 0.02),
+    "embedding_drift": QualityKind("Embedding drift", "cosine distance of means", 0.05),
+    "disagreement": QualityKind("Disagreement with stable", "fraction of golden requests", None),
 }
 
 

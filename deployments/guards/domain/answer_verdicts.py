@@ -17,18 +17,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deployments.guards.domain import two_sample_tests as statistics
-from deployments.guards.domain.answer_metrics import BAD, Kind, QualityMetric, Summary
+from deployments.guards.domain.answer_metrics import BAD, QUALITY, Kind, QualityMetric, Summary
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.two_sample_tests import Compared, Look
 
 # The chance that a good candidate is ever stopped by one of these guards.
 ALPHA: Final = 0.001
-TITLES: Final = {
-    Kind.LABELS: "Label distribution",
-    Kind.LENGTHS: "Output length",
-    Kind.STRUCTURED: "Structured output",
-    Kind.EMBEDDINGS: "Embedding drift",
-}
 LIMIT_OF: Final[Mapping[Kind, QualityMetric]] = {
     Kind.LABELS: "label_drift",
     Kind.LENGTHS: "output_length",
@@ -36,12 +30,6 @@ LIMIT_OF: Final[Mapping[Kind, QualityMetric]] = {
     Kind.EMBEDDINGS: "embedding_drift",
 }
 _SOURCE: Final = "posted by the service"
-_EFFECTS: Final = {
-    Kind.LABELS: "Jensen-Shannon distance",
-    Kind.LENGTHS: "largest gap between distributions",
-    Kind.STRUCTURED: "increase in failure rate",
-    Kind.EMBEDDINGS: "cosine distance of means",
-}
 _TESTS: Final = {
     Kind.LABELS: "chi-square",
     Kind.LENGTHS: "Kolmogorov-Smirnov",
@@ -67,7 +55,7 @@ def judge(
     is_within = found.effect <= limit
     is_chance = found.p > look.level
     verdict = Verdict.PASSED if is_within else Verdict.NOT_ENOUGH if is_chance else Verdict.FAILED
-    words = f"{_EFFECTS[kind]} {found.effect:.3f}"
+    words = f"{QUALITY[LIMIT_OF[kind]].figure} {found.effect:.3f}"
     words += (
         ""
         if is_within
@@ -89,7 +77,7 @@ def judge_disagreement(*, wrong: int, asked: int, limit: float) -> GuardResult:
         verdict = Verdict.PASSED if is_good else Verdict.FAILED
         words = f"{wrong} of {asked} golden requests are answered differently by stable"
     return GuardResult(
-        guard="Disagreement with stable",
+        guard=QUALITY["disagreement"].label,
         stable="",
         candidate=f"{wrong / asked:.0%}" if asked else "",
         limit=f"≤ {limit:.0%}",
@@ -157,7 +145,7 @@ def _guard(
     statistic: str,
 ) -> GuardResult:
     return GuardResult(
-        guard=TITLES[kind],
+        guard=QUALITY[LIMIT_OF[kind]].label,
         stable=shown[0],
         candidate=shown[1],
         limit=f"≤ {limit:g}",

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Discriminator, RootModel, Tag, field_validator,
 from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain import percentiles as guard_percentiles
 from deployments.guards.domain import promql
-from deployments.guards.domain.answer_verdicts import TITLES
+from deployments.guards.domain.answer_metrics import QUALITY
 from deployments.guards.domain.evidence import SPLITS
 from deployments.guards.domain.limits import KINDS, GuardLimit
 from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
@@ -26,9 +26,8 @@ _TAKEN: Final = frozenset(
         *SPLITS,
         *(kind.label for kind in KINDS.values()),
         *guard_percentiles.LABELS.values(),
-        *TITLES.values(),
+        *(kind.label for kind in QUALITY.values()),
         "Golden answers",
-        "Disagreement with stable",
         "Answers before traffic",
     )
 )

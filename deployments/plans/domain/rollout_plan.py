@@ -24,7 +24,7 @@ from pydantic import (
 
 from deployments.errors import Rejected
 from deployments.guards.domain import guard_set
-from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, QualityMetric
+from deployments.guards.domain.answer_metrics import QUALITY, QualityMetric
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
 from deployments.spec.domain import model_names
@@ -82,10 +82,16 @@ class PlanSettings(BaseModel):
         description="limits of label_drift, output_length, structured_failures, embedding_drift and "
         "disagreement, 0 to 1; null switches one off",
     )
-    # The alias that points to the candidate's version once it is stable; empty: none.
-    move_alias: str = Field(default="", max_length=60)
+    # Empty: none.
+    move_alias: str = Field(
+        title="Move alias", default="", max_length=60, description="Set after promotion."
+    )
     drain_seconds: StrictInt = Field(
-        default=DRAIN_SECONDS, ge=DRAIN_SECONDS, le=_LONGEST_DRAIN_SECONDS
+        title="Drain time",
+        default=DRAIN_SECONDS,
+        ge=DRAIN_SECONDS,
+        le=_LONGEST_DRAIN_SECONDS,
+        description="Pods of the replaced revision stay this long to finish open requests.",
     )
 
     @field_validator("move_alias")
@@ -101,7 +107,7 @@ class PlanSettings(BaseModel):
 
     @property
     def quality_limits(self) -> dict[QualityMetric, float | None]:
-        return {**DEFAULT_LIMITS, **self.quality}
+        return {name: self.quality.get(name, kind.default) for name, kind in QUALITY.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Without the steps, which have a column of their own."""

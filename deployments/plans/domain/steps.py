@@ -18,18 +18,22 @@ class Step(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", title="RolloutStep")
 
     weight: StrictInt = Field(
+        title="Traffic weight",
         ge=0,
         le=100,
         description="percent of requests routed to the candidate; for a shadow: mirrored to it",
     )
-    soak_seconds: StrictInt = Field(ge=0, le=LONGEST_SOAK_SECONDS)
-    min_requests: StrictInt = Field(ge=0, le=10_000_000)
+    soak_seconds: StrictInt = Field(title="Soak", ge=0, le=LONGEST_SOAK_SECONDS)
+    min_requests: StrictInt = Field(title="Min requests", ge=0, le=10_000_000)
     # Approved with the plan: the step is promoted without another decision.
     auto_promote: StrictBool = Field(
-        default=False, description="promoted automatically when all guards pass"
+        title="Auto-promote",
+        default=False,
+        description="promoted automatically when all guards pass",
     )
     # Counted from entering the step.
     deadline_seconds: int | None = Field(
+        title="Abort after",
         strict=True,
         default=None,
         le=2 * LONGEST_SOAK_SECONDS,

@@ -10,10 +10,11 @@ from django import forms
 
 from deployments.guards.domain.promql import PLACEHOLDERS
 from deployments.models import ModelVersion
-from deployments.plans.domain.rollout_plan import DRAIN_SECONDS, PlanKind, RolloutPlan
+from deployments.plans.domain.rollout_plan import DRAIN_SECONDS, PlanKind, PlanSettings, RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.plans.web import plan_rows
 from deployments.plans.web.plan_rows import QualityForm, QueryFormSet, StepFormSet
+from portal.core.definitions import fields_of
 from portal.ui.service_form import CommentForm
 
 DEFAULT_PLAN: Final = RolloutPlan(
@@ -27,6 +28,7 @@ KINDS: Final = (
     (PlanKind.BLUE_GREEN.value, "Blue/green", "checked with no traffic, then all traffic at once"),
     (PlanKind.SHADOW.value, "Shadow", "mirrored requests, responses discarded"),
 )
+_SETTINGS: Final = fields_of(PlanSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,10 @@ class PlanForm(CommentForm):
     has_plan = forms.BooleanField(required=False, widget=forms.HiddenInput)
     kind = forms.ChoiceField(required=False, choices=[(name, label) for name, label, _ in KINDS])
     is_strict = forms.BooleanField(required=False)
-    move_alias = forms.CharField(
-        label="Move alias", required=False, max_length=60, help_text="Set after promotion."
-    )
+    move_alias = forms.CharField(required=False, max_length=_SETTINGS["move_alias"].max_length)
     drain_seconds = forms.IntegerField(
-        label="Drain time",
         required=False,
         min_value=DRAIN_SECONDS,
-        help_text="Pods of the replaced revision stay this long to finish open requests.",
         widget=forms.NumberInput(attrs={"data-unit": "s"}),
     )
     keep_as = forms.CharField(label="Save as template", required=False, max_length=60)
@@ -71,6 +69,9 @@ class PlanForm(CommentForm):
         super().__init__(*args, **kwargs)
         offered = [(str(version.pk), _version_label(version)) for version in versions]
         cast("forms.ChoiceField", self.fields["version"]).choices = offered
+        for name in ("move_alias", "drain_seconds"):
+            field, definition = self.fields[name], _SETTINGS[name]
+            field.label, field.help_text = definition.label, definition.help
         data, initial = (self.data, {}) if self.is_bound else (None, self.initial)
         self.steps = StepFormSet(data, prefix="steps", initial=initial.get("steps"))
         self.queries = QueryFormSet(data, prefix="queries", initial=initial.get("queries"))

@@ -12,7 +12,7 @@ from django import forms
 from django.forms import BoundField, formset_factory
 
 from deployments.guards.domain import percentiles as guard_percentiles
-from deployments.guards.domain.answer_metrics import DEFAULT_LIMITS, QualityMetric
+from deployments.guards.domain.answer_metrics import QUALITY
 from deployments.guards.domain.limits import KINDS, GuardLimit
 from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.promql import QueryGuard
@@ -21,26 +21,20 @@ from deployments.plans.domain.steps import Step
 from portal.core.definitions import FieldDefinition, fields_of
 
 MOST_ROWS: Final = 6
+# Name, unit and least value of a row that people fill in.
 _STEP_COLUMNS: Final = (
-    ("weight", "Traffic weight", "%", 1),
-    ("soak_seconds", "Soak", "s", 0),
-    ("min_requests", "Requests", "≥", 0),
-    ("deadline_seconds", "Abort after", "s", 60),
+    ("weight", "%", 1),
+    ("soak_seconds", "s", 0),
+    ("min_requests", "≥", 0),
+    ("deadline_seconds", "s", 60),
 )
-_QUALITY: Final[Mapping[QualityMetric, tuple[str, str]]] = {
-    "label_drift": ("Label distribution", "Jensen-Shannon distance"),
-    "output_length": ("Output length", "largest gap between distributions"),
-    "structured_failures": ("Structured output", "increase in failure rate"),
-    "embedding_drift": ("Embedding drift", "cosine distance of means"),
-    "disagreement": ("Disagreement with stable", "fraction of golden requests"),
-}
 
 
-def _number(definition: FieldDefinition, *, label: str = "", **bounds: Any) -> forms.Field:
-    """An optional field with the bounds of the definition."""
+def _number(definition: FieldDefinition, **bounds: Any) -> forms.Field:
+    """An optional field with the label and bounds of the definition."""
     kind = forms.IntegerField if definition.kind is int else forms.FloatField
     options = {"min_value": definition.minimum, "max_value": definition.maximum, **bounds}
-    return kind(required=False, label=label, **options)
+    return kind(required=False, label=definition.label, **options)
 
 
 class StepForm(forms.Form):
@@ -49,8 +43,9 @@ class StepForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         definitions = fields_of(Step)
-        for name, label, _, least in _STEP_COLUMNS:
-            self.fields[name] = _number(definitions[name], label=label, min_value=least)
+        for name, _, least in _STEP_COLUMNS:
+            self.fields[name] = _number(definitions[name], min_value=least)
+        self.fields["auto_promote"].label = definitions["auto_promote"].label
 
     @property
     def cells(self) -> list[BoundField]:
@@ -59,7 +54,7 @@ class StepForm(forms.Form):
     @property
     def units(self) -> list[tuple[BoundField, str]]:
         """The cells of the row, each with its unit."""
-        return [(self[name], unit) for name, _, unit, _ in _STEP_COLUMNS]
+        return [(self[name], unit) for name, unit, _ in _STEP_COLUMNS]
 
     @property
     def is_spare(self) -> bool:
@@ -80,12 +75,12 @@ class StepForm(forms.Form):
 
 
 class QueryForm(forms.Form):
-    name = forms.CharField(required=False, max_length=40)
-    query = forms.CharField(required=False, max_length=1000)
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         definitions = fields_of(QueryGuard)
+        for name in ("name", "query"):
+            length = definitions[name].max_length
+            self.fields[name] = forms.CharField(required=False, max_length=length)
         for name in ("min", "max", "breaches"):
             self.fields[name] = _number(definitions[name])
 
@@ -153,9 +148,9 @@ class QualityForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, (label, effect) in _QUALITY.items():
+        for name, kind in QUALITY.items():
             self.fields[name] = forms.FloatField(
-                required=False, label=label, help_text=effect, min_value=0, max_value=1
+                required=False, label=kind.label, help_text=kind.figure, min_value=0, max_value=1
             )
 
     def count(self) -> int:
@@ -163,9 +158,9 @@ class QualityForm(forms.Form):
 
     def to_json(self) -> dict[str, float | None]:
         """Those that differ from their defaults, and a field that a script left out does not."""
-        sent = [name for name in _QUALITY if self.add_prefix(name) in self.data]
+        sent = [name for name in QUALITY if self.add_prefix(name) in self.data]
         limits = {name: self.cleaned_data[name] for name in sent}
-        return {name: limit for name, limit in limits.items() if limit != DEFAULT_LIMITS[name]}
+        return {name: limit for name, limit in limits.items() if limit != QUALITY[name].default}
 
 
 def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
