@@ -11,6 +11,7 @@ import pytest
 
 from deployments.models import ModelVersion
 from deployments.registry.gateways import sandbox
+from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import uploads, verification
 from deployments.registry.services.upload_validation import UploadDraft
 from portal.accounts.models import Membership, Team, User
@@ -101,3 +102,9 @@ def verified(upload: Upload) -> Upload:
         return version
 
     return run
+
+
+def versions_in(store: S3Store) -> list[str]:
+    answer = store.client.list_object_versions(Bucket=store.bucket)
+    rows = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]
+    return sorted(row["Key"] for row in rows)

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from deployments.registry.domain import input_sizes
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import activations, onnx
-from tests.fixtures import batching_models
+from tests.fixtures import batching_models, large_models
 
 _FLOAT = TensorProto.FLOAT
 MIB = 2**20
@@ -76,7 +76,7 @@ def test_the_largest_branch_counts(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_added_up_without_its_weights(tmp_path: Path) -> None:
-    path = batching_models.write_large(tmp_path / "large.onnx", mebibytes=64)
+    path = large_models.write_large(tmp_path / "large.onnx", mebibytes=64)
 
     found = activations.measure({"path": str(path), "inputs": {"x": [2, 8]}})
 

@@ -31,7 +31,7 @@ from fleet.localcluster.controllers import model_repository, processes, triton
 from portal.core import leases
 from tests import plain_http
 from tests.deployments.uploading import Upload
-from tests.fixtures import batching_models
+from tests.fixtures import batching_models, large_models
 from tests.fixtures.batching_models import BatchingModel
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(420)]
@@ -150,7 +150,7 @@ def served(
         assert version.state == VersionState.READY, (model.name, version.state_reason)
         _lay_out(root / "models", model, version.config_pbtxt).write_bytes(model.bytes())
     _lay_out(root / "models", _GUESSED, _guess()).write_bytes(_GUESSED.bytes())
-    large = batching_models.write_large(root / "large.onnx", mebibytes=600)
+    large = large_models.write_large(root / "large.onnx", mebibytes=600)
     config = _config_of_large(large, upload)
     large.rename(_lay_out(root / "models", _LARGE, config))
     child, port = _start(root)

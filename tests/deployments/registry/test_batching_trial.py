@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from deployments.registry.domain import batching, batching_trial
 from deployments.registry.domain.batching import Verdict
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
-from tests.fixtures import batching_models
+from tests.fixtures import batching_models, large_models
 from tests.fixtures.batching_models import BatchingModel
 
 _FLOAT = TensorProto.FLOAT
@@ -168,7 +168,7 @@ def test_a_declaration_decides_only_where_nothing_was_shown(
 
 
 def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None:
-    path = batching_models.write_large(tmp_path / "model.onnx", mebibytes=8)
+    path = large_models.write_large(tmp_path / "model.onnx", mebibytes=8)
 
     onnx.checker.check_model(str(path), full_check=True)
     found = batching_trial.run({"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}})

@@ -326,31 +326,3 @@ class Rollouts(RuleBasedStateMachine):
 
 TestRollouts = Rollouts.TestCase
 TestRollouts.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
-
-
-def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    for phase in RolloutPhase:
-        progress = RolloutProgress(
-            plan=RolloutPlan(steps=(Step(weight=10, soak_seconds=0, min_requests=0),)),
-            phase=phase,
-            step_index=0,
-            step_started_at=None,
-            phase_deadline_at=now - timedelta(seconds=1),
-            desired=NO_TRAFFIC if phase == RolloutPhase.ABORTING else TrafficSplit(10),
-            is_candidate_desired=True,
-            is_swapped=False,
-            drain_started_at=None,
-        )
-        silent = RolloutObservation(
-            is_current=False, weight=None, is_candidate_ready=None, is_stable_ready=None
-        )
-
-        found = decide.decide(progress, silent, now)
-
-        if not ROLLOUT[phase]:
-            assert found.effect == Effect.WAIT
-        elif phase == RolloutPhase.ABORTING:
-            assert found.effect == Effect.FINISH_ABORT
-        else:
-            assert found.effect == Effect.ABORT
