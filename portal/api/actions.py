@@ -20,7 +20,7 @@ from portal.api.responses import REFUSALS
 # A docstring would become the description of every operation.
 class _ActionView(IdempotentMixin, APIView):
     run: ClassVar[Callable[..., Any]]
-    show: ClassVar[Callable[[User, Any], object]]
+    show: ClassVar[Callable[..., object]]
     body: ClassVar[type[Serializer] | None]
     shown_by: ClassVar[Any]
     status: ClassVar[int]

@@ -13,6 +13,7 @@ from portal.dashboard.audit_stream import AuditFilter
 from portal.ui import htmx
 from portal.ui.access import people_only
 from portal.ui.addresses import with_query
+from portal.ui.lists import day_field
 
 
 class AuditQuery(forms.Form):
@@ -21,8 +22,8 @@ class AuditQuery(forms.Form):
     q = forms.CharField(required=False, max_length=100)
     of = forms.CharField(required=False, max_length=32)
     action = forms.CharField(required=False, max_length=60)
-    start = forms.DateField(required=False)
-    end = forms.DateField(required=False)
+    start = day_field()
+    end = day_field()
     before = forms.IntegerField(required=False)
 
     def wanted(self) -> AuditFilter:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any, ClassVar
 
 from django import forms
+from django.core.validators import MaxValueValidator
 from django.http import HttpRequest
 
 from portal.ui.addresses import with_query
+
+_DAY = timedelta(days=1)
 
 
 class FilterForm(forms.Form):
@@ -68,6 +72,11 @@ def sortable_columns(
 def plain_input(placeholder: str, label: str, *, kind: str = "text") -> forms.TextInput:
     attrs = {"class": "plain", "type": kind, "placeholder": placeholder, "aria-label": label}
     return forms.TextInput(attrs=attrs)
+
+
+def day_field() -> forms.DateField:
+    """A day of a filter, but not the last one there is: periods end on the day after."""
+    return forms.DateField(required=False, validators=[MaxValueValidator(date.max - _DAY)])
 
 
 def plain_select(label: str) -> forms.Select:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet, Sum
 
 from fleet.costs.domain.results import ZERO, LedgerEntry
@@ -41,13 +42,10 @@ class LedgerFilter:
 class LedgerPage:
     """Newest first. `estimated` is on the first page only; the totals are over all pages."""
 
-    sealed: Sequence[LedgerRow]
+    sealed: Page[LedgerRow]
     estimated: Sequence[LedgerEntry]
-    sealed_count: int
     sealed_amount: Decimal
     estimated_amount: Decimal
-    number: int
-    has_next: bool
 
     @property
     def total_amount(self) -> Decimal:
@@ -55,21 +53,17 @@ class LedgerPage:
 
 
 def page(
-    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, number: int = 1
+    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, number: str | None = None
 ) -> LedgerPage:
     """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
     rows = _sealed(team_slugs, row_filter)
-    count = rows.count()
-    first = (number - 1) * PAGE_SIZE
+    sealed = Paginator(rows.order_by("-hour", "pk"), PAGE_SIZE).get_page(number)
     estimated = _estimated(team_slugs, row_filter)
     return LedgerPage(
-        sealed=list(rows.order_by("-hour", "pk")[first : first + PAGE_SIZE]),
-        estimated=estimated if number == 1 else (),
-        sealed_count=count,
+        sealed=sealed,
+        estimated=() if sealed.has_previous() else estimated,
         sealed_amount=rows.aggregate(total=Sum("cost_amount"))["total"] or ZERO,
         estimated_amount=sum((entry.cost_amount for entry in estimated), ZERO),
-        number=number,
-        has_next=count > first + PAGE_SIZE,
     )
 
 

@@ -28,11 +28,6 @@ def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
     )
 
 
-def page_number(params: Mapping[str, str]) -> int:
-    text = params.get("page", "1")
-    return max(1, int(text)) if text.isdecimal() and len(text) < 6 else 1
-
-
 def _time(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)

@@ -60,16 +60,8 @@ def costs_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
 def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
     row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
-    page = ledger_rows.page(
-        team_slugs=slugs, row_filter=row_filter, number=ledger_query.page_number(request.GET)
-    )
-    context = {
-        "page": page,
-        "row_filter": row_filter,
-        "newer_url": with_query(request, page=page.number - 1) if page.number > 1 else "",
-        "older_url": with_query(request, page=page.number + 1) if page.has_next else "",
-    }
-    return render(request, "costs/ledger.html", context)
+    page = ledger_rows.page(team_slugs=slugs, row_filter=row_filter, number=request.GET.get("page"))
+    return render(request, "costs/ledger.html", {"page": page, "row_filter": row_filter})
 
 
 @require_GET

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
+from django import forms
+
 from fleet.costs.domain.results import GroupBy, Step
+from portal.ui.lists import day_field
 
 RANGES = (
     ("month", "This month"),
@@ -50,20 +53,31 @@ class CostQuery:
         return (self.end - timedelta(microseconds=1)).date()
 
 
+class CostForm(forms.Form):
+    """Invalid values are left out, so that a mistyped URL still shows a page."""
+
+    range = forms.ChoiceField(required=False, choices=RANGES)
+    group = forms.ChoiceField(required=False, choices=GROUPS)
+    start = day_field()
+    end = day_field()
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        super().__init__(params)
+        self.is_valid()
+
+
 def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str]) -> CostQuery:
     """`of` selects one of the visible teams; any other value means all of them."""
-    group = params.get("group", "")
-    custom = _custom_dates(params)
-    name = params.get("range", "month") if custom is None else ""
-    if custom is None and name not in dict(RANGES):
-        name = "month"
+    data = CostForm(params).cleaned_data
+    custom = _custom_dates(data.get("start"), data.get("end"))
+    name = "" if custom else data.get("range") or "month"
     start, end = custom or _named(name, now)
     team = params.get("of", "")
     return CostQuery(
         range_name=name,
         start=start,
         end=end,
-        group_by=GroupBy(group) if group in set(GroupBy) else GroupBy.TEAM,
+        group_by=GroupBy(data.get("group") or GroupBy.TEAM),
         team_slug=team if team in team_slugs else "",
     )
 
@@ -82,15 +96,8 @@ def _named(name: str, now: datetime) -> tuple[datetime, datetime]:
     return month, next_hour
 
 
-def _custom_dates(params: Mapping[str, str]) -> tuple[datetime, datetime] | None:
-    first, last = _day(params.get("start", "")), _day(params.get("end", ""))
+def _custom_dates(first: date | None, last: date | None) -> tuple[datetime, datetime] | None:
     if first is None or last is None or not timedelta(0) <= last - first < _LONGEST:
         return None
-    return first, last + _DAY
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        return datetime.combine(date.fromisoformat(text), time(), tzinfo=UTC)
-    except ValueError:
-        return None
+    start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, last + _DAY))
+    return start, end

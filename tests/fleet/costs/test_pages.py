@@ -135,6 +135,15 @@ def test_an_address_that_means_nothing_shows_this_month(admin: Client, ledger_ro
     assert "1 Nov" in answer.content.decode()
 
 
+def test_a_period_that_ends_with_the_calendar_shows_this_month(
+    admin: Client, ledger_rows: None
+) -> None:
+    answer = admin.get("/costs?start=9999-12-31&end=9999-12-31")
+
+    assert answer.status_code == 200
+    assert "1 Nov" in answer.content.decode()
+
+
 def test_range_and_group_stay_in_the_address_when_the_other_changes(
     admin: Client, ledger_rows: None
 ) -> None:
