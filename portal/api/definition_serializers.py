@@ -57,8 +57,17 @@ def _field(definition: FieldDefinition) -> serializers.Field[Any, Any, Any, Any]
     if definition.extra.get("is_mapping"):
         return serializers.DictField(child=serializers.CharField(), **options)
     if definition.is_list:
-        return serializers.ListField(child=_value(definition, {}), **options)
+        return _list(definition, options)
     return _value(definition, options)
+
+
+def _list(
+    definition: FieldDefinition, options: dict[str, Any]
+) -> serializers.Field[Any, Any, Any, Any]:
+    longest, most = (definition.extra.get(name) for name in ("longest_item", "most_items"))
+    bounds = {"max_length": most} if most else {}
+    child = _value(definition, {"max_length": longest} if longest else {})
+    return serializers.ListField(child=child, **bounds, **options)
 
 
 def _nested(

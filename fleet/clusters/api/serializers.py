@@ -5,7 +5,9 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from fleet.clusters.domain.ca_bundle import MAX_BYTES
+from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.api.base_serializer import Serializer
+from portal.api.definition_serializers import serializer_of
 
 
 class CertificateSerializer(Serializer):
@@ -32,6 +34,9 @@ class ClusterSerializer(Serializer):
     prometheus_certificates = CertificateSerializer(
         many=True, help_text="certificates trusted for its Prometheus; empty: public ones"
     )
+
+
+ServingPolicySerializer = serializer_of(ServingPolicy)
 
 
 class ClusterDraftSerializer(Serializer):

@@ -12,8 +12,8 @@ from fleet.clusters.api.serializers import (
     ClusterDraftSerializer,
     ClusterSerializer,
     ConnectionCheckSerializer,
+    ServingPolicySerializer,
 )
-from fleet.clusters.api.serving_serializers import ServingPolicySerializer
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import clusters as cluster_services

@@ -8,11 +8,16 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fleet.clusters.domain import images
+from portal.core.definitions import Definition, setting
 
+_IMAGES: Final = "Images"
+_ALLOWED: Final = "Allowed for teams"
+_PODS: Final = "Pod restrictions"
+_ACCESS: Final = "Model access for pods"
+_SERVICES: Final = "Cluster services"
 _NETWORKS: Final = ("egress_cidrs", "control_plane_cidrs")
 LISTS: Final = ("allowed_images", "priority_classes", "gateway_namespaces", *_NETWORKS)
 # Istio without its CNI plugin and KServe's pipeline router need baseline.
@@ -33,52 +38,135 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingPolicy:
-    triton_image: str = ""
-    triton_vllm_image: str = ""
-    vllm_image: str = ""
-    storage_image: str = ""
-    # The IAM role that pods assume through their service account (IRSA), one per team.
-    role_arn: str = ""
-    # A Secret with S3 keys in every team's namespace, for clusters without roles.
-    storage_secret: str = ""
-    # The address that the cluster's KEDA uses.
-    prometheus_url: str = ""
-    cache_node_group: str = ""
-    # Allowed for teams: entries of fleet.clusters.domain.images, and PriorityClasses of the cluster.
-    allowed_images: tuple[str, ...] = ()
-    priority_classes: tuple[str, ...] = ()
-    # The Pod Security Standard that team namespaces enforce; empty: restricted.
-    pod_security: str = ""
-    # Where the proxies of the Gateway run, in addition to its own namespace: Envoy Gateway runs them in
-    # envoy-gateway-system.
-    gateway_namespaces: tuple[str, ...] = ()
-    # Networks that pods can reach over HTTPS: the bucket, STS, a model hub.
-    egress_cidrs: tuple[str, ...] = ()
-    # Networks of the API server's requests to pods; on EKS, the subnets of the cluster.
-    control_plane_cidrs: tuple[str, ...] = ()
+def _text(group: str, label: str, help_text: str, *, longest: int = 300) -> Any:
+    return setting(label, help_text, group=group, max_length=longest)
+
+
+def _list(group: str, label: str, help_text: str = "", *, longest: int) -> Any:
+    most = images.MAX_ENTRIES
+    return setting(label, help_text, group=group, most_items=most, longest_item=longest)
+
+
+Texts = tuple[str, ...]
+_OWN_LIST: Final = "Empty: the portal's own list."
+
+
+class ServingPolicy(Definition):
+    triton_image: Annotated[
+        str, _text(_IMAGES, "Triton", "Image for new revisions and the runtime in each namespace.")
+    ] = ""
+    triton_vllm_image: Annotated[
+        str, _text(_IMAGES, "Triton with vLLM", "Image for new triton-vllm revisions.")
+    ] = ""
+    vllm_image: Annotated[str, _text(_IMAGES, "vLLM", "Image for new kserve-vllm revisions.")] = ""
+    storage_image: Annotated[
+        str,
+        _text(
+            _IMAGES,
+            "Storage initializer",
+            "Image that downloads models for the plain Triton engines.",
+        ),
+    ] = ""
+    role_arn: Annotated[
+        str,
+        _text(
+            _ACCESS,
+            "IAM role per team (IRSA)",
+            "Pods assume it to read the bucket. {team} is replaced with the team's short name.",
+            longest=200,
+        ),
+    ] = ""
+    storage_secret: Annotated[
+        str,
+        _text(
+            _ACCESS,
+            "Secret with S3 keys",
+            "Used instead of a role. Create one with this name in each team's namespace, with keys "
+            "that read that team's models only.",
+            longest=253,
+        ),
+    ] = ""
+    prometheus_url: Annotated[
+        str,
+        _text(_SERVICES, "Prometheus for KEDA", "Its address inside the cluster.", longest=200),
+    ] = ""
+    cache_node_group: Annotated[
+        str,
+        _text(_SERVICES, "Model cache node group", "A KServe LocalModelNodeGroup.", longest=253),
+    ] = ""
+    # Entries of fleet.clusters.domain.images.
+    allowed_images: Annotated[
+        Texts,
+        _list(
+            _ALLOWED,
+            "Allowed images",
+            "registry/name, registry/path/* for everything below it, or registry/name@sha256 to "
+            f"require a digest. {_OWN_LIST}",
+            longest=300,
+        ),
+    ] = ()
+    priority_classes: Annotated[
+        Texts, _list(_ALLOWED, "Allowed priority classes", _OWN_LIST, longest=253)
+    ] = ()
+    gateway_namespaces: Annotated[
+        Texts,
+        _list(
+            _PODS,
+            "Gateway proxy namespaces",
+            "Namespaces of the gateway's proxies, in addition to the Gateway's own. Envoy Gateway: "
+            "envoy-gateway-system.",
+            longest=253,
+        ),
+    ] = ()
+    egress_cidrs: Annotated[
+        Texts,
+        _list(
+            _PODS,
+            "HTTPS egress networks",
+            "Networks that pods reach over HTTPS, such as the bucket, STS and a model hub.",
+            longest=50,
+        ),
+    ] = ()
+    control_plane_cidrs: Annotated[
+        Texts,
+        _list(
+            _PODS,
+            "API server networks",
+            "Networks of the API server; on EKS, the subnets of the cluster. Golden requests and trials "
+            "come from them.",
+            longest=50,
+        ),
+    ] = ()
+    pod_security: Annotated[
+        Literal["", "restricted", "baseline"],
+        setting(
+            "Pod Security",
+            "Enforced in team namespaces. Pipelines, and Istio without its CNI plugin, need baseline.",
+            choices={"": f"default ({RESTRICTED})"},
+            group=_PODS,
+        ),
+    ] = ""
 
     def role_for(self, team: str) -> str:
         return self.role_arn.replace(TEAM, team)
 
     def to_json(self) -> dict[str, Any]:
-        filled = {name: value for name, value in asdict(self).items() if value}
+        filled = {name: value for name, value in self.model_dump().items() if value}
         return {name: list(value) if name in LISTS else value for name, value in filled.items()}
 
     def with_defaults(self, defaults: ServingPolicy) -> ServingPolicy:
         """Fill empty fields from the defaults. A cluster whose pods read with S3 keys gets no role, even if
         the defaults name one.
         """
-        merged = {**asdict(defaults), **self.to_json()}
+        merged = {**defaults.model_dump(), **self.to_json()}
         if self.storage_secret:
             merged["role_arn"] = ""
         return ServingPolicy.from_json(merged)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ServingPolicy:
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: _value(name, raw[name]) for name in raw if name in known})
+        """Of a row; unknown names are ignored."""
+        return cls(**{name: _value(name, raw[name]) for name in raw if name in cls.model_fields})
 
 
 def _value(name: str, raw: Any) -> Any:

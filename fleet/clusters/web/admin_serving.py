@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
+from django.forms import BoundField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -16,72 +19,64 @@ from fleet.clusters.selectors import clusters, default_serving_policy
 from fleet.clusters.services import serving_policy as cluster_serving_policy
 from portal.accounts import policy
 from portal.accounts.models import User
+from portal.core.definitions import FieldDefinition, fields_of
 from portal.core.errors import Invalid
 from portal.ui.access import people_only
+from portal.ui.definition_fields import form_field
 from portal.ui.form_errors import add_to
 
-_NAMES = tuple(field.name for field in fields(ServingPolicy))
+# The cards of the page: groups of the definition, each with its note.
+_CARDS: Final = {
+    "Images": "",
+    "Allowed for teams": "Everything else is rejected",
+    "Pod restrictions": "",
+    "Model access for pods": "Fill in one of the two",
+    "Cluster services": "",
+}
+_LONGEST_LIST: Final = 20_000
 
 
-def _text(label: str, help_text: str) -> forms.CharField:
-    widget = forms.TextInput(attrs={"spellcheck": "false"})
-    return forms.CharField(
-        label=label, required=False, max_length=300, help_text=help_text, widget=widget
-    )
-
-
-def _lines(label: str, help_text: str) -> forms.CharField:
-    widget = forms.Textarea(attrs={"rows": "4", "spellcheck": "false"})
-    return forms.CharField(
-        label=label, required=False, max_length=20_000, help_text=help_text, widget=widget
-    )
+@dataclass(frozen=True, slots=True)
+class Card:
+    title: str
+    note: str
+    fields: Sequence[BoundField]
 
 
 class ServingForm(forms.Form):
-    triton_image = _text("Triton", "For new revisions and the runtime in each namespace.")
-    triton_vllm_image = _text("Triton with vLLM", "For new triton-vllm revisions.")
-    vllm_image = _text("vLLM", "For new kserve-vllm revisions.")
-    storage_image = _text("Storage initializer", "Downloads models for the plain Triton engines.")
-    role_arn = _text(
-        "IAM role per team (IRSA)",
-        "Pods assume it to read the bucket. {team} is replaced with the team's short name.",
-    )
-    storage_secret = _text(
-        "Secret with S3 keys",
-        "Used instead of a role. Create one with this name in each team's namespace, with keys that "
-        "read that team's models only.",
-    )
-    prometheus_url = _text("Prometheus for KEDA", "The address inside the cluster.")
-    cache_node_group = _text("Model cache node group", "A KServe LocalModelNodeGroup.")
-    allowed_images = _lines(
-        "Allowed images",
-        "One per line: registry/name, registry/path/* for everything below it, or "
-        "registry/name@sha256 to require a digest.",
-    )
-    priority_classes = _lines("Allowed priority classes", "One per line.")
-    gateway_namespaces = _lines(
-        "Gateway proxy namespaces",
-        "One per line, in addition to the Gateway's own namespace. Envoy Gateway: envoy-gateway-system.",
-    )
-    egress_cidrs = _lines(
-        "HTTPS egress networks", "One per line, for example: the bucket, STS, a model hub."
-    )
-    control_plane_cidrs = _lines(
-        "API server networks",
-        "One per line; on EKS, the subnets of the cluster. Golden requests and trials come from them.",
-    )
-    pod_security = forms.ChoiceField(
-        label="Pod Security",
-        required=False,
-        choices=[("", "restricted"), ("baseline", "baseline")],
-        help_text="Enforced in team namespaces. Pipelines, and Istio without its CNI plugin, need "
-        "baseline.",
-    )
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, definition in fields_of(ServingPolicy).items():
+            self.fields[name] = _field(definition)
+
+    @property
+    def cards(self) -> list[Card]:
+        definitions = fields_of(ServingPolicy)
+        return [
+            Card(
+                title,
+                note,
+                [self[n] for n in definitions if definitions[n].extra["group"] == title],
+            )
+            for title, note in _CARDS.items()
+        ]
 
     def policy(self) -> ServingPolicy:
-        texts = {name: self.cleaned_data[name].strip() for name in _NAMES}
+        texts = {name: text.strip() for name, text in self.cleaned_data.items()}
         lists = {name: serving_rules.split(texts[name]) for name in serving_rules.LISTS}
         return ServingPolicy(**{**texts, **lists})
+
+
+def _field(definition: FieldDefinition) -> forms.Field:
+    if not definition.is_list:
+        return form_field(definition)
+    return forms.CharField(
+        label=definition.label,
+        required=False,
+        max_length=_LONGEST_LIST,
+        help_text=f"One per line. {definition.help}".strip(),
+        widget=forms.Textarea(attrs={"rows": "4", "spellcheck": "false"}),
+    )
 
 
 @require_http_methods(["GET", "POST"])

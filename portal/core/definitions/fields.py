@@ -31,6 +31,9 @@ class Extra(TypedDict, total=False):
     is_empty_zero: bool
     # A form accepts 8,030 for 8030.
     has_separators: bool
+    # Bounds of a list that its own check names; REST states them.
+    most_items: int
+    longest_item: int
     placeholder: str
     # Where a form shows it; of a part, where it shows the fields of the part.
     group: str
