@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from deployments.errors import Rejected
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from portal.core.definitions import Rejected
 from portal.core.errors import Invalid
 
 
-def as_invalid(error: Rejected) -> Invalid:
-    return Invalid(error.message, fields=error.fields)
+@contextmanager
+def as_invalid(prefix: str = "") -> Iterator[None]:
+    """Raise Invalid for what is rejected inside, with the prefix before the name of each field."""
+    try:
+        yield
+    except Rejected as error:
+        fields = {f"{prefix}{name}": message for name, message in error.fields.items()}
+        raise Invalid(error.message, fields=fields) from error

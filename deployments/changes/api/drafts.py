@@ -7,24 +7,20 @@ from typing import Any
 from rest_framework import status
 from rest_framework.response import Response
 
+from deployments import rejections
 from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.selectors import changes as change_selectors
-from deployments.errors import Rejected
 from deployments.models import ChangeRequest
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment
 from portal.accounts.models import User
-from portal.core.errors import Invalid
 
 
 def spec_of(data: dict[str, Any]) -> ServingSpec:
-    try:
+    with rejections.as_invalid("spec."):
         return serving_spec.from_json(data)
-    except Rejected as error:
-        fields = {f"spec.{name}": message for name, message in error.fields.items()}
-        raise Invalid(error.message, fields=fields) from error
 
 
 def draft_of(body: dict[str, Any]) -> DeployDraft:

@@ -13,7 +13,6 @@ from deployments import rejections
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import approvals, guard_checks, submit
 from deployments.changes.services.submit import ChangeSpec
-from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
@@ -76,12 +75,10 @@ def canary(
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
-    try:
+    with rejections.as_invalid():
         checked = rollout_plan.check(plan or {}, list(steps))
         percent = auto_promotion.percent_of(deployment.team_id)
         auto_promotion_limit.require_within(checked.steps, percent, team=deployment.team.slug)
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     stable = submit.stable_of(deployment)
     _require_same_model(stable, version)
     no_kind = available_rollouts.why_not(deployment, checked.kind, spec=spec)
@@ -142,10 +139,8 @@ def scale(
     deployment = submit.changeable(actor, deployment_id, ChangeKind.SCALE)
     stable = submit.stable_of(deployment)
     now = rendering.spec_of(stable)
-    try:
+    with rejections.as_invalid():
         desired = replicas.with_replicas(now, min_replicas=min_replicas, max_replicas=max_replicas)
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     capabilities = Capabilities.from_json(deployment.cluster.capabilities)
     spec = defaults.autoscaled_in_place(desired, rendering.policy_of(deployment), capabilities)
     if spec == now:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 from deployments import rejections
-from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
 from deployments.plans.domain import descriptions, rollout_plan
@@ -69,10 +68,8 @@ def preview(
         raise Conflict(
             f"{deployment} has no stable revision to compare with yet.", code="not_serving"
         )
-    try:
+    with rejections.as_invalid():
         checked = rollout_plan.check(plan or {}, list(steps))
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     return of(deployment, checked.steps)
 
 

@@ -11,7 +11,6 @@ from deployments.changes.services import approvals, drafts, new_request
 from deployments.changes.services import submit as change_submit
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.changes.services.submit import ChangeSpec
-from deployments.errors import Rejected
 from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
@@ -34,10 +33,8 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     """
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
-    try:
+    with rejections.as_invalid():
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     checked = preflight.check(actor=actor, draft=draft)
     refusals.require_ok(checked)
     cluster = clusters.get_cluster(draft.cluster_id)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from deployments.changes.web import request_body
-from deployments.errors import Rejected
 from deployments.models import ModelVersion
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
@@ -19,6 +18,7 @@ from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.serving_spec import Packed
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
+from portal.core.definitions import Rejected
 
 _KV_PRECISION = {"auto": "bf16"}
 _DEFAULT_CONTEXT = 4096

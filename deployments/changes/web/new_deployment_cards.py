@@ -13,7 +13,6 @@ from django import forms
 
 from deployments.changes.web.form import Choices, DeployForm
 from deployments.changes.web.gpu_choice import value_of
-from deployments.errors import Rejected
 from deployments.models import ModelVersion
 from deployments.plans.domain.descriptions import duration_words
 from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
@@ -29,6 +28,7 @@ from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts.models import User
 from portal.core import clock
+from portal.core.definitions import Rejected
 from portal.core.errors import DomainError
 from portal.core.money import HOURS_PER_MONTH
 from portal.ui.definition_fields import ON

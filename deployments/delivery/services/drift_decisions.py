@@ -13,7 +13,6 @@ from deployments.changes.services import requests
 from deployments.delivery.domain import adoption
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
-from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, Revision
@@ -29,6 +28,7 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import AuditAction
 from portal.core import clock
+from portal.core.definitions import Rejected
 from portal.core.errors import Conflict, Invalid
 from portal.core.wakeups import wake
 
@@ -124,10 +124,8 @@ def adopt(*, actor: User, deployment_id: int, comment: str = "") -> ChangeReques
             f"{deployment} matches what was approved. There is nothing to adopt.", code="no_drift"
         )
     current = rendering.spec_of(stable)
-    try:
+    with rejections.as_invalid():
         adopted = adoption.adopt(current, _edits_of(stable, drift))
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     if adopted.spec == current:
         edits = "; ".join(edit.description for edit in adopted.unsupported)
         raise Invalid(

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from deployments.errors import Rejected
 from deployments.guards.domain import two_sample_tests
+from portal.core.definitions import Rejected
 
 MOST_VALUES: Final = 1000
 MOST_LABELS: Final = 200

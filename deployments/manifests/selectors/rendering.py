@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from deployments.errors import Rejected
 from deployments.manifests.domain import bucket_files, http_route
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
 from deployments.manifests.domain.metadata import (
@@ -30,6 +29,7 @@ from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
+from portal.core.definitions import Rejected
 
 LOCAL: Final = "local"
 

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
@@ -15,7 +15,7 @@ from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from portal.core import definitions
-from portal.core.errors import Invalid
+from portal.core.definitions import Rejected
 
 
 def complete_spec(
@@ -28,10 +28,8 @@ def complete_spec(
     ignored) and an autoscaler that the cluster has. Raises Invalid for weights that are not the
     version's.
     """
-    try:
+    with rejections.as_invalid():
         full = _with_weights(spec, version)
-    except Rejected as error:
-        raise Invalid(error.message, fields=error.fields) from error
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
     return scaled.replace(image=rendering.image_for(scaled, serving))
 

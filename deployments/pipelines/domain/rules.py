@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.errors import Rejected
 from deployments.pipelines.domain.pipeline_spec import (
     ANYTHING,
     LONGEST_NAME,
@@ -17,6 +16,7 @@ from deployments.pipelines.domain.pipeline_spec import (
     PipelineSpec,
     PipelineStep,
 )
+from portal.core.definitions import Rejected
 
 MOST_NODES: Final = 10
 MOST_STEPS: Final = 10

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, Pipeline
 from deployments.pipelines.domain import rules
@@ -20,6 +19,7 @@ from deployments.preflight.services import dry_run
 from deployments.spec.domain import kubernetes_names
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
+from portal.core.definitions import Rejected
 from portal.core.errors import Invalid
 
 CLUSTER: Final = "Cluster"

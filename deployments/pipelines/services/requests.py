@@ -8,7 +8,6 @@ from typing import Any
 from deployments import rejections
 from deployments.changes.selectors import changes
 from deployments.changes.services import approvals, new_request
-from deployments.errors import Rejected
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import pipeline_spec as domain
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
@@ -102,10 +101,8 @@ def _examine(pipeline: Pipeline, spec: PipelineSpec) -> Examined:
 
 
 def read_spec(data: Any) -> PipelineSpec:
-    try:
+    with rejections.as_invalid():
         return domain.from_json(data)
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
 
 
 def _row(actor: User, draft: PipelineDraft) -> Pipeline:

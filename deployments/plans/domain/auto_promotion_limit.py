@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deployments.errors import Rejected
 from deployments.plans.domain.steps import Step
+from portal.core.definitions import Rejected
 
 # The default: plans, which leads approve, decide.
 NO_LIMIT: Final = 100

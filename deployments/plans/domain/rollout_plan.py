@@ -22,13 +22,12 @@ from pydantic import (
     field_validator,
 )
 
-from deployments.errors import Rejected
 from deployments.guards.domain import guard_set
 from deployments.guards.domain.answer_metrics import QUALITY, QualityMetric
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
 from deployments.spec.domain import model_names
-from portal.core.definitions import rejection_of
+from portal.core.definitions import Rejected, rejection_of
 
 DRAIN_SECONDS: Final = 15
 _LONGEST_DRAIN_SECONDS: Final = 24 * 3600

@@ -8,7 +8,6 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments import rejections
-from deployments.errors import Rejected
 from deployments.models import RolloutTemplate
 from deployments.plans.domain import rollout_plan
 from deployments.plans.selectors import plans
@@ -50,10 +49,8 @@ def save(
     """One of the same name is replaced. Raises Invalid for a plan that no request could have."""
     policy.require(actor, Action.REQUEST_CHANGE, team)
     kept = _checked_name(name)
-    try:
+    with rejections.as_invalid():
         checked = rollout_plan.check(plan, list(steps))
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     templates = RolloutTemplate.objects.filter(team=team)
     old = templates.filter(name=kept).first()
     if old is None and templates.count() >= _MOST:

@@ -10,10 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
-from deployments.rejections import as_invalid
 from deployments.sizing.domain.memory import BITS, Attention, LanguageModel
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.api.serializers import PackedSerializer, packed_of
@@ -21,7 +20,6 @@ from deployments.spec.domain.serving_spec import Packed
 from portal.api.base_serializer import Serializer
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
-from portal.core.errors import Invalid
 
 _MAX_INTEGER = 2**31 - 1
 _MAX_ID = 2**63 - 1
@@ -140,10 +138,8 @@ class SizingView(APIView):
 
 
 def _packed(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
-    try:
+    with rejections.as_invalid():
         return packed_of(data)
-    except Rejected as error:
-        raise as_invalid(error) from error
 
 
 def _language(data: dict[str, Any] | None) -> LanguageModel | None:
@@ -151,8 +147,5 @@ def _language(data: dict[str, Any] | None) -> LanguageModel | None:
         return None
     attention = data.get("attention")
     values = {name: value for name, value in data.items() if name != "attention"}
-    try:
+    with rejections.as_invalid("language_model."):
         return LanguageModel(**values, attention=Attention(**attention) if attention else None)
-    except Rejected as error:
-        fields = {f"language_model.{name}": message for name, message in error.fields.items()}
-        raise Invalid(error.message, fields=fields) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from deployments import rejections
-from deployments.errors import Rejected
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
 from deployments.preflight.selectors import quotas
@@ -55,10 +54,8 @@ def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Adv
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)
-    try:
+    with rejections.as_invalid():
         advice = advise_version(version=version, cluster=cluster, load=load)
-    except Rejected as error:
-        raise rejections.as_invalid(error) from error
     if advice is None:
         message = f"The file of {version.label} was not read, so its GPU memory is unknown."
         if version.source_uri:

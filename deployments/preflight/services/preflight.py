@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.manifests.domain import http_route
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.manifests.selectors import rendered, rendering
@@ -26,7 +26,6 @@ from deployments.preflight.services import (
 from deployments.preflight.services import cost as preflight_cost
 from deployments.preflight.services.cost import ReplacedDeployment
 from deployments.registry.selectors import versions
-from deployments.rejections import as_invalid
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
@@ -158,10 +157,8 @@ def _subject_of(
         cluster=cluster,
         policy=cluster.serving,
     )
-    try:
+    with rejections.as_invalid():
         revision = revision or rendered.render(context, number=number, version=version, spec=spec)
-    except Rejected as error:
-        raise as_invalid(error) from error
     subject = _Subject(team, cluster, context, revision)
     if stable is None:
         return subject

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from deployments.errors import Rejected
 from deployments.quality.domain import output_comparison
 from deployments.quality.domain.output_comparison import BadOutputs, Output, Tolerance
 from deployments.registry.domain.signatures import ANY, Signature, Tensor
+from portal.core.definitions import Rejected
 
 MOST_PER_MODEL: Final = 20
 MOST_BYTES: Final = 256 * 1024

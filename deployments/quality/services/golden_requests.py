@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.models import GoldenRequest, Model, ModelVersion
 from deployments.quality.domain import golden_requests
 from deployments.quality.selectors import quality
@@ -66,7 +66,7 @@ def retire(*, actor: User, golden_id: int) -> GoldenRequest:
 def _checked(
     name: str, request: object, expected: object, tolerances: object, signature: Signature
 ) -> dict[str, Any]:
-    try:
+    with rejections.as_invalid():
         answer = golden_requests.check_expected(expected, signature)
         return {
             "name": golden_requests.check_name(name),
@@ -74,8 +74,6 @@ def _checked(
             "expected": answer,
             "tolerances": golden_requests.check_tolerances(tolerances or {}, answer),
         }
-    except Rejected as error:
-        raise Invalid(error.message, fields=error.fields) from error
 
 
 def _insert(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.guards.domain import answer_metrics, two_sample_tests
 from deployments.guards.domain.answer_metrics import Kind, Summary
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Revision
@@ -42,13 +42,11 @@ def post(
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     revision = _serving(deployment, revision_number)
-    try:
+    with rejections.as_invalid():
         if kind == Kind.EMBEDDINGS:
             vectors = answer_metrics.unit_vectors(values)
             return _post_vectors(actor, deployment, revision, vectors)
         summary = answer_metrics.sum_up(kind, values)
-    except Rejected as error:
-        raise Invalid(error.message, fields=error.fields) from error
     with transaction.atomic():
         _add(actor, revision, kind, summary)
     return Posted(revision.number, kind, summary.n)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from deployments.errors import Rejected
 from deployments.registry.domain.input_sizes import MAX_DIM
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
+from portal.core.definitions import Rejected
 
 MAX_BATCH: Final = 4096
 _MAX_INPUTS: Final = 100

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.errors import Rejected
 from deployments.spec.domain.engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
+from portal.core.definitions import Rejected
 
 FIELD: Final = "source_uri"
 MAX_LENGTH: Final = 250

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.errors import Rejected
+from deployments import rejections
 from deployments.models import ModelVersion
 from deployments.registry.domain import declarations, input_sizes, signatures
 from deployments.registry.domain.declarations import Declaration
@@ -60,12 +60,10 @@ def validate(
     *, takes_batches: bool | None, largest_batch: int, largest_inputs: dict[str, Any]
 ) -> Declaration:
     """Raises Invalid with the problem of each field."""
-    try:
+    with rejections.as_invalid():
         return declarations.check(
             takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
         )
-    except Rejected as error:
-        raise Invalid(str(error), fields=error.fields) from error
 
 
 def _require_declarable(version: ModelVersion) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
-from deployments.errors import Rejected
 from deployments.models import Model, ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.registry.domain.external_weights import ExternalWeights
@@ -26,6 +25,7 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import register as register_action
 from portal.core import clock
+from portal.core.definitions import Rejected
 from portal.core.errors import Conflict, Invalid
 
 REGISTERED = register_action("version.registered", "registered by reference")

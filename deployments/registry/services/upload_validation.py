@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from deployments.errors import Rejected
 from deployments.models import ModelVersion
 from deployments.registry.domain import declarations, formats
 from deployments.registry.domain.multipart import PartPlan
@@ -16,6 +15,7 @@ from deployments.registry.services import metadata as metadata_service
 from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts.models import Team
+from portal.core.definitions import Rejected
 from portal.core.errors import Conflict, Invalid
 
 MAX_SIGNED_PARTS: Final = 50

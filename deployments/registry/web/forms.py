@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from deployments.errors import Rejected
 from deployments.registry.domain import declarations
 from deployments.registry.domain.declarations import Declaration
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
+from portal.core.definitions import Rejected
 from portal.ui.service_form import ServiceForm
 
 # Only for external weights: for an uploaded file they are read from it.

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deployments.errors import Rejected
+from portal.core.definitions import Rejected
 
 MIB: Final = 2**20
 KIB: Final = 2**10

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.errors import Rejected
 from deployments.spec.domain.applicability import needs_of, unsupported_by
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA, SCALING_KINDS
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.core import definitions
+from portal.core.definitions import Rejected
 
 _NEEDS: Final = needs_of(ServingSpec)
 MULTI_NODE: Final = "multi-node"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployments.errors import Rejected
 from deployments.spec.domain.scaling import (
     AUTOMATIC,
     FIXED,
@@ -19,6 +18,7 @@ from deployments.spec.domain.scaling import (
 )
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
+from portal.core.definitions import Rejected
 
 
 def resolve(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from deployments.errors import Rejected
+from portal.core.definitions import Rejected
 
 LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 30

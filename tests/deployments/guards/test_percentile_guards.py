@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.errors import Rejected
 from deployments.guards.domain import histograms, percentile_verdicts, percentiles, prometheus_state
 from deployments.guards.domain.percentile_verdicts import Judging
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
@@ -19,6 +18,7 @@ from deployments.guards.domain.prometheus_state import Sides, State
 from deployments.guards.domain.promql import Place
 from deployments.plans.domain import rollout_plan
 from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from portal.core.definitions import Rejected
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BOUNDS = (5.0, 10.0, 25.0, 50.0, 100.0, 250.0)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.errors import Rejected
 from deployments.guards.domain import promql
 from deployments.guards.domain.evidence import Verdict
 from deployments.guards.domain.promql import Place, QueryGuard, Watched
@@ -21,6 +20,7 @@ from fleet.clusters.domain.prometheus import (
     QueryResult,
     Sample,
 )
+from portal.core.definitions import Rejected
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACE = Place("vision", "detector", "detector", "detector-r2", "detector-r1", 61.9)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.guards.domain import counter_verdicts, evidence, sequential_tests
 from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain.counter_verdicts import Judging
@@ -15,6 +14,7 @@ from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit, Metric
 from deployments.guards.domain.sequential_tests import Side, StepTests
 from deployments.plans.domain import rollout_plan
+from portal.core.definitions import Rejected
 
 FAIL, PASS, WAIT = Verdict.FAILED, Verdict.PASSED, Verdict.NOT_ENOUGH
 

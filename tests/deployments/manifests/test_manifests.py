@@ -9,11 +9,11 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from deployments.errors import Rejected
 from deployments.manifests.domain import http_route, namespace, resource_limits, revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision, to_yaml
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
+from portal.core.definitions import Rejected
 from tests.deployments.manifest_strategies import placed, serving_specs
 
 CONTEXT = ManifestContext("t", "t", "d", 1, False, "gw", "gw", "i", "s", cache_node_group="gpu")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.manifests.domain import network, resource_limits, revision
 from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
+from portal.core.definitions import Rejected
 
 _CONTEXT = ManifestContext(
     "vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.errors import Rejected
 from deployments.manifests.domain.metadata import to_yaml
 from deployments.pipelines.domain import manifests, pipeline_spec, rules
 from deployments.pipelines.domain.manifests import GraphPlace
 from deployments.pipelines.domain.rules import Member
+from portal.core.definitions import Rejected
 from tests.contract import schemas
 
 PLACE = GraphPlace(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.plans.domain import auto_promotion_limit
 from deployments.plans.domain.steps import Step
+from portal.core.definitions import Rejected
 
 STEPS = tuple(
     Step(weight=weight, soak_seconds=60, min_requests=100, auto_promote=True)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.quality.domain import golden_requests
 from deployments.registry.domain.signatures import Signature, Tensor
+from portal.core.definitions import Rejected
 
 SIGNATURE = Signature(
     inputs=(Tensor("x", "FP32", (-1, 3)), Tensor("text", "STRING", (-1, 1))),

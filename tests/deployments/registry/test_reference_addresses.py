@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.errors import Rejected
 from deployments.registry.domain import external_weights
 from deployments.spec.domain import serving_spec
+from portal.core.definitions import Rejected
 
 _COMMIT = "ab12" * 10
 _DIGEST = f"sha256:{'cd' * 32}"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.sizing.domain.alternatives import (
     ListedInstanceType,
     offers_elsewhere,
@@ -33,6 +32,7 @@ from deployments.sizing.domain.ranking import (
     ShareKind,
     advise,
 )
+from portal.core.definitions import Rejected
 
 DETECTOR = FileModel(weights_mib=700, activations_mib=2000, runtime_mib=450)
 LLAMA_8B = LanguageModel(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.manifests.domain import bucket_files, revision
 from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
 from deployments.manifests.domain.metadata import (
@@ -20,6 +19,7 @@ from deployments.sizing.domain import memory
 from deployments.sizing.domain.memory import FileModel, Measured
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from portal.core.definitions import Rejected
 
 _GOOD: dict[str, Any] = {"engine": "triton", "instance_type": "g5.xlarge"}
 _OTHER = {"model": "classifier", "version": 3}

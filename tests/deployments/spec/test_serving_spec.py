@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Scaling
+from portal.core.definitions import Rejected
 
 _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 _VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}

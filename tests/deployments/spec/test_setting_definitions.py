@@ -11,7 +11,6 @@ from django import forms
 from deployments.changes.web import request_body
 from deployments.changes.web.fields import SettingsForm
 from deployments.changes.web.form import STEPS
-from deployments.errors import Rejected
 from deployments.spec.api.serializers import ServingSpecSerializer
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_ENGINES, TRITON
@@ -19,7 +18,7 @@ from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from fleet.clusters.domain.capability_descriptions import OPTION_NEEDS
 from portal.api.definition_serializers import serializer_of
 from portal.core import definitions
-from portal.core.definitions import Definition, FieldDefinition, setting
+from portal.core.definitions import Definition, FieldDefinition, Rejected, setting
 from portal.ui import definition_fields
 
 FIELDS = definitions.deep_fields_of(ServingSpec)

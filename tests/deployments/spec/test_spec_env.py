@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.spec.domain import environment_variables, serving_spec
+from portal.core.definitions import Rejected
 
 _REFUSED = (
     "NVIDIA_VISIBLE_DEVICES",
