@@ -202,7 +202,7 @@ def test_limits_of_a_plan_are_numbers_or_off() -> None:
     steps = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
     plan = rollout_plan.check({"quality": {"label_drift": 1, "embedding_drift": None}}, steps)
     assert plan.quality_limits == {
-        **answer_metrics.DEFAULT_LIMITS,
+        **{metric: kind.default for metric, kind in answer_metrics.QUALITY.items()},
         "label_drift": 1.0,
         "embedding_drift": None,
     }
