@@ -33,6 +33,21 @@ _hours = st.builds(
     days=st.sampled_from(["1-5", "0,6", "*"]),
 )
 
+CONTEXT = ManifestContext(
+    team="vision",
+    namespace="vision",
+    deployment="detector",
+    deployment_id=7,
+    is_local_cluster=False,
+    gateway_namespace="slipway-gateway",
+    gateway_name="slipway",
+    triton_image="triton:1",
+    storage_image="storage:1",
+    vllm_image="vllm:1",
+    prometheus_url="http://prometheus:9090",
+    cache_node_group="gpu",
+)
+
 
 @st.composite
 def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:

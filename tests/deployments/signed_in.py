@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from portal.accounts.models import User
+from tests.deployments import canaries
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
@@ -34,12 +34,4 @@ def signed_in() -> Callable[[User], Client]:
 
 def start_canary(world: World) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary has its first step's weight."""
-    deployment = world.serving()
-    change = requests.request_canary(
-        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
-    )
-    world.approved(change)
-    world.look(deployment)
-    world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    return world.look(deployment), Rollout.objects.get()
+    return canaries.start(world, STEPS)

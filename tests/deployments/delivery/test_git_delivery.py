@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from django.test import override_settings
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
@@ -23,18 +20,9 @@ from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExpo
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, DeploymentState
 from fleet.models import Workload
-from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer
 from tests.deployments.gitops_operator import FOLDER, Operator
 from tests.deployments.world import World
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path) as found:
-        (tmp_path / "tokens").mkdir()
-        (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
-        with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
-            yield found
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import override_settings
 
 from deployments.delivery.services import git_settings
 from deployments.delivery.services.git_settings import GitDraft
@@ -17,7 +15,7 @@ from portal.accounts.models import Team, User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
 from tests.accounts import make_membership, make_team, make_user
-from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer
 
 pytestmark = pytest.mark.django_db
 
@@ -32,15 +30,6 @@ def team(db: None) -> Team:
 def admin(db: None) -> User:
     made: User = make_user(is_platform_admin=True)
     return made
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path) as found:
-        (tmp_path / "tokens").mkdir()
-        (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
-        with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
-            yield found
 
 
 @pytest.fixture

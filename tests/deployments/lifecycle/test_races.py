@@ -66,16 +66,9 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
 
 def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
-    deployment = world.serving()
-    change = requests.request_canary(
-        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
-    )
-    world.approved(change)
+    deployment, rollout = canaries.start(world, STEPS)
     world.look(deployment)
-    world.cluster.make_ready("detector-r2")
-    for _ in range(3):
-        world.look(deployment)
-    rollout = Rollout.objects.get()
+    rollout.refresh_from_db()
 
     def promote(who: Any) -> Any:
         return lambda: actions.promote(
@@ -93,16 +86,9 @@ def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> N
 def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     transactional_db: None, world: World
 ) -> None:
-    deployment = world.serving()
-    change = requests.request_canary(
-        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
-    )
-    world.approved(change)
+    deployment, rollout = canaries.start(world, STEPS)
     world.look(deployment)
-    world.cluster.make_ready("detector-r2")
-    for _ in range(3):
-        world.look(deployment)
-    rollout = Rollout.objects.get()
+    rollout.refresh_from_db()
 
     at_once(
         lambda: actions.promote(

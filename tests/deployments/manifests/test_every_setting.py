@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from deployments.changes.web import request_body
 from deployments.manifests.domain import revision
-from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
+from deployments.manifests.domain.metadata import ServedRevision
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
+from tests.deployments.manifest_strategies import CONTEXT
 
-_CONTEXT = ManifestContext(
-    team="vision",
-    namespace="vision",
-    deployment="detector",
-    deployment_id=7,
-    is_local_cluster=False,
-    gateway_namespace="slipway-gateway",
-    gateway_name="slipway",
-    triton_image="triton:1",
-    storage_image="storage:1",
-    role_arn="arn:aws:iam::111122223333:role/models",
-    vllm_image="vllm:1",
-    prometheus_url="http://prometheus:9090",
-    cache_node_group="gpu",
-)
+_CONTEXT = replace(CONTEXT, role_arn="arn:aws:iam::111122223333:role/models")
 _SIGNATURE = Signature(
     inputs=(Tensor("x", "FP32", (-1, 2)),),
     outputs=(Tensor("y", "FP32", (-1, 2)),),

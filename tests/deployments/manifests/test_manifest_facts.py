@@ -16,22 +16,8 @@ from deployments.manifests.domain.metadata import (
     ServedRevision,
 )
 from deployments.spec.domain import serving_spec
-from tests.deployments.manifest_strategies import placed
+from tests.deployments.manifest_strategies import CONTEXT, placed
 
-_CONTEXT = ManifestContext(
-    team="vision",
-    namespace="vision",
-    deployment="detector",
-    deployment_id=7,
-    is_local_cluster=False,
-    gateway_namespace="slipway-gateway",
-    gateway_name="slipway",
-    triton_image="triton:1",
-    storage_image="storage:1",
-    vllm_image="vllm:1",
-    prometheus_url="http://prometheus:9090",
-    cache_node_group="gpu",
-)
 _LLM = {"hugging_face_id": "org/model"}
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 
@@ -42,7 +28,7 @@ def _made(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, Manifes
     served = ServedRevision(
         1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib
     )
-    return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
+    return {manifest["kind"]: manifest for manifest in revision.own(CONTEXT, served)}
 
 
 @given(placed())
@@ -151,9 +137,7 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
     data: dict[str, Any] = {"max_replicas": 3, "scaling": scaling}
     predictor = _made("kserve-triton", **data)["InferenceService"]["spec"]["predictor"]
     spec = serving_spec.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
-    route = http_route.http_route(
-        _CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")]
-    )
+    route = http_route.http_route(CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")])
     backend = route["spec"]["rules"][0]["backendRefs"][0]
 
     assert (predictor["minReplicas"], predictor["scaleMetric"]) == (0, "concurrency")
@@ -189,9 +173,7 @@ def test_the_route_refers_to_the_service_of_the_engine(
 ) -> None:
     spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
-    route = http_route.http_route(
-        _CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")]
-    )
+    route = http_route.http_route(CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")])
 
     backend = route["spec"]["rules"][0]["backendRefs"][0]
     assert (backend["name"], backend["port"]) == (service, port)

@@ -19,19 +19,10 @@ from portal.audit.models import AuditEvent
 from portal.notifications import links, services
 from portal.notifications.links import DecisionRequest
 from portal.notifications.models import Channel, DecisionLink
-from tests.deployments.signed_in import STEPS, start_canary
+from tests.deployments.signed_in import STEPS
 from tests.deployments.world import World
 
 SignIn = Callable[[User], Client]
-
-
-@pytest.fixture
-def rollout(world: World) -> Rollout:
-    deployment, started = start_canary(world)
-    world.clock.move(61)
-    world.look(deployment)
-    started.refresh_from_db()
-    return started
 
 
 def _link_to(world: World, user: User, question: DecisionRequest, path: str) -> str:

@@ -22,15 +22,6 @@ PATHS = ["", "/rollout", "/revisions", "/manifests", "/timeline", "/logs", "/try
 SignIn = Callable[[User], Client]
 
 
-@pytest.fixture
-def rollout(world: World) -> Rollout:
-    deployment, started = start_canary(world)
-    world.clock.move(61)
-    world.look(deployment)
-    started.refresh_from_db()
-    return started
-
-
 def answered(world: World, *, requests_per_minute: int) -> None:
     at = world.clock.at.replace(second=0, microsecond=0)
     workload = Workload.objects.get(name="detector-r1")

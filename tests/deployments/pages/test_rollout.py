@@ -12,20 +12,11 @@ from deployments.rollouts.services import actions
 from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
-from tests.deployments.signed_in import HTMX, start_canary
+from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
 URL = "/deployments/vision/detector/rollout"
 SignIn = Callable[[User], Client]
-
-
-@pytest.fixture
-def rollout(world: World) -> Rollout:
-    deployment, started = start_canary(world)
-    world.clock.move(61)
-    world.look(deployment)
-    started.refresh_from_db()
-    return started
 
 
 def press(client: Client, rollout: Rollout, action: str, **typed: str) -> Any:

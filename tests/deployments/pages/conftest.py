@@ -1,0 +1,18 @@
+"""A canary whose first step has soaked."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments.models import Rollout
+from tests.deployments.signed_in import start_canary
+from tests.deployments.world import World
+
+
+@pytest.fixture
+def rollout(world: World) -> Rollout:
+    deployment, started = start_canary(world)
+    world.clock.move(61)
+    world.look(deployment)
+    started.refresh_from_db()
+    return started
