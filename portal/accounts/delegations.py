@@ -63,7 +63,6 @@ def name_delegate(
             actor=actor,
             action=DELEGATED,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             after=_audited(delegation),
             reason=why,
@@ -85,7 +84,6 @@ def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
             actor=actor,
             action=ENDED,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before=_audited(row),
         )

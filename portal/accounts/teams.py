@@ -77,7 +77,6 @@ def set_limits(
             actor=actor,
             action=LIMITS_SET,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before=before,
             after=after,
@@ -114,7 +113,6 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
             actor=actor,
             action=MEMBER_SET,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before={username: old.role if old else None},
             after={username: role},
@@ -133,7 +131,6 @@ def remove_member(*, actor: Actor, team: Team, username: str) -> None:
             actor=actor,
             action=MEMBER_REMOVED,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before={username: membership.role},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from django.db import models, transaction
 
@@ -12,31 +12,24 @@ from portal.audit.models import AuditEvent
 from portal.core import clock
 
 
-def record(
-    *,
-    actor: Any,
-    action: AuditAction,
-    obj: models.Model,
-    label: str,
-    team_slug: str = "",
-    before: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-    reason: str = "",
-    evidence: str = "",
-) -> AuditEvent:
+class EventFields(TypedDict, total=False):
+    """`label` names the object; left out, it is the object's own text."""
+
+    actor: Required[Any]
+    action: Required[AuditAction]
+    obj: Required[models.Model]
+    label: str
+    team_slug: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    reason: str
+    evidence: str
+
+
+def record(**fields: Unpack[EventFields]) -> AuditEvent:
     """Append one event. Must run inside the transaction of the change; raises RuntimeError outside one."""
-    audit_event = event(
-        actor=actor,
-        action=action,
-        obj=obj,
-        label=label,
-        team_slug=team_slug,
-        before=before,
-        after=after,
-        reason=reason,
-        evidence=evidence,
-    )
-    _require_transaction(action.code)
+    audit_event = event(**fields)
+    _require_transaction(audit_event.action)
     audit_event.save()
     return audit_event
 
@@ -48,32 +41,22 @@ def append(events: Sequence[AuditEvent]) -> None:
         AuditEvent.objects.bulk_create(events)
 
 
-def event(
-    *,
-    actor: Any,
-    action: AuditAction,
-    obj: models.Model,
-    label: str,
-    team_slug: str = "",
-    before: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-    reason: str = "",
-    evidence: str = "",
-) -> AuditEvent:
+def event(**fields: Unpack[EventFields]) -> AuditEvent:
     """An unsaved event, to be written with `append`."""
+    actor, obj = fields["actor"], fields["obj"]
     return AuditEvent(
         at=clock.now(),
-        action=action.code,
+        action=fields["action"].code,
         actor_id=getattr(actor, "pk", None),
         actor_name=getattr(actor, "username", "") or actor.name,
-        team_slug=team_slug,
+        team_slug=fields.get("team_slug", ""),
         object_type=obj._meta.model_name or "",
         object_id=str(obj.pk),
-        object_label=label,
-        before=dict(before or {}),
-        after=dict(after or {}),
-        reason=reason,
-        evidence=evidence,
+        object_label=fields.get("label") or str(obj),
+        before=dict(fields.get("before") or {}),
+        after=dict(fields.get("after") or {}),
+        reason=fields.get("reason", ""),
+        evidence=fields.get("evidence", ""),
     )
 
 

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+from django.test import override_settings
+
 USERNAME, TOKEN = "slipway", "s3cr3t-t0ken"
 
 
@@ -177,3 +180,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_arguments: object) -> None:
         """Quiet."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    """With the portal's token in its folder of credentials."""
+    with serving(tmp_path) as found:
+        (tmp_path / "tokens").mkdir()
+        (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
+        with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
+            yield found

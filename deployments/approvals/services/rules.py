@@ -53,7 +53,6 @@ def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
             actor=actor,
             action=audit_actions.RULE_MADE,
             obj=row,
-            label=row.name,
             team_slug=draft.team,
             after=audit_values(row),
         )
@@ -74,7 +73,6 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
             actor=actor,
             action=audit_actions.RULE_CHANGED,
             obj=row,
-            label=row.name,
             team_slug=draft.team,
             before=before,
             after=audit_values(row),
@@ -101,7 +99,6 @@ def delete(*, actor: User, rule_id: int) -> None:
             actor=actor,
             action=audit_actions.RULE_DELETED,
             obj=row,
-            label=row.name,
             team_slug=row.team.slug if row.team else "",
             before=audit_values(row),
         )

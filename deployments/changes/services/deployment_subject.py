@@ -123,7 +123,6 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             actor=actor,
             action=audit_actions.DEPLOYMENT_RETIRED,
             obj=deployment,
-            label=str(deployment),
             team_slug=change.team.slug,
             before={"state": deployment.state},
             after={"state": DeploymentState.RETIRED},

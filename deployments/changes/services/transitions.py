@@ -86,7 +86,6 @@ def record(
         actor=actor,
         action=action,
         obj=change,
-        label=str(change),
         team_slug=change.team.slug,
         before=before,
         after=after,

@@ -184,7 +184,6 @@ def _note(
         actor=actor,
         action=action,
         obj=deployment,
-        label=str(deployment),
         team_slug=deployment.team.slug,
         before=before,
         after=after,

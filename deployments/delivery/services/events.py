@@ -59,7 +59,6 @@ def state_event(deployment: Deployment, state: DeploymentState, reason: str) -> 
         actor=SYSTEM,
         action=audit_actions.DEPLOYMENT_RETIRED if is_retired else audit_actions.DEPLOYMENT_STATE,
         obj=deployment,
-        label=str(deployment),
         team_slug=deployment.team.slug,
         before={"state": deployment.state},
         after={"state": state},

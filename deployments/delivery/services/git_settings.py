@@ -63,7 +63,6 @@ def save(*, actor: Actor, team: Team, draft: GitDraft) -> None:
             actor=actor,
             action=DELIVERY_SET,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before=before,
             after=after,

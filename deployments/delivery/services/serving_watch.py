@@ -109,7 +109,6 @@ def _notify(deployment: Deployment, *, before: str, problem: str) -> None:
         actor=SYSTEM,
         action=audit_actions.BYTES_DIFFER if problem else audit_actions.BYTES_AS_APPROVED,
         obj=deployment,
-        label=str(deployment),
         team_slug=deployment.team.slug,
         before={"problem": before},
         after={"problem": problem},

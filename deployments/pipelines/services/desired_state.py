@@ -37,7 +37,6 @@ def stop(pipeline: Pipeline, *, actor: Actor, reason: str) -> None:
         actor=actor,
         action=audit_actions.PIPELINE_STOPPED,
         obj=pipeline,
-        label=str(pipeline),
         team_slug=pipeline.team.slug,
         before={"is_stopped": False},
         after={"is_stopped": True},

@@ -96,7 +96,6 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
                 actor=actor,
                 action=audit_actions.PIPELINE_RETIRED,
                 obj=pipeline,
-                label=str(pipeline),
                 team_slug=change.team.slug,
                 after={"state": DeploymentState.RETIRED},
                 reason=reason,

@@ -132,7 +132,6 @@ def _audit(pipeline: Pipeline, action: AuditAction, **details: Any) -> None:
         actor=SYSTEM,
         action=action,
         obj=pipeline,
-        label=str(pipeline),
         team_slug=pipeline.team.slug,
         **details,
     )

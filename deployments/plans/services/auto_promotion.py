@@ -39,7 +39,6 @@ def choose(*, actor: User, team: Team, percent: int) -> int:
             actor=actor,
             action=CHOSEN,
             obj=team,
-            label=team.slug,
             team_slug=team.slug,
             before={"percent": before},
             after={"percent": percent},

@@ -67,7 +67,6 @@ def describe(*, actor: User, team_slug: str, name: str, description: str, task: 
             actor=actor,
             action=DESCRIBED,
             obj=model,
-            label=str(model),
             team_slug=model.team.slug,
             before=before,
             after=after,
@@ -87,7 +86,7 @@ def _insert(*, actor: User, team: Team, name: str, description: str, task: str) 
         created_at=at,
         changed_at=at,
     )
-    trail.record(actor=actor, action=CREATED, obj=model, label=str(model), team_slug=team.slug)
+    trail.record(actor=actor, action=CREATED, obj=model, team_slug=team.slug)
     return model
 
 

@@ -34,7 +34,6 @@ def begin(*, actor: Actor, deployment: Deployment, reason: str) -> None:
         actor=actor,
         action=audit_actions.DEPLOYMENT_STOPPED,
         obj=deployment,
-        label=str(deployment),
         team_slug=deployment.team.slug,
         before={"is_stopped": False},
         after={"is_stopped": True},

@@ -104,9 +104,7 @@ def delete(*, actor: Actor, cluster_id: int) -> None:
                 raise NotFound(f"Cluster {cluster_id} does not exist.")
             before = _audited({**asdict(_draft(cluster))})
             _refuse_unpriced(cluster)
-            trail.record(
-                actor=actor, action=DELETED, obj=cluster, label=cluster.name, before=before
-            )
+            trail.record(actor=actor, action=DELETED, obj=cluster, before=before)
             cluster.delete()
     except ProtectedError as error:
         kinds = Counter(str(row._meta.verbose_name) for row in error.protected_objects)

@@ -41,7 +41,6 @@ def set_policy(*, actor: Actor, cluster_id: int, serving: ServingPolicy) -> None
             actor=actor,
             action=CHANGED,
             obj=cluster,
-            label=cluster.name,
             before=before,
             after=after,
         )

@@ -20,9 +20,11 @@ from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExpo
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState, DeploymentState
 from fleet.models import Workload
-from tests.deployments.git_server import TOKEN, USERNAME, GitServer
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
 from tests.deployments.world import World
+
+__all__ = ["server"]
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from tests.deployments.delivery.test_git_delivery import (
     look_later,
     operator,
     route_weights,
-    server,
     writes,
 )
-from tests.deployments.git_server import GitServer
+from tests.deployments.git_server import GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
 from tests.deployments.world import World
 

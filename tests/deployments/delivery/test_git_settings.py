@@ -15,7 +15,9 @@ from portal.accounts.models import Team, User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
 from tests.accounts import make_membership, make_team, make_user
-from tests.deployments.git_server import TOKEN, USERNAME, GitServer
+from tests.deployments.git_server import TOKEN, USERNAME, GitServer, server
+
+__all__ = ["server"]
 
 pytestmark = pytest.mark.django_db
 

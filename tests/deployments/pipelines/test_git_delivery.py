@@ -9,8 +9,8 @@ from deployments.delivery.gateways import git
 from deployments.models import GitExport, Pipeline
 from deployments.pipelines.services import requests
 from deployments.states import DeploymentState
-from tests.deployments.delivery.test_git_delivery import draft, operator, server, writes
-from tests.deployments.git_server import GitServer
+from tests.deployments.delivery.test_git_delivery import draft, operator, writes
+from tests.deployments.git_server import GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
 from tests.deployments.pipelines_world import approve, ask, look, start_router
 from tests.deployments.world import World
