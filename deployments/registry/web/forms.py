@@ -206,7 +206,13 @@ class AliasForm(ServiceForm):
 
 class ReleaseForm(ServiceForm):
     reason = forms.CharField(max_length=2000, label="Reason this is safe")
-    days = forms.IntegerField(min_value=1, max_value=365, initial=30, label="Valid for")
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=365,
+        initial=30,
+        label="Valid for",
+        widget=forms.NumberInput(attrs={"data-unit": "days"}),
+    )
 
 
 class ReasonForm(ServiceForm):
