@@ -125,16 +125,7 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
     """Of the requests of both revisions since the step began; None: not known."""
     total = None if stable is None or candidate is None else stable + candidate
     if candidate is None or not total:
-        return GuardResult(
-            guard=SPLIT,
-            stable="",
-            candidate="",
-            limit=f"{weight}%",
-            n=total,
-            verdict=Verdict.NOT_ENOUGH,
-            words="no requests were counted at this step yet",
-            source=_SPLIT_SOURCE,
-        )
+        return _no_requests(SPLIT, weight, total)
     expected = band(weight=weight, n=total)
     part = candidate / total
     is_right = expected.low <= part <= expected.high
@@ -155,16 +146,7 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
 def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> GuardResult:
     """As judge_split, of a shadow: stable answers all requests, some are mirrored to the candidate."""
     if candidate is None or not stable:
-        return GuardResult(
-            guard=MIRROR,
-            stable="",
-            candidate="",
-            limit=f"{percent}%",
-            n=stable,
-            verdict=Verdict.NOT_ENOUGH,
-            words="no requests were counted at this step yet",
-            source=_SPLIT_SOURCE,
-        )
+        return _no_requests(MIRROR, percent, stable)
     expected = mirror_band(percent=percent, n=stable)
     part = candidate / stable
     is_right = expected.low <= part <= expected.high
@@ -182,6 +164,19 @@ def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> 
         words=words if is_right else f"{words}, so mirroring is not as requested",
         source=_SPLIT_SOURCE,
         statistic=f"right mirroring leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
+    )
+
+
+def _no_requests(guard: str, percent: int, n: int | None) -> GuardResult:
+    return GuardResult(
+        guard=guard,
+        stable="",
+        candidate="",
+        limit=f"{percent}%",
+        n=n,
+        verdict=Verdict.NOT_ENOUGH,
+        words="no requests were counted at this step yet",
+        source=_SPLIT_SOURCE,
     )
 
 
