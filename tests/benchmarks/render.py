@@ -24,7 +24,7 @@ from deployments.manifests.domain.metadata import (
     to_yaml,
 )
 from deployments.registry.domain.signatures import Signature, Tensor
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from tests.benchmarks.result import Result
 
 SECONDS = 4.0
@@ -76,11 +76,11 @@ def rows() -> list[dict[str, Any]]:
                 **tuning,
             }
         )
-    return [serving_spec.from_json(row).to_json() for row in combinations]
+    return [ServingSpec.from_json(row).to_json() for row in combinations]
 
 
 def build(number: int, row: dict[str, Any]) -> list[Manifest]:
-    spec = serving_spec.from_json(row)
+    spec = ServingSpec.from_json(row)
     files = bucket_files.plan(
         team="vision",
         model="detector",

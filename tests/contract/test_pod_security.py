@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from deployments.manifests.domain import namespace, revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from tests.contract import pod_security
 from tests.deployments.manifest_strategies import placed
 from tests.deployments.manifests.test_manifests import CONTEXT, all_manifests
@@ -33,7 +33,7 @@ _CASES: tuple[dict[str, Any], ...] = (
 
 
 def _served(case: dict[str, Any]) -> ServedRevision:
-    spec = serving_spec.from_json({"instance_type": "g5.xlarge", **case})
+    spec = ServingSpec.from_json({"instance_type": "g5.xlarge", **case})
     return ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients
 from tests.contract import schemas
@@ -52,7 +52,7 @@ def test_custom_kinds_match_the_published_schemas() -> None:
             checked.add(manifest["kind"])
 
     for data in _ALL_KINDS:
-        spec = serving_spec.from_json({"instance_type": "g5.xlarge", **data})
+        spec = ServingSpec.from_json({"instance_type": "g5.xlarge", **data})
         check(CONTEXT, ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec))
     settings(max_examples=30)(given(placed())(lambda pair: check(*pair)))()
 

@@ -11,7 +11,7 @@ from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.services import references
 from deployments.registry.services.references import ReferenceDraft
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.models import Cluster
@@ -35,7 +35,7 @@ def register(world: World, uri: str = URI, **stated: Any) -> ModelVersion:
 
 def draft(world: World, version: ModelVersion, **changed: Any) -> DeployDraft:
     data = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", **changed}
-    return DeployDraft(version.pk, world.cluster_id, "chat", serving_spec.from_json(data))
+    return DeployDraft(version.pk, world.cluster_id, "chat", ServingSpec.from_json(data))
 
 
 def checked(world: World, version: ModelVersion, **changed: Any) -> Preflight:

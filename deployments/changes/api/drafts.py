@@ -12,7 +12,6 @@ from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.selectors import changes as change_selectors
 from deployments.models import ChangeRequest
 from deployments.preflight.services.preflight import DeployDraft
-from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment
 from portal.accounts.models import User
@@ -20,7 +19,7 @@ from portal.accounts.models import User
 
 def spec_of(data: dict[str, Any]) -> ServingSpec:
     with rejections.as_invalid("spec."):
-        return serving_spec.from_json(data)
+        return ServingSpec.from_json(data)
 
 
 def draft_of(body: dict[str, Any]) -> DeployDraft:

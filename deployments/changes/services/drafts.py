@@ -20,7 +20,7 @@ from deployments.plans.domain import auto_promotion_limit, rollout_plan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import versions
-from deployments.spec.domain import default_scaling, replicas, serving_spec
+from deployments.spec.domain import default_scaling, replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.clusters.domain.capabilities import Capabilities
@@ -121,7 +121,7 @@ def roll_back(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
         version=earlier.version,
-        spec=serving_spec.from_json(earlier.spec),
+        spec=ServingSpec.from_json(earlier.spec),
         restored_number=earlier.number,
     )
     return ChangeDraft(deployment, requested)

@@ -15,6 +15,7 @@ from django import forms
 from deployments.changes.web import request_body
 from deployments.changes.web.fields import SettingsForm, required_field
 from deployments.spec.domain import kubernetes_names, serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment
 from portal.ui.service_form import ServiceForm
 
@@ -161,7 +162,7 @@ class DeployForm(SettingsForm, ServiceForm):
 
     def spec(self) -> serving_spec.ServingSpec:
         """Raises Rejected. Call it only when the fields are clean."""
-        return serving_spec.from_json(request_body.spec_of(self.data))
+        return ServingSpec.from_json(request_body.spec_of(self.data))
 
 
 def _labels_beside(chosen: str, choices: Choices) -> list[str]:

@@ -17,7 +17,7 @@ from portal.core import definitions
 from portal.core.definitions import FieldDefinition
 from portal.core.definitions.unknown_names import describe
 from portal.ui import definition_fields
-from portal.ui.definition_fields import ON
+from portal.ui.definition_fields import ON, number_of
 
 # Chosen together as the GPU share of a replica.
 _SHARE: Final = ("instance_type", "gpu_resource", "gpus", "llm.tensor_parallel")
@@ -108,8 +108,8 @@ def applies(setting: Setting, data: Mapping[str, str]) -> bool:
 
 def body_of(data: Mapping[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {"name": data.get("name", "")}
-    body |= {"version_id": _number(data.get("version", ""))}
-    body |= {"cluster_id": _number(data.get("cluster", "")), "spec": spec_of(data)}
+    body |= {"version_id": number_of(data.get("version", ""))}
+    body |= {"cluster_id": number_of(data.get("cluster", "")), "spec": spec_of(data)}
     environment = data.get("environment", "")
     if environment not in ("", Environment.PRODUCTION):
         body["environment"] = environment
@@ -119,7 +119,7 @@ def body_of(data: Mapping[str, str]) -> dict[str, Any]:
 def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
     instance_type, gpu_resource, gpus = (data.get("share", "") + "||").split("|")[:3]
     spec: dict[str, Any] = {"engine": data.get("engine", ""), "instance_type": instance_type}
-    spec |= {"gpu_resource": gpu_resource, "gpus": _number(gpus)}
+    spec |= {"gpu_resource": gpu_resource, "gpus": number_of(gpus)}
     for name in SIZES:
         text = data.get(name, "").strip()
         spec[name] = definition_fields.from_text(DEFINITIONS[name], text)
@@ -129,7 +129,7 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
     if labels:
         spec["packed"] = [_packed_of(label) for label in labels]
     if data.get("engine") in LLM_ENGINES:
-        spec["llm"] = {"tensor_parallel": _number(gpus)}
+        spec["llm"] = {"tensor_parallel": number_of(gpus)}
     for setting in SETTINGS.values():
         text = data.get(setting.name, setting.default).strip()
         if text != setting.default and applies(setting, data):
@@ -157,13 +157,9 @@ def fields_of(body: Any) -> dict[str, str]:
     return texts | _settings_in(spec) | _packed_in(spec)
 
 
-def _number(text: str) -> int | str:
-    return definition_fields.number_of(text)
-
-
 def _packed_of(label: str) -> dict[str, Any]:
     model, _, version = label.rpartition(":")
-    return {"model": model, "version": _number(version)}
+    return {"model": model, "version": number_of(version)}
 
 
 def _packed_in(spec: Mapping[str, Any]) -> dict[str, str]:

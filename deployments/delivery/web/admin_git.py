@@ -9,7 +9,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from deployments.delivery.services import git_settings
 from deployments.delivery.web.admin_forms import GitForm
-from deployments.models import GitDelivery
 from portal.accounts import policy, teams
 from portal.accounts.models import Team, User
 from portal.core.errors import Invalid
@@ -22,7 +21,11 @@ from portal.ui.form_errors import add_to
 def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     policy.require_platform_admin(user)
     team = teams.get_visible(actor=user, slug=slug)
-    form = GitForm(request.POST) if request.method == "POST" else GitForm.of(_delivery(team))
+    form = (
+        GitForm(request.POST)
+        if request.method == "POST"
+        else GitForm.of(git_settings.delivery_of(team))
+    )
     if request.method == "POST" and form.is_valid() and _save(user, team, form):
         target = "through Git" if form.draft().is_enabled else "directly to the cluster"
         messages.success(request, f"Changes of {slug} go {target} from now on.")
@@ -35,11 +38,7 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 def test_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     result = git_settings.test_connection(actor=user, team=team)
-    return _page(request, team, GitForm.of(_delivery(team)), result)
-
-
-def _delivery(team: Team) -> GitDelivery | None:
-    return git_settings.delivery_of(team)
+    return _page(request, team, GitForm.of(git_settings.delivery_of(team)), result)
 
 
 def _save(user: User, team: Team, form: GitForm) -> bool:
@@ -61,7 +60,7 @@ def _page(
     context = {
         "team": team,
         "form": form,
-        "delivery": _delivery(team),
+        "delivery": git_settings.delivery_of(team),
         "connection_test": connection_test,
     }
     status = 422 if form.errors else 200

@@ -7,7 +7,7 @@ router passes bodies on as they are: such a chain could never answer, so it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -146,8 +146,3 @@ def from_json(data: Any) -> PipelineSpec:
     except Rejected as error:
         path, message = next(iter(error.fields.items()))
         raise Rejected(f"{path}: {message}" if path else message, error.fields) from error
-
-
-def stored(data: Mapping[str, Any]) -> PipelineSpec:
-    """From a row."""
-    return PipelineSpec.from_json(data)

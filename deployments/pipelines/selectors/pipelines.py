@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from deployments.changes.selectors import changes
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.models import ChangeRequest, Deployment, Pipeline
-from deployments.pipelines.domain import manifests, pipeline_spec
+from deployments.pipelines.domain import manifests
 from deployments.pipelines.domain.manifests import GraphPlace
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.domain.rules import Member
@@ -58,12 +58,12 @@ def url_of(pipeline: Pipeline) -> str:
 
 
 def spec_of(pipeline: Pipeline) -> PipelineSpec | None:
-    return pipeline_spec.stored(pipeline.spec) if pipeline.spec else None
+    return PipelineSpec.from_json(pipeline.spec) if pipeline.spec else None
 
 
 def requested_spec(change: ChangeRequest) -> PipelineSpec | None:
     """None for a request that removes."""
-    return pipeline_spec.stored(change.pipeline_spec) if change.pipeline_spec else None
+    return PipelineSpec.from_json(change.pipeline_spec) if change.pipeline_spec else None
 
 
 def offer_for(capabilities: Capabilities) -> Offer:
@@ -131,7 +131,7 @@ def using(deployment: Deployment) -> list[Pipeline]:
         row
         for row in rows
         if any(
-            deployment.name in pipeline_spec.stored(spec).deployments
+            deployment.name in PipelineSpec.from_json(spec).deployments
             for spec in specs[row.pk]
             if spec
         )

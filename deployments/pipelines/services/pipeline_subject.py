@@ -9,7 +9,8 @@ from deployments import audit_actions
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors.subjects import ChangeSubject, Description, DiffLine, pipeline_of
 from deployments.models import ChangeRequest, Pipeline
-from deployments.pipelines.domain import descriptions, pipeline_spec
+from deployments.pipelines.domain import descriptions
+from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.pipelines.services import checks as pipeline_checks
@@ -56,7 +57,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         if requested is None:
             return []
         is_running = pipeline.spec and not pipeline.is_stopped
-        before = descriptions.fields_of(pipeline_spec.stored(pipeline.spec)) if is_running else {}
+        before = descriptions.fields_of(PipelineSpec.from_json(pipeline.spec)) if is_running else {}
         after = descriptions.fields_of(requested)
         return [
             DiffLine(field=name, before=before.get(name, ""), after=after.get(name, ""))

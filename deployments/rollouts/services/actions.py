@@ -107,7 +107,7 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
 
 
 def _decidable(actor: User, rollout_id: int) -> RolloutSnapshot:
-    rollout = _visible(actor, rollout_id)
+    rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     if rollout.phase != RolloutPhase.RUNNING:
         fix = " Resume it first." if rollout.phase == RolloutPhase.PAUSED else ""
@@ -119,13 +119,9 @@ def _decidable(actor: User, rollout_id: int) -> RolloutSnapshot:
 
 
 def _stoppable(actor: User, rollout_id: int) -> RolloutSnapshot:
-    rollout = _visible(actor, rollout_id)
+    rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     policy.require(actor, Action.STOP, rollout)
     return snapshots.snapshot_of(rollout)
-
-
-def _visible(actor: User, rollout_id: int) -> Rollout:
-    return rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
 
 
 def _same_evidence(snapshot: RolloutSnapshot, shown: str) -> Analysis:

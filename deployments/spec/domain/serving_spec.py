@@ -85,7 +85,6 @@ __all__ = [
     "Scaling",
     "ServingSpec",
     "Storage",
-    "from_json",
 ]
 
 SCHEMA: Final = 1
@@ -275,13 +274,8 @@ class ServingSpec(Definition):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def from_json(data: Mapping[str, Any]) -> ServingSpec:
-    """Raises Rejected for unknown, missing and wrong fields."""
-    return ServingSpec.from_json(data)
-
-
 def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """As `from_json`, from a row. A spec never changes, so each is parsed once."""
+    """From a row. A spec never changes, so each is parsed once."""
     return _parse(json.dumps(data))
 
 

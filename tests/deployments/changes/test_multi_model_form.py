@@ -10,8 +10,7 @@ from deployments.changes.web import request_body
 from deployments.changes.web import settings as change_settings
 from deployments.changes.web.form import Choices, DeployForm
 from deployments.changes.web.request_body import Unreadable
-from deployments.spec.domain import serving_spec
-from deployments.spec.domain.serving_spec import Packed
+from deployments.spec.domain.serving_spec import Packed, ServingSpec
 
 _DATA = {
     **request_body.DEFAULTS,
@@ -33,7 +32,7 @@ def test_chosen_models_stand_in_the_body_and_come_back() -> None:
     body = request_body.body_of(data)
     back = request_body.fields_of(body)
 
-    assert serving_spec.from_json(body["spec"]).packed == (
+    assert ServingSpec.from_json(body["spec"]).packed == (
         Packed(model="classifier", version=1),
         Packed(model="embedder", version=4),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from deployments.manifests.domain import digest_check, revision
 from deployments.manifests.domain.metadata import ServedFile, ServedRevision
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import digest_check as emulated
 from tests.deployments.manifests.test_manifests import CONTEXT
 
@@ -23,7 +23,7 @@ def _served(files: dict[str, bytes], **spec: Any) -> ServedRevision:
     found = tuple(
         ServedFile(path, hashlib.sha256(body).hexdigest()) for path, body in files.items()
     )
-    made = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
+    made = ServingSpec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
     return ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made, files=found)
 
 

@@ -14,7 +14,7 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ServedRevision
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import CONTEXT
 
 _CONTEXT = replace(CONTEXT, role_arn="arn:aws:iam::111122223333:role/models")
@@ -239,7 +239,7 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
 def made(typed: Mapping[str, str]) -> dict[str, Any]:
     """Every object of the revision by kind, and Triton's configuration as "config"."""
     data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
-    spec = serving_spec.from_json(request_body.spec_of(data))
+    spec = ServingSpec.from_json(request_body.spec_of(data))
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
     objects = [*revision.shared(_CONTEXT, served), *revision.own(_CONTEXT, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)

@@ -15,7 +15,7 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
 )
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import CONTEXT, placed
 
 _LLM = {"hugging_face_id": "org/model"}
@@ -24,7 +24,7 @@ _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 
 def _made(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, Manifest]:
     """The revision's own objects by kind."""
-    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    spec = ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
     served = ServedRevision(
         1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib
     )
@@ -136,7 +136,7 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
     scaling = {"kind": "knative", "can_scale_to_zero": True}
     data: dict[str, Any] = {"max_replicas": 3, "scaling": scaling}
     predictor = _made("kserve-triton", **data)["InferenceService"]["spec"]["predictor"]
-    spec = serving_spec.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
+    spec = ServingSpec.from_json({"engine": "kserve-triton", "instance_type": "g5.xlarge", **data})
     route = http_route.http_route(CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")])
     backend = route["spec"]["rules"][0]["backendRefs"][0]
 
@@ -171,7 +171,7 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
 def test_the_route_refers_to_the_service_of_the_engine(
     engine: str, data: dict[str, Any], service: str, port: int
 ) -> None:
-    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    spec = ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
     route = http_route.http_route(CONTEXT, [http_route.backend_for(1, spec, 100, model="detector")])
 

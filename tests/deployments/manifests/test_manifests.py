@@ -92,7 +92,7 @@ def test_a_secret_is_rendered_for_local_clusters_only(
 
 @given(serving_specs())
 def test_a_spec_survives_json(spec: ServingSpec) -> None:
-    assert serving_spec.from_json(spec.to_json()) == spec
+    assert ServingSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: st
     good = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 
     with pytest.raises(Rejected) as refusal:
-        serving_spec.from_json({**good, **changed})
+        ServingSpec.from_json({**good, **changed})
 
     assert field in refusal.value.fields
 

@@ -10,6 +10,7 @@ import pytest
 from deployments.manifests.domain import network, resource_limits, revision
 from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from portal.core.definitions import Rejected
 
 _CONTEXT = ManifestContext(
@@ -30,7 +31,7 @@ _DNS = {
 
 
 def _served(engine: str, **data: Any) -> ServedRevision:
-    spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    spec = ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
     return ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec)
 
 

@@ -11,7 +11,7 @@ from deployments.delivery.domain import progress
 from deployments.manifests.domain import digest_check
 from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedRevision
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifests.test_manifests import CONTEXT
 from tests.deployments.world import World
 
@@ -24,7 +24,7 @@ def _record(world: World, **spec: Any) -> str:
 
 
 def _render(world: World, **fields: Any) -> RenderedRevision:
-    spec = serving_spec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **fields})
+    spec = ServingSpec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **fields})
     return rendered.render(CONTEXT, number=1, version=world.version1, spec=spec)
 
 

@@ -9,6 +9,7 @@ import pytest
 from deployments.manifests.domain import http_route, namespace, revision, triton_args
 from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 
 _CONTEXT = ManifestContext(
     "vision", "vision", "detector", 1, False, "gw", "gw", "i", "s", vllm_image="v"
@@ -41,7 +42,7 @@ _BELOW_MODELS = [*_SERVER, "/v2/models/*"]
 
 
 def _spec(engine: str, **data: Any) -> serving_spec.ServingSpec:
-    return serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
+    return ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
 
 def _paths(*wanted: tuple[serving_spec.ServingSpec, int]) -> list[str]:

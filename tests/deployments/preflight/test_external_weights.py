@@ -10,6 +10,7 @@ from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import gpu_advice, preflight
 from deployments.preflight.services.gpu_advice import Load
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from portal.core.errors import Invalid, QuotaExceeded
 from tests.deployments.external_weights import (
     CLAIM,
@@ -67,7 +68,7 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
 
 def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
     data = {"engine": "triton-vllm", "instance_type": "g5.xlarge"}
-    asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", serving_spec.from_json(data))
+    asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", ServingSpec.from_json(data))
 
     with refused(world, Invalid) as raised:
         requests.request_deploy(actor=world.member, draft=asked)

@@ -15,7 +15,7 @@ from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.pipelines.services import requests as pipeline_requests
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import preflight, refusals
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.services import serving_policy
 from fleet.models import Cluster
@@ -40,9 +40,7 @@ def _set(world: World, **wanted: Any) -> None:
 
 def _draft(world: World, **changed: Any) -> DeployDraft:
     data = {"engine": "kserve-triton", "instance_type": "g5.xlarge", **changed}
-    return DeployDraft(
-        world.version1.pk, world.cluster_id, "detector", serving_spec.from_json(data)
-    )
+    return DeployDraft(world.version1.pk, world.cluster_id, "detector", ServingSpec.from_json(data))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from deployments.models import ChangeRequest, Revision
 from deployments.preflight.services import preflight
 from deployments.registry.domain.signatures import Signature
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.node_pools import NodePool, Requirement
@@ -236,7 +237,7 @@ def test_the_size_of_a_language_model_decides_memory_and_how_long_it_may_load(
     def made(millions: int) -> dict[str, Any]:
         llm = {"hugging_face_id": "org/model", "parameters_millions": millions}
         spec = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", "llm": llm}
-        return {"engine": "kserve-vllm", "llm": serving_spec.from_json(spec).llm}
+        return {"engine": "kserve-vllm", "llm": ServingSpec.from_json(spec).llm}
 
     assert check_named(world, "GPU memory", **made(0)).ok is None
     assert check_named(world, "GPU memory", **made(3000)).ok is True
@@ -264,7 +265,7 @@ def test_weights_that_may_change_after_the_approval_are_told_and_a_commit_pins_t
 def test_a_pinned_commit_reaches_kserve_and_triton() -> None:
     def spec(engine: str) -> serving_spec.ServingSpec:
         llm = {"hugging_face_id": f"org/model:{'ab' * 20}"}
-        return serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
+        return ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
 
     version, triton = spec("kserve-vllm").llm, spec("triton-vllm")
     files = bucket_files.plan(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.registry.domain import external_weights
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from portal.core.definitions import Rejected
 
 _COMMIT = "ab12" * 10
@@ -96,7 +96,7 @@ def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) ->
 
     for engine in found.engines:
         llm = {"hugging_face_id": found.hugging_face_id, "artifact": found.artifact}
-        spec = serving_spec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
+        spec = ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
         assert spec.llm is not None
         assert external_weights.from_spec(
             hugging_face_id=spec.llm.hugging_face_id, artifact=spec.llm.artifact

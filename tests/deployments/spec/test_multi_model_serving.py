@@ -17,7 +17,6 @@ from deployments.manifests.domain.metadata import (
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import memory
 from deployments.sizing.domain.memory import FileModel, Measured
-from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from portal.core.definitions import Rejected
 
@@ -34,18 +33,18 @@ _SIGNATURE = Signature(
 
 
 def test_a_spec_packs_no_other_model_by_default() -> None:
-    spec = serving_spec.from_json(_GOOD)
+    spec = ServingSpec.from_json(_GOOD)
 
     assert spec.packed == ()
-    assert serving_spec.from_json(spec.to_json()) == spec
+    assert ServingSpec.from_json(spec.to_json()) == spec
 
 
 def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
-    spec = serving_spec.from_json({**_GOOD, "packed": [{**_OTHER, "instances_per_gpu": 2}]})
+    spec = ServingSpec.from_json({**_GOOD, "packed": [{**_OTHER, "instances_per_gpu": 2}]})
 
     assert spec.packed == (Packed(model="classifier", version=3, instances_per_gpu=2),)
     assert spec.packed[0].label == "classifier:3"
-    assert serving_spec.from_json(spec.to_json()) == spec
+    assert ServingSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
 )
 def test_what_cannot_be_packed_is_refused_at_its_field(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(Rejected) as refusal:
-        serving_spec.from_json({**_GOOD, **changed})
+        ServingSpec.from_json({**_GOOD, **changed})
 
     assert field in refusal.value.fields
 
@@ -92,11 +91,9 @@ def _files(spec: ServingSpec) -> ServingFiles:
 
 
 def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None:
-    alone = serving_spec.from_json({**_GOOD, "warm_up": True})
-    usual = serving_spec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
-    own = serving_spec.from_json(
-        {**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]}
-    )
+    alone = ServingSpec.from_json({**_GOOD, "warm_up": True})
+    usual = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
+    own = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]})
     name = _files(own).config_name
 
     # Triton loads config.pbtxt of a model that has none of that name.
@@ -106,11 +103,11 @@ def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None
         f"c/classifier/configs/{name}.pbtxt",
     ]
     assert name != _files(alone).config_name
-    assert _files(serving_spec.from_json({**_GOOD, "packed": [_OTHER]})) == ServingFiles("d/")
+    assert _files(ServingSpec.from_json({**_GOOD, "packed": [_OTHER]})) == ServingFiles("d/")
 
 
 def _made(engine: str) -> dict[str, Manifest]:
-    spec = serving_spec.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
+    spec = ServingSpec.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
     other = PackedModel("classifier", "classifier:3", "cd" * 32, "s3://b/c/classifier/", 5000)
     served = ServedRevision(
         1, "detector", "detector:1", "ab" * 32, "s3://b/d/", spec, size_mib=100, packed=(other,)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.spec.domain import serving_spec
-from deployments.spec.domain.serving_spec import Scaling
+from deployments.spec.domain.serving_spec import Scaling, ServingSpec
 from portal.core.definitions import Rejected
 
 _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
@@ -16,9 +15,9 @@ _HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
 
 
 def test_what_is_left_out_becomes_what_is_usual() -> None:
-    fixed = serving_spec.from_json(_GOOD)
-    scaled = serving_spec.from_json({**_GOOD, "max_replicas": 3})
-    queue = serving_spec.from_json({**_GOOD, "max_replicas": 3, "scaling": {"kind": "keda"}})
+    fixed = ServingSpec.from_json(_GOOD)
+    scaled = ServingSpec.from_json({**_GOOD, "max_replicas": 3})
+    queue = ServingSpec.from_json({**_GOOD, "max_replicas": 3, "scaling": {"kind": "keda"}})
 
     assert fixed.scaling == Scaling(kind="fixed")
     assert scaled.scaling == Scaling(), "the cluster decides"
@@ -31,21 +30,21 @@ def test_what_is_left_out_becomes_what_is_usual() -> None:
 
 
 def test_a_row_is_read_as_it_was_written() -> None:
-    spec = serving_spec.from_json({**_GOOD, "gpus": 2, "env": {"APP_A": "1"}, "image": "triton:1"})
+    spec = ServingSpec.from_json({**_GOOD, "gpus": 2, "env": {"APP_A": "1"}, "image": "triton:1"})
 
-    assert serving_spec.from_json(spec.to_json()) == spec
+    assert ServingSpec.from_json(spec.to_json()) == spec
 
 
 def test_another_schema_is_refused() -> None:
     with pytest.raises(Rejected) as refusal:
-        serving_spec.from_json({**_GOOD, "schema": 2})
+        ServingSpec.from_json({**_GOOD, "schema": 2})
 
     assert refusal.value.fields == {"schema": "Use spec schema 1."}
 
 
 def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
     llm = {"artifact": "pvc://weights/m", "tensor_parallel": 8, "nodes": 2}
-    spec = serving_spec.from_json(
+    spec = ServingSpec.from_json(
         {"engine": "kserve-vllm", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
     )
 
@@ -128,7 +127,7 @@ def test_a_setting_that_cannot_work_is_refused_at_its_field(
     changed: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Rejected) as refusal:
-        serving_spec.from_json({**_GOOD, **changed})
+        ServingSpec.from_json({**_GOOD, **changed})
 
     assert field in refusal.value.fields
     assert refusal.value.fields[field]

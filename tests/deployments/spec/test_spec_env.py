@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.spec.domain import environment_variables, serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from portal.core.definitions import Rejected
 
 _REFUSED = (
@@ -52,7 +53,7 @@ _REFUSED = (
 
 def _spec(engine: str, env: dict[str, str]) -> serving_spec.ServingSpec:
     llm = {"hugging_face_id": "a/b"} if engine in serving_spec.LLM_ENGINES else None
-    return serving_spec.from_json(
+    return ServingSpec.from_json(
         {"engine": engine, "instance_type": "g5.xlarge", "env": env, "llm": llm}
     )
 
