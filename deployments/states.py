@@ -87,6 +87,10 @@ class RolloutPhase(StrEnum):
     ABORTED = "aborted"
 
 
+# Phases of a step: its evidence is read.
+STEP_PHASES: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+
+
 VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
     VersionState.UPLOADING: frozenset({VersionState.VERIFYING, VersionState.FAILED}),
     VersionState.VERIFYING: frozenset(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from deployments.delivery.domain.edits import Edit
 from deployments.states import DriftPolicy
+from fleet.observation.domain.parse import parse_time
 
 # After this many reverts within the window another tool keeps writing the field.
 MAX_REVERTS: Final = 3
@@ -64,8 +65,8 @@ class Drift:
         return cls(
             outcome=Outcome(data["outcome"]),
             edits=tuple(Edit(**edit) for edit in data["edits"]),
-            found_at=_parse_time(data["found_at"]),
-            since=_parse_time(data["since"]),
+            found_at=parse_time(data["found_at"]),
+            since=parse_time(data["since"]),
             reverts=data["reverts"],
         )
 
@@ -105,7 +106,3 @@ def assess_drift(
         return Drift(Outcome.PENDING, tuple(edits), at, since, reverts)
     reverts = 0 if is_heal_wanted else reverts
     return Drift(Outcome.REVERTED, tuple(edits), at, since, reverts + 1)
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from deployments.manifests.domain.diff import is_list
 from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest
 
 FIELD_MANAGER: Final = "slipway"
@@ -107,7 +108,7 @@ def _differences(
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():
             yield from _differences(value, live.get(key, _ABSENT), (*path, key))
-    elif _is_list(desired) and _is_list(live):
+    elif is_list(desired) and is_list(live):
         yield from _list_differences(desired, live, path)
     elif not _is_equal(desired, live):
         yield path, desired, live
@@ -135,10 +136,6 @@ def _list_differences(
 
 def _has(item: Any, key: str) -> bool:
     return isinstance(item, Mapping) and key in item
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _is_equal(desired: Any, live: Any) -> bool:

@@ -38,12 +38,12 @@ def project(live: Any, desired: Any) -> Any:
     """The fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {key: project(live[key], desired[key]) for key in desired if key in live}
-    if _is_list(live) and _is_list(desired):
+    if is_list(live) and is_list(desired):
         return [project(item, _match(item, index, desired)) for index, item in enumerate(live)]
     return live
 
 
-def _is_list(value: Any) -> bool:
+def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 

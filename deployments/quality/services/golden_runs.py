@@ -24,7 +24,7 @@ from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
-from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
+from deployments.states import STEP_PHASES, ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
 from fleet.kube.domain.pod_proxy import PodResponse
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -38,7 +38,6 @@ _STABLE_ATTEMPTS: Final = 3
 # So many looks in a row at which the candidate could not be asked make a probe "not known".
 _SILENT_LOOKS: Final = 3
 _PREPARING: Final = (RolloutPhase.PREPARING, RolloutPhase.PAUSED)
-_PROBED: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 _RELATED: Final = (
     "rollout__change",
     "rollout__deployment__team",
@@ -127,7 +126,7 @@ def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[int]) -> Non
 
 def _is_wanted(run: GoldenRun) -> bool:
     if run.purpose == ProbePurpose.PROBE:
-        return run.rollout.phase in _PROBED
+        return run.rollout.phase in STEP_PHASES
     return run.verdict == ProbeVerdict.WAITING and run.rollout.phase in _PREPARING
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deployments.registry.domain.signatures import ANY, Signature
 
-_LEADING_KEYS: Final = (
+KNOWN_KEYS: Final = (
     "accuracy",
     "dataset_version",
     "trained_at",
@@ -61,8 +61,8 @@ def truncate(facts: Sequence[ComparedFact], count: int) -> tuple[list[ComparedFa
 
 def sort_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Well-known keys first, then alphabetical: JSON columns do not keep the order."""
-    first = [key for key in _LEADING_KEYS if key in metadata]
-    others = sorted(key for key in metadata if key not in _LEADING_KEYS)
+    first = [key for key in KNOWN_KEYS if key in metadata]
+    others = sorted(key for key in metadata if key not in KNOWN_KEYS)
     return {key: metadata[key] for key in [*first, *others]}
 
 

@@ -18,6 +18,7 @@ from deployments.registry.domain.formats import MAX_ONNX_BYTES
 from deployments.registry.domain.not_servable import NotServable, printable, quoted
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.domain.signatures import Signature, Tensor, detect_max_batch_size
+from deployments.sizing.domain import activations
 
 # Operator domains of Triton's ONNX Runtime backend.
 STANDARD_DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
@@ -147,15 +148,8 @@ def _weights(model: Any) -> tuple[int, int]:
     for tensor in onnx_graphs.tensors(model):
         count = _product(tensor.dims)
         total_count += count
-        total_bytes += count * _element_bytes(tensor.data_type)
+        total_bytes += count * activations.element_bytes(tensor.data_type)
     return total_bytes, total_count
-
-
-def _element_bytes(data_type: int) -> int:
-    try:
-        return int(onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize)
-    except KeyError:
-        return 4
 
 
 def _product(dims: Iterable[int]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from deployments.registry.domain import declarations
+from deployments.registry.domain.comparison import KNOWN_KEYS
 from deployments.registry.domain.declarations import Declaration
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
@@ -17,7 +18,6 @@ from portal.ui.service_form import ServiceForm
 # Only for external weights: for an uploaded file they are read from it.
 REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length", "licence")
 BATCHING_CHOICES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
-KNOWN_KEYS = ("accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url")
 
 
 class MetadataForm(ServiceForm):

@@ -18,7 +18,7 @@ from deployments.plans.selectors import plans
 from deployments.rollouts.selectors import prometheus as readings
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.states import ROLLOUT, RolloutPhase
+from deployments.states import ROLLOUT, STEP_PHASES, RolloutPhase
 from fleet.clusters.services import prometheus
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -30,7 +30,6 @@ _IDLE_SECONDS: Final = 3.0
 _LEASE_SECONDS: Final = 60.0
 # Of one sweep; the next one reads what is left.
 _WORK: Final = timedelta(seconds=40)
-_READ: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 _RELATED: Final = (
     "rollout__deployment",
     "rollout__stable_revision__deployment",
@@ -64,7 +63,7 @@ def advance(*, reading_id: int) -> None:
     if not ROLLOUT[RolloutPhase(rollout.phase)]:
         leases.release(PrometheusReading, lease, next_check_at=None)
         return
-    if rollout.phase not in _READ or rollout.step_started_at is None:
+    if rollout.phase not in STEP_PHASES or rollout.step_started_at is None:
         wait = timedelta(seconds=_IDLE_SECONDS)
         leases.release(PrometheusReading, lease, next_check_at=at + wait)
         return

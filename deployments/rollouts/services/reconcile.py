@@ -27,7 +27,7 @@ from deployments.rollouts.services import analysis, evidence, promote, transitio
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import desired_state
-from deployments.states import ROLLOUT, RolloutPhase
+from deployments.states import ROLLOUT, STEP_PHASES, RolloutPhase
 from fleet.telemetry.services import poll
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 _LEASE_SECONDS = 30
 _MOST_EFFECTS = 8
-_ANALYSED = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 _CHECKS: Mapping[str, Checks] = {
     Verdict.PASSED: Checks.PASSED,
     Verdict.FAILED: Checks.FAILED,
@@ -81,7 +80,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
     """With the present evidence, which is stored before the effect."""
     progress, at = snapshot.progress, clock.now()
     observed = observation_of(snapshot.rollout)
-    if progress.phase not in _ANALYSED or progress.step_started_at is None:
+    if progress.phase not in STEP_PHASES or progress.step_started_at is None:
         return decide.decide(progress, observed, at)
     analysed = analysis.analyse(snapshot)
     evidence.store(snapshot, analysed)

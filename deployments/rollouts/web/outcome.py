@@ -13,6 +13,7 @@ from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.web.story import sentence
 from deployments.states import RolloutPhase
 from fleet.telemetry.selectors import current
 from fleet.telemetry.selectors.current import WorkloadKey
@@ -125,7 +126,7 @@ def _after(view: RolloutView, stable: str, *, is_over: bool) -> str:
 def _completed(rollout: Rollout) -> Outcome:
     old, new = rollout.stable_revision, rollout.candidate_revision
     event = rollouts.events_of(rollout).filter(kind="alias").first()
-    moved = f" {_sentence(event.message)}" if event else ""
+    moved = f" {sentence(event.message)}" if event else ""
     words = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
     place = [rollout.deployment.team.slug, rollout.deployment.name]
     is_still = rollout.deployment.stable_revision_id == new.pk
@@ -144,16 +145,12 @@ def _reason_of(rollout: Rollout) -> str:
     """What was said when it began to stop, and who said it."""
     event = rollouts.events_of(rollout).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
     if event is None:
-        return _sentence(rollout.phase_reason)
+        return sentence(rollout.phase_reason)
     who = f"by {event.actor_name}" if event.actor_name else "automatically"
     head, colon, rest = event.message.partition(": ")
-    return _sentence(f"{head} {who}{colon}{rest}")
+    return sentence(f"{head} {who}{colon}{rest}")
 
 
 def _key(rollout: Rollout, revision: Revision) -> WorkloadKey:
     deployment = rollout.deployment
     return WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""

@@ -52,7 +52,7 @@ def why_no_promotion(found: Rollout, view: RolloutView) -> str:
     if phase != RolloutPhase.RUNNING:
         return "Available while a step is running."
     verdict = verdict_of(view)
-    return "" if verdict.state == "pass" else f"{verdict.text}. {_sentence(verdict.reason)}".strip()
+    return "" if verdict.state == "pass" else f"{verdict.text}. {sentence(verdict.reason)}".strip()
 
 
 def why_no_full_promotion(found: Rollout, view: RolloutView) -> str:
@@ -78,7 +78,7 @@ def _is_echo(line: StoryLine, before: StoryLine | None) -> bool:
     return before is not None and (line.message, line.who) == (before.message, before.who)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 

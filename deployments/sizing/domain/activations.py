@@ -92,7 +92,7 @@ def _bytes_of_values(graph: Any) -> dict[str, int]:
         if tensor_type.HasField("shape") and all(
             dim.HasField("dim_value") for dim in tensor_type.shape.dim
         ):
-            sizes[value.name] = _product(dims) * _element_bytes(tensor_type.elem_type)
+            sizes[value.name] = _product(dims) * element_bytes(tensor_type.elem_type)
     return sizes
 
 
@@ -158,7 +158,7 @@ def _product(dims: Iterable[int]) -> int:
     return count
 
 
-def _element_bytes(data_type: int) -> int:
+def element_bytes(data_type: int) -> int:
     try:
         return int(onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize)
     except KeyError:

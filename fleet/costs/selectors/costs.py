@@ -28,6 +28,7 @@ from fleet.costs.domain.results import (
     Step,
 )
 from fleet.costs.selectors import metering, unpriced, usage
+from fleet.costs.selectors.ledger_rows import IDLE
 from fleet.costs.selectors.metering import Estimate
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 from fleet.gpus.domain.shares import GPU_PPM
@@ -37,7 +38,6 @@ from portal.core.money import MICRO
 
 Teams = Collection[str] | None
 # Idle, or an adjustment of idle: rows without a namespace.
-_IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
 
 
 def month_to_date(*, team_slug: str | None) -> Spend:
@@ -146,7 +146,7 @@ class _Sum:
 
 def _rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
     rows = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
-    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(_IDLE)
+    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(IDLE)
 
 
 def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
@@ -159,9 +159,9 @@ def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
 
 def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate) -> Spend:
     sealed = _rows(team_slugs, start, end).aggregate(
-        allocated=Coalesce(Sum("cost_amount", filter=~_IDLE), ZERO),
-        idle=Coalesce(Sum("cost_amount", filter=_IDLE), ZERO),
-        gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~_IDLE), 0),
+        allocated=Coalesce(Sum("cost_amount", filter=~IDLE), ZERO),
+        idle=Coalesce(Sum("cost_amount", filter=IDLE), ZERO),
+        gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~IDLE), 0),
         demo=Max("hour", filter=Q(is_demo=True)),
     )
     allocated = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]

@@ -16,7 +16,7 @@ from fleet.models import LedgerKind, LedgerRow
 from portal.core import clock
 
 PAGE_SIZE = 50
-_IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
+IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def page(
 def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> QuerySet[LedgerRow]:
     rows = LedgerRow.objects.filter(hour__gte=row_filter.start, hour__lt=row_filter.end)
     if team_slugs is not None:
-        rows = rows.filter(team_slug__in=team_slugs).exclude(_IDLE)
+        rows = rows.filter(team_slug__in=team_slugs).exclude(IDLE)
     if row_filter.is_idle is not None:
-        rows = rows.filter(_IDLE) if row_filter.is_idle else rows.exclude(_IDLE)
+        rows = rows.filter(IDLE) if row_filter.is_idle else rows.exclude(IDLE)
     if row_filter.team_slug is not None:
         rows = rows.filter(team_slug=row_filter.team_slug)
     if row_filter.cluster_name:
