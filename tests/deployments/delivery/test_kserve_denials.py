@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployments.changes.selectors.subjects import deployment_of
-from deployments.changes.services import decisions
+from deployments.changes.services import requests
 from deployments.models import Deployment
 from deployments.states import DeploymentState
 from tests.deployments.world import World
@@ -15,7 +15,7 @@ QUOTA = (
 
 
 def requested(world: World) -> Deployment:
-    change = decisions.request_deploy(actor=world.member, draft=world.draft())
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
     return deployment_of(change)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import Rejected
 from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
+from portal.core.definitions import Rejected
 
 CONTEXT = ManifestContext(
     team="vision",
@@ -33,7 +33,7 @@ def made(engine: str, **llm: Any) -> dict[str, Manifest]:
         "instance_type": "g5.xlarge",
         "llm": {"hugging_face_id": "org/model", **llm},
     }
-    spec = serving_spec.from_json(data)
+    spec = serving_spec.ServingSpec.from_json(data)
     served = ServedRevision(1, "chat", "chat:1", "ab" * 32, "s3://b/p/", spec)
     return {manifest["kind"]: manifest for manifest in revision.own(CONTEXT, served)}
 
@@ -84,7 +84,7 @@ def test_kserves_download_gets_the_token_of_gated_weights(engine: str, kind: str
 
 def test_one_secret_serves_the_download() -> None:
     with pytest.raises(Rejected) as refused:
-        serving_spec.from_json(
+        serving_spec.ServingSpec.from_json(
             {
                 "engine": "kserve-vllm",
                 "instance_type": "g5.xlarge",
