@@ -28,7 +28,6 @@ _CASES: tuple[dict[str, Any], ...] = (
     {"engine": "kserve-vllm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": {"artifact": "pvc://weights/m", "nodes": 2}},
     {"engine": "llm-inference-service", "llm": _LLM},
-    {"engine": "llm-inference-service", "llm": {**_LLM, "nodes": 2}},
 )
 
 
