@@ -27,5 +27,6 @@ class DeploymentsConfig(AppConfig):
         subjects.register(Pipeline, PipelineSubject())
         subscribers.register(wakeups.on_change)
         subscribers.register(wakeups.on_pipeline_change, label=metadata.PIPELINE_ID_LABEL)
+        subscribers.register_deletions(wakeups.on_deletion)
         subscribers.register_reader(wakeups.on_readings)
         drafts.before_retire(usage.require_unused)

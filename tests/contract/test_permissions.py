@@ -17,7 +17,7 @@ from fleet.clusters.services import capabilities
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
-from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.client import HttpKubeClient, KubeClient
 from fleet.kube.gateways.transport import Transport
 from fleet.kube.services import clients, objects
 from fleet.observation.services import watch
@@ -98,6 +98,10 @@ def quietly(call: Any, *args: Any, **options: Any) -> None:
         return
 
 
+def first_event(client: KubeClient, kind: ResourceType) -> None:
+    next(iter(client.watch(kind, resource_version="", seconds=1)), None)
+
+
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
@@ -121,10 +125,9 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             quietly(
                 objects.delete, cluster_id=cluster_id, namespace=namespace, name="asked", **where
             )
-    for of_kind in (*watch._ESSENTIAL, *watch._HINTS):
-        version = client.list_all(of_kind).resource_version
-        for _ in client.watch(of_kind, resource_version=version, seconds=1):
-            break
+    for of_kind in watch.WATCHED:
+        quietly(client.list_all, of_kind)
+        quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
     quietly(client.get, capabilities._GATEWAY_CLASS, None, "asked")
     for api_version, kind in NAMED:

@@ -22,7 +22,7 @@ from deployments.states import DriftPolicy
 
 Json = dict[str, Any]
 
-# Dependent objects are not watched; compare them every few minutes.
+# Only deletions of a few dependent kinds are watched; compare the others every few minutes.
 _CHECK_EVERY: Final = timedelta(minutes=4)
 
 

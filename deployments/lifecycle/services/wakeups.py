@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from deployments.models import Deployment, Pipeline, Rollout
 from deployments.states import RolloutPhase
@@ -16,7 +16,18 @@ _FEW = 20
 def on_change(cluster_id: int, labels: Collection[str]) -> None:
     """Hints only: anyone can write labels, so only live deployments of that cluster count."""
     rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
+    _reconcile_soon(list(rows.exclude(stable_revision=None).values_list("pk", flat=True)))
+
+
+def on_deletion(cluster_id: int, labels: Collection[str]) -> None:
+    """A dependent object is gone: compare all of them with the approved manifests, now."""
+    rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
     live = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
+    Deployment.objects.filter(pk__in=live).update(objects_checked_at=None)
+    _reconcile_soon(live)
+
+
+def _reconcile_soon(live: Sequence[int]) -> None:
     if not live:
         return
     Deployment.objects.filter(pk__in=live).update(next_check_at=clock.now())

@@ -34,6 +34,9 @@ INFERENCE_SERVICE = ResourceType(
 )
 DEPLOYMENT = ResourceType("apps/v1", "Deployment", "deployments")
 HTTP_ROUTE = ResourceType("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes")
+NETWORK_POLICY = ResourceType("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+DISRUPTION_BUDGET = ResourceType("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+SERVICE_MONITOR = ResourceType("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors")
 
 KNOWN: tuple[ResourceType, ...] = (
     POD,
@@ -41,6 +44,9 @@ KNOWN: tuple[ResourceType, ...] = (
     INFERENCE_SERVICE,
     DEPLOYMENT,
     HTTP_ROUTE,
+    NETWORK_POLICY,
+    DISRUPTION_BUDGET,
+    SERVICE_MONITOR,
     ResourceType("v1", "Namespace", "namespaces", is_namespaced=False),
     ResourceType("v1", "Service", "services"),
     ResourceType("v1", "ServiceAccount", "serviceaccounts"),
@@ -51,9 +57,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("v1", "ResourceQuota", "resourcequotas"),
     ResourceType("v1", "LimitRange", "limitranges"),
     ResourceType("apps/v1", "ReplicaSet", "replicasets"),
-    ResourceType("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ResourceType("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
-    ResourceType("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     ResourceType("serving.kserve.io/v1alpha1", "ServingRuntime", "servingruntimes"),
     ResourceType(
         "serving.kserve.io/v1alpha1",

@@ -15,6 +15,7 @@ Reader = Callable[[Collection[int]], None]
 
 # Label and callback: the callback gets that label's values.
 _observers: list[tuple[str, Observer]] = []
+_deletion_observers: list[Observer] = []
 _readers: list[Reader] = []
 
 
@@ -33,13 +34,30 @@ def notify(cluster_id: int, changed: Iterable[Mapping[str, str]]) -> None:
     changed_labels = list(changed)
     for label, observer in _observers:
         values = {labels[label] for labels in changed_labels if label in labels}
-        if not values:
-            continue
-        try:
-            observer(cluster_id, values)
-        except DatabaseError as error:
-            # The observer's own sweep handles the change without the hint.
-            logger.warning("an observer failed for %s objects: %s", len(values), error)
+        if values:
+            _call(observer, cluster_id, values)
+
+
+def register_deletions(callback: Observer) -> None:
+    """Call `callback(cluster_id, values)` with DEPLOYMENT_LABEL's values of dependent objects that somebody
+    deleted: network policies, disruption budgets and service monitors.
+    """
+    if callback not in _deletion_observers:
+        _deletion_observers.append(callback)
+
+
+def notify_deleted(cluster_id: int, deleted: Iterable[Mapping[str, str]]) -> None:
+    values = {labels[DEPLOYMENT_LABEL] for labels in deleted if DEPLOYMENT_LABEL in labels}
+    for observer in _deletion_observers if values else ():
+        _call(observer, cluster_id, values)
+
+
+def _call(observer: Observer, cluster_id: int, values: Collection[str]) -> None:
+    try:
+        observer(cluster_id, values)
+    except DatabaseError as error:
+        # The observer's own sweep handles the change without the hint.
+        logger.warning("an observer failed for %s objects: %s", len(values), error)
 
 
 def register_reader(callback: Reader) -> None:

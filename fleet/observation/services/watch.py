@@ -10,7 +10,7 @@ import logging
 import queue
 import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -32,6 +32,13 @@ logger = logging.getLogger(__name__)
 MANAGED = {"app.kubernetes.io/managed-by": "slipway"}
 _ESSENTIAL = (resource_types.POD, resource_types.NODE)
 _HINTS = (resource_types.INFERENCE_SERVICE, resource_types.DEPLOYMENT, resource_types.HTTP_ROUTE)
+# Only their deletion matters: nothing else of them is observed between two checks.
+_DEPENDENTS = (
+    resource_types.NETWORK_POLICY,
+    resource_types.DISRUPTION_BUDGET,
+    resource_types.SERVICE_MONITOR,
+)
+WATCHED = (*_ESSENTIAL, *_HINTS, *_DEPENDENTS)
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 _NOT_SERVED_WAIT_SECONDS = 60.0
@@ -74,7 +81,7 @@ class ClusterWatch:
 
     def start(self) -> None:
         self._writer.start()
-        for kind in (*_ESSENTIAL, *_HINTS):
+        for kind in WATCHED:
             name = f"watch-{self.cluster_id}-{kind.plural}"
             threading.Thread(target=self._follow, args=(kind,), name=name, daemon=True).start()
 
@@ -173,7 +180,8 @@ class ClusterWatch:
 
     def _replace(self, item: _Listed) -> None:
         if item.kind not in _ESSENTIAL:
-            self._hint(item.listing.items)
+            if item.kind in _HINTS:
+                subscribers.notify(self.cluster_id, _labels_of(item.listing.items))
             return
         text = item.listing.resource_version
         complete = FullListing(item.listing.items, int(text) if text.isdigit() else 0)
@@ -208,12 +216,17 @@ class ClusterWatch:
                 ),
                 at=clock.now(),
             )
-        self._hint(c.event.object for c in last.values() if c.kind not in _ESSENTIAL)
+        self._hint(list(last.values()))
 
-    def _hint(self, objects: Iterable[Manifest]) -> None:
-        subscribers.notify(
-            self.cluster_id, (item["metadata"].get("labels") or {} for item in objects)
-        )
+    def _hint(self, changes: Sequence[_Changed]) -> None:
+        changed = [change.event.object for change in changes if change.kind in _HINTS]
+        deleted = [
+            change.event.object
+            for change in changes
+            if change.kind in _DEPENDENTS and change.event.type == "DELETED"
+        ]
+        subscribers.notify(self.cluster_id, _labels_of(changed))
+        subscribers.notify_deleted(self.cluster_id, _labels_of(deleted))
 
     def _beat(self) -> None:
         """Record that pods and nodes are watched; the sweep then lists less often."""
@@ -223,6 +236,10 @@ class ClusterWatch:
         if all(event.is_set() for event in self._is_following.values()):
             Cluster.objects.filter(pk=self.cluster_id).update(watch_seen_at=now)
             self._beat_at = now
+
+
+def _labels_of(objects: Iterable[Manifest]) -> list[Mapping[str, str]]:
+    return [item["metadata"].get("labels") or {} for item in objects]
 
 
 class Watcher:

@@ -22,3 +22,19 @@ def test_only_live_deployments_of_that_cluster_are_looked_at_soon(world: World) 
 
     wakeups.on_change(world.cluster_id, {mine, "x"})
     assert leases.due(Deployment) == [deployment.pk]
+
+
+def test_a_deleted_network_policy_is_back_after_the_next_pass(world: World) -> None:
+    deployment = world.serving()
+    world.look(deployment)
+    key = ("NetworkPolicy", "vision", "detector-r1")
+    approved = world.cluster.objects.pop(key)
+    Deployment.objects.update(next_check_at=clock.now() + timedelta(days=1))
+
+    wakeups.on_deletion(world.cluster_id + 1, {str(deployment.pk)})
+    world.work()
+    assert key not in world.cluster.objects
+
+    wakeups.on_deletion(world.cluster_id, {str(deployment.pk)})
+    world.work()
+    assert world.cluster.objects[key]["spec"] == approved["spec"]

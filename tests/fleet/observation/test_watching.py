@@ -121,6 +121,29 @@ def test_change_is_a_row_within_a_second_and_a_lease_follows_the_pod(
     assert "7" in heard
 
 
+def test_the_deletion_of_a_dependent_object_is_heard_within_a_second(
+    cluster: Cluster, watch: ClusterWatch, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[str] = []
+    monkeypatch.setattr(subscribers, "_deletion_observers", [])
+    subscribers.register_deletions(lambda _pk, labels: deleted.extend(labels))
+    namespace = unique("vision")
+    api.post("/api/v1/namespaces", json={"metadata": {"name": namespace}})
+    labels = {"app.kubernetes.io/managed-by": "slipway", "slipway.dev/deployment-id": "7"}
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    made = api.post(
+        path, json={"metadata": {"name": "detector-r1", "labels": labels}, "spec": spec}
+    )
+    assert made.status_code == 201, made.text
+
+    api.delete(f"{path}/detector-r1")
+    seconds = within(5, lambda: bool(deleted))
+
+    assert deleted == ["7"]
+    assert seconds < 1
+
+
 def test_what_was_missed_while_nobody_watched_is_found_by_the_next_watch(
     cluster: Cluster, api: httpx.Client
 ) -> None:
