@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from django.http import QueryDict
@@ -41,6 +42,11 @@ def _unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, 
         for name in data
         if name not in names and name not in ignored
     }
+
+
+def choice_of(members: Iterable[StrEnum], **options: Any) -> serializers.ChoiceField:
+    """One of the values of an enum."""
+    return serializers.ChoiceField(choices=[member.value for member in members], **options)
 
 
 def dollars(**options: Any) -> serializers.DecimalField:

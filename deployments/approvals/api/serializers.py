@@ -7,7 +7,7 @@ from rest_framework import serializers
 from deployments.approvals.domain import rules
 from deployments.approvals.services.rules import KINDS
 from deployments.states import Environment
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 
 class RequiredApprovalSerializer(Serializer):
@@ -46,12 +46,10 @@ class RuleSerializer(Serializer):
     name = serializers.CharField(max_length=80)
     team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
     environments = serializers.ListField(
-        child=serializers.ChoiceField(choices=[environment.value for environment in Environment]),
+        child=choice_of(Environment),
         default=list,
     )
-    kinds = serializers.ListField(
-        child=serializers.ChoiceField(choices=[kind.value for kind in KINDS]), default=list
-    )
+    kinds = serializers.ListField(child=choice_of(KINDS), default=list)
     above_month_amount = serializers.DecimalField(
         max_digits=12,
         decimal_places=2,
@@ -65,8 +63,8 @@ class RuleSerializer(Serializer):
         default=list,
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
-    role = serializers.ChoiceField(
-        choices=[role.value for role in rules.RequiredRole],
+    role = choice_of(
+        rules.RequiredRole,
         default=rules.RequiredRole.LEAD,
         help_text="who may approve in addition to `people`; named: nobody else",
     )

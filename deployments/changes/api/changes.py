@@ -11,14 +11,12 @@ from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.api.views import ChangeAddresses
 from deployments.models import Deployment
 from deployments.states import ChangeState
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 
 class ChangeFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
-    state = serializers.ChoiceField(
-        choices=[state.value for state in ChangeState], default="", allow_blank=True
-    )
+    state = choice_of(ChangeState, default="", allow_blank=True)
 
 
 urlpatterns: Final[list[URLPattern]] = ChangeAddresses(

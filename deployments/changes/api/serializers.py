@@ -18,15 +18,15 @@ from deployments.preflight.api.serializers import PreflightCheckSerializer
 from deployments.serving.api.serializers import RevisionSerializer
 from deployments.spec.api.serializers import ServingSpecSerializer
 from deployments.states import ChangeKind, ChangeState, Environment
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 
 class DraftSerializer(Serializer):
     version_id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
-    environment = serializers.ChoiceField(
-        choices=[environment.value for environment in Environment],
+    environment = choice_of(
+        Environment,
         default=Environment.PRODUCTION,
         help_text="cannot be changed later; sets the approval rules",
     )
@@ -89,8 +89,8 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
 
 
 class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
-    kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
-    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
+    kind = choice_of(ChangeKind)
+    state = choice_of(ChangeState)
     team = serializers.CharField(source="team.slug")
     deployment = serializers.CharField(source="deployment.name")
     deployment_id = serializers.IntegerField(read_only=True)

@@ -17,7 +17,7 @@ from deployments.serving.api.serializers import TAGS
 from deployments.serving.selectors import deployments
 from deployments.states import DriftPolicy
 from portal.api.actions import action
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
 
@@ -36,13 +36,11 @@ class EditSerializer(Serializer):
 
 
 class DriftPolicySerializer(Serializer):
-    policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
+    policy = choice_of(DriftPolicy)
 
 
 class DriftSerializer(DriftPolicySerializer):
-    outcome = serializers.ChoiceField(
-        choices=[outcome.value for outcome in Outcome], source="drift.outcome", allow_blank=True
-    )
+    outcome = choice_of(Outcome, source="drift.outcome", allow_blank=True)
     found_at = serializers.DateTimeField(source="drift.found_at", allow_null=True)
     heals = serializers.IntegerField(source="drift.reverts")
     edits = EditSerializer(source="drift.edits", many=True)

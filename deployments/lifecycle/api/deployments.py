@@ -31,7 +31,7 @@ from deployments.serving.api.serializers import (
 from deployments.serving.selectors import deployments
 from deployments.states import DeploymentState
 from portal.api.actions import action
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.idempotency import IdempotentMixin
 from portal.api.pagination import CursorPage
 from portal.api.requests import actor_of, read_body, read_query
@@ -40,9 +40,7 @@ from portal.api.responses import PROBLEM, REFUSALS
 
 class ListFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
-    state = serializers.ChoiceField(
-        choices=[state.value for state in DeploymentState], default="", allow_blank=True
-    )
+    state = choice_of(DeploymentState, default="", allow_blank=True)
     search = serializers.CharField(default="", allow_blank=True, max_length=80)
 
 

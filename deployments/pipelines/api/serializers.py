@@ -14,7 +14,7 @@ from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.preflight.api.serializers import PreflightCheckSerializer
 from deployments.states import ChangeState, Environment, PipelineChangeKind
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.definition_serializers import DefinedSerializer
 
 
@@ -26,9 +26,7 @@ class PipelineDraftSerializer(PipelineSpecSerializer):
     team = serializers.CharField(max_length=63)
     cluster_id = serializers.IntegerField()
     name = serializers.CharField(max_length=100)
-    environment = serializers.ChoiceField(
-        choices=[environment.value for environment in Environment], default=Environment.PRODUCTION
-    )
+    environment = choice_of(Environment, default=Environment.PRODUCTION)
 
 
 class NewPipelineSerializer(PipelineDraftSerializer):
@@ -44,9 +42,7 @@ class PipelineFilterSerializer(Serializer):
 
 
 class PipelineChangeFilterSerializer(Serializer):
-    state = serializers.ChoiceField(
-        choices=[state.value for state in ChangeState], default="", allow_blank=True
-    )
+    state = choice_of(ChangeState, default="", allow_blank=True)
 
 
 class PipelineExaminedSerializer(Serializer):
@@ -128,8 +124,8 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     pipeline_id = serializers.IntegerField()
     pipeline = serializers.CharField(source="pipeline.name")
     team = serializers.CharField(source="team.slug")
-    kind = serializers.ChoiceField(choices=[kind.value for kind in PipelineChangeKind])
-    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
+    kind = choice_of(PipelineChangeKind)
+    state = choice_of(ChangeState)
     requester = serializers.CharField(source="requester.username")
     wanted = serializers.SerializerMethodField(help_text="null for a retirement")
     evidence_hash = serializers.CharField(max_length=64)

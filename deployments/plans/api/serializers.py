@@ -13,7 +13,7 @@ from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 from deployments.guards.domain.promql import METRIC, QueryGuard
 from deployments.plans.domain.rollout_plan import AnalysisSettings, PlanKind, PlanSettings
 from deployments.plans.domain.steps import Step
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.core.definitions import FieldDefinition, fields_of
 
 _TYPES: Mapping[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
@@ -76,7 +76,7 @@ class GuardLimitSerializer(Serializer):
 class PlanSerializer(Serializer):
     __doc__ = PlanSettings.__doc__
 
-    kind = serializers.ChoiceField(choices=[kind.value for kind in PlanKind], required=False)
+    kind = choice_of(PlanKind, required=False)
     guards = GuardLimitSerializer(many=True, required=False)
     analysis = AnalysisSerializer(required=False)
     quality = serializers.DictField(

@@ -16,7 +16,7 @@ from deployments.quality.domain import golden_requests as quality_golden_request
 from deployments.quality.selectors import quality
 from deployments.quality.services import golden_requests, observations
 from deployments.registry.selectors import versions
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
@@ -81,7 +81,7 @@ class DifferenceSerializer(Serializer):
 class AnswerSerializer(Serializer):
     name = serializers.CharField()
     number = serializers.IntegerField()
-    verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    verdict = choice_of(Verdict)
     words = serializers.CharField()
     against_expected = DifferenceSerializer(many=True)
     against_stable = DifferenceSerializer(many=True)
@@ -90,9 +90,9 @@ class AnswerSerializer(Serializer):
 
 
 class BeforeTrafficSerializer(Serializer):
-    verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    verdict = choice_of(Verdict)
     words = serializers.CharField()
-    signature_verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    signature_verdict = choice_of(Verdict)
     signature_words = serializers.CharField()
     checked_at = serializers.DateTimeField(allow_null=True)
     rows = AnswerSerializer(many=True)
@@ -103,7 +103,7 @@ class NewObservationsSerializer(Serializer):
     (true: the answer had the right form), embeddings as lists of numbers."""
 
     revision = serializers.IntegerField(help_text="revision that gave the answers")
-    kind = serializers.ChoiceField(choices=[kind.value for kind in Kind])
+    kind = choice_of(Kind)
     values = serializers.ListField(
         child=serializers.JSONField(), min_length=1, max_length=MOST_VALUES
     )
@@ -111,7 +111,7 @@ class NewObservationsSerializer(Serializer):
 
 class ObservationsSerializer(Serializer):
     revision = serializers.IntegerField(source="revision_number")
-    kind = serializers.ChoiceField(choices=[kind.value for kind in Kind])
+    kind = choice_of(Kind)
     n = serializers.IntegerField()
     reference_n = serializers.IntegerField(
         help_text="number added to the reference set while it was incomplete"

@@ -22,7 +22,7 @@ from deployments.registry.selectors import model_list, versions
 from deployments.registry.selectors.model_list import ModelFilter
 from deployments.registry.services import aliases, models
 from deployments.states import VersionState
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body, read_query
@@ -36,9 +36,7 @@ class ModelFilterSerializer(Serializer):
     search = serializers.CharField(default="", allow_blank=True, max_length=200)
     tag = serializers.CharField(default="", allow_blank=True, max_length=40)
     framework = serializers.CharField(default="", allow_blank=True, max_length=80)
-    state = serializers.ChoiceField(
-        choices=[state.value for state in VersionState], default="", allow_blank=True
-    )
+    state = choice_of(VersionState, default="", allow_blank=True)
 
 
 class ModelsView(IdempotentMixin, GenericAPIView[Any]):

@@ -13,7 +13,7 @@ from deployments.registry.domain import declarations, external_weights
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.selectors import measurements
 from deployments.states import VersionState
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 _MAX_PARTS = 1000
 # 4,096 bytes in base64.
@@ -106,7 +106,7 @@ class ListedVersionSerializer(Serializer):
     team = serializers.CharField(source="model.team.slug")
     model = serializers.CharField(source="model.name")
     number = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=[state.value for state in VersionState])
+    state = choice_of(VersionState)
     state_reason = serializers.CharField(help_text="why it is quarantined or failed, with the fix")
     deadline_at = serializers.DateTimeField(
         allow_null=True, help_text="when uploading, verifying, or a release from quarantine ends"

@@ -25,7 +25,7 @@ from deployments.registry.services import declarations, metadata, references, ve
 from deployments.registry.services.references import ReferenceDraft
 from deployments.states import VersionState
 from portal.api.actions import action
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body, read_query
@@ -35,9 +35,7 @@ TAGS = ["versions"]
 
 
 class VersionFilterSerializer(Serializer):
-    state = serializers.ChoiceField(
-        choices=[state.value for state in VersionState], default="", allow_blank=True
-    )
+    state = choice_of(VersionState, default="", allow_blank=True)
     sha256 = serializers.CharField(default="", allow_blank=True, max_length=64)
 
 

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
 from deployments.states import RolloutPhase
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 
 class GuardSerializer(Serializer):
@@ -35,9 +35,7 @@ class RolloutSerializer(Serializer):
     id = serializers.IntegerField(source="rollout.pk")
     deployment_id = serializers.IntegerField(source="rollout.deployment_id")
     change_id = serializers.IntegerField(source="rollout.change_id")
-    phase = serializers.ChoiceField(
-        choices=[phase.value for phase in RolloutPhase], source="rollout.phase"
-    )
+    phase = choice_of(RolloutPhase, source="rollout.phase")
     phase_reason = serializers.CharField(source="rollout.phase_reason")
     stable = serializers.CharField(source="rollout.stable_revision.version.label")
     candidate = serializers.CharField(source="rollout.candidate_revision.version.label")

@@ -8,7 +8,7 @@ from deployments.models import Deployment, Revision, Rollout
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.api.serializers import ServingSpecSerializer
 from deployments.states import DeploymentState, Environment
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, choice_of
 
 TAGS = ["deployments"]
 
@@ -55,8 +55,8 @@ class ObservedSerializer(Serializer):
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
-    environment = serializers.ChoiceField(choices=[value.value for value in Environment])
-    state = serializers.ChoiceField(choices=[state.value for state in DeploymentState])
+    environment = choice_of(Environment)
+    state = choice_of(DeploymentState)
     url = serializers.SerializerMethodField()
     is_current = serializers.SerializerMethodField(
         help_text=("whether the cluster was observed after the last change of the desired state")

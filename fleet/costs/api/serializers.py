@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from fleet.costs.domain.results import GroupBy, Step
-from portal.api.base_serializer import Serializer, dollars
+from portal.api.base_serializer import Serializer, choice_of, dollars
 
 
 class KeySerializer(Serializer):
@@ -84,5 +84,5 @@ class SpanSerializer(Serializer):
     start = serializers.DateTimeField(required=False)
     end = serializers.DateTimeField(required=False)
     team = serializers.CharField(required=False, help_text="one of your teams; default: all")
-    group_by = serializers.ChoiceField(choices=[g.value for g in GroupBy], default=GroupBy.TEAM)
-    step = serializers.ChoiceField(choices=[s.value for s in Step], default=Step.DAY)
+    group_by = choice_of(GroupBy, default=GroupBy.TEAM)
+    step = choice_of(Step, default=Step.DAY)
