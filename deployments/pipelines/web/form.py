@@ -9,7 +9,13 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.forms import BoundField
 
-from deployments.pipelines.domain.pipeline_spec import ROOT, NodeKind, PipelineSpec
+from deployments.pipelines.domain.pipeline_spec import (
+    LONGEST_CONDITION,
+    LONGEST_NAME,
+    ROOT,
+    NodeKind,
+    PipelineSpec,
+)
 from portal.ui.service_form import CommentForm
 
 MOST_ROWS: Final = 6
@@ -101,9 +107,13 @@ class PipelineForm(CommentForm):
             self.fields[f"deployment_{number}"] = forms.ChoiceField(
                 choices=choices, required=False, label=f"Step {number}, deployment"
             )
-            self.fields[f"label_{number}"] = forms.CharField(max_length=30, required=False)
+            self.fields[f"label_{number}"] = forms.CharField(
+                max_length=LONGEST_NAME, required=False
+            )
             self.fields[f"weight_{number}"] = forms.IntegerField(required=False)
-            self.fields[f"condition_{number}"] = forms.CharField(max_length=500, required=False)
+            self.fields[f"condition_{number}"] = forms.CharField(
+                max_length=LONGEST_CONDITION, required=False
+            )
             self.fields[f"required_{number}"] = forms.BooleanField(required=False)
 
     @property
