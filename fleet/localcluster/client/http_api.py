@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 from collections.abc import Collection, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -27,6 +28,7 @@ _TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 _WATCH_SECONDS = 240
 _WATCH_TIMEOUT = httpx.Timeout(_WATCH_SECONDS + 10.0, connect=5.0)
 _RETRY_SECONDS = 1.0
+_THROTTLED_RETRIES = 10
 _ERRORS: Mapping[str, type[NotFound | AlreadyExists | Conflict | Gone]] = {
     "NotFound": NotFound,
     "AlreadyExists": AlreadyExists,
@@ -173,7 +175,7 @@ class HttpClusterApi:
 
     def _send(self, method: str, path: str, body: JsonObject | None = None) -> JsonObject:
         try:
-            response = self._client.request(method, path, json=body)
+            response = self._request(method, path, body)
         except httpx.HTTPError as error:
             raise ApiError(
                 503, "ServiceUnavailable", f"{method} {self._server}{path}: {error}"
@@ -182,6 +184,16 @@ class HttpClusterApi:
             raise _error_of(response)
         answer: JsonObject = response.json()
         return answer
+
+    def _request(self, method: str, path: str, body: JsonObject | None) -> httpx.Response:
+        """Retries while the server is throttling, or loads a new resource definition."""
+        response = self._client.request(method, path, json=body)
+        for _ in range(_THROTTLED_RETRIES):
+            if response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            self._closed.wait(_RETRY_SECONDS)
+            response = self._client.request(method, path, json=body)
+        return response
 
 
 def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:

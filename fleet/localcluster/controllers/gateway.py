@@ -9,7 +9,7 @@ from fleet.localcluster.controllers import conditions, http_routes
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
-from fleet.localcluster.controllers.ownership import is_deleted
+from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
 from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import (
@@ -98,13 +98,13 @@ class GatewayController:
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
         # Deleted or changed meanwhile; the next pass writes it.
         with suppress(NotFound, Conflict):
-            if obj.get("status") != status:
+            if not is_same_status(obj.get("status") or {}, status):
                 self._api.replace_status(kind, obj | {"status": status})
 
     def _report(self, route_count: int) -> None:
         for gateway_class in self._api.list(GATEWAY_CLASS):
             if gateway_class["spec"].get("controllerName") == http_routes.CONTROLLER:
-                accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
+                accepted = http_routes.condition("Accepted", conditions.TRUE, reason="Accepted")
                 before = (gateway_class.get("status") or {}).get("conditions")
                 status = {
                     "conditions": conditions.merge(before, [accepted]),
@@ -118,15 +118,15 @@ class GatewayController:
     def _gateway_status(self, gateway: JsonObject, route_count: int) -> JsonObject:
         generation = gateway["metadata"]["generation"]
         if self._port:
-            programmed = conditions.condition("Programmed", conditions.TRUE, reason="Programmed")
+            programmed = http_routes.condition("Programmed", conditions.TRUE, reason="Programmed")
         else:
-            programmed = conditions.condition(
+            programmed = http_routes.condition(
                 "Programmed",
                 conditions.FALSE,
                 reason="AddressNotAssigned",
                 message="the local cluster was started without --gateway-port",
             )
-        accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
+        accepted = http_routes.condition("Accepted", conditions.TRUE, reason="Accepted")
         desired = [{**item, "observedGeneration": generation} for item in (accepted, programmed)]
         before = gateway.get("status") or {}
         merged = conditions.merge(before.get("conditions"), desired)

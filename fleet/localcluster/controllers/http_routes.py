@@ -181,25 +181,30 @@ def _real_port(pod: JsonObject, target: int | str) -> int | None:
     return int(text) if text else None
 
 
+def condition(kind: str, status: str, *, reason: str, message: str = "") -> JsonObject:
+    """The Gateway API requires a message, which may be empty."""
+    return conditions.condition(kind, status, reason=reason) | {"message": message}
+
+
 def status_of(
     route: JsonObject, parents: Sequence[JsonObject], problem: str | None, missing: Sequence[str]
 ) -> JsonObject:
     """`status.parents`, for the parents that this gateway controls."""
     if problem is None:
-        accepted = conditions.condition("Accepted", conditions.TRUE, reason="Accepted")
+        accepted = condition("Accepted", conditions.TRUE, reason="Accepted")
     else:
-        accepted = conditions.condition(
+        accepted = condition(
             "Accepted", conditions.FALSE, reason="UnsupportedValue", message=problem
         )
     if missing:
-        resolved = conditions.condition(
+        resolved = condition(
             "ResolvedRefs",
             conditions.FALSE,
             reason="BackendNotFound",
             message=f"no such Service or port: {', '.join(missing)}",
         )
     else:
-        resolved = conditions.condition("ResolvedRefs", conditions.TRUE, reason="ResolvedRefs")
+        resolved = condition("ResolvedRefs", conditions.TRUE, reason="ResolvedRefs")
     generation = route["metadata"]["generation"]
     desired = [{**item, "observedGeneration": generation} for item in (accepted, resolved)]
     before = (route.get("status") or {}).get("parents") or ()

@@ -15,7 +15,7 @@ from time import monotonic
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import triton
 from fleet.localcluster.controllers.events import Recorder
-from fleet.localcluster.controllers.ownership import is_deleted
+from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
 from fleet.localcluster.controllers.pod_runner import (
     PODS_DIRECTORY,
     PORT_ANNOTATION,
@@ -130,7 +130,7 @@ class Kubelet:
             pod = self._api.replace(POD, pod)
         status = runner.status(pod)
         before = pod.get("status") or {}
-        if status != before:
+        if not is_same_status(status, before):
             self._api.replace_status(POD, {**pod, "status": status})
             self._record_changes(pod, before, status)
 

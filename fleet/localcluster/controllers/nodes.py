@@ -10,6 +10,7 @@ import pynvml
 
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import conditions
+from fleet.localcluster.controllers.ownership import is_same_status
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import NODE
 
@@ -98,7 +99,7 @@ def _report_status(api: ClusterApi, node: JsonObject, desired: JsonObject) -> No
     others = [item for item in current if item["type"] != "Ready"]
     merged = [*others, *conditions.merge(current, desired["conditions"])]
     status = before | desired | {"conditions": merged}
-    if status != before:
+    if not is_same_status(status, before):
         api.replace_status(NODE, node | {"status": status})
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import Kind
@@ -33,6 +34,20 @@ def write_status(store: Store, kind: Kind, obj: JsonObject, status: JsonObject) 
     metadata = {name: obj["metadata"].get(name) for name in ("namespace", "name", "uid")}
     with suppress(NotFound):
         store.replace_status(kind, {"metadata": metadata, "status": status})
+
+
+def is_same_status(left: JsonObject, right: JsonObject) -> bool:
+    """Compares without nulls and empty objects, which an API server adds to what was written."""
+    return bool(_without_empty(left) == _without_empty(right))
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    pairs = ((name, _without_empty(item)) for name, item in value.items())
+    return {name: item for name, item in pairs if item is not None and item != {}}
 
 
 def is_deleted(obj: JsonObject) -> bool:

@@ -10,6 +10,7 @@ from fleet.localcluster.controllers.deployments import Deployments
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.garbage import Garbage
 from fleet.localcluster.controllers.kserve import InferenceServices
+from fleet.localcluster.controllers.ownership import is_same_status
 from fleet.localcluster.controllers.replica_sets import ReplicaSets
 from fleet.localcluster.controllers.scheduler import Scheduler
 from fleet.localcluster.kinds import (
@@ -169,6 +170,18 @@ def test_equal_events_are_counted(ready: Store) -> None:
     assert [(item["reason"], item["count"], item["type"]) for item in events] == [
         ("Odd", 3, "Warning")
     ]
+
+
+def test_nulls_and_empty_objects_of_an_api_server_are_no_change_of_a_status() -> None:
+    written = {"phase": "Running", "containerStatuses": [{"ready": True}]}
+    stored = {
+        "phase": "Running",
+        "containerStatuses": [{"ready": True, "lastState": {}, "lastProbeTime": None}],
+    }
+
+    assert is_same_status(written, stored)
+    assert not is_same_status(written, {**stored, "phase": "Pending"})
+    assert not is_same_status(written, {**stored, "containerStatuses": []})
 
 
 def test_restart_delays_double_up_to_five_minutes() -> None:
