@@ -124,7 +124,7 @@ class Part:
             if isinstance(child, str):
                 yield child
             elif child.tag not in _UNSEEN:
-                # Neighbouring blocks are read as words of their own.
+                # Text of neighbouring blocks does not run together.
                 space = "" if child.tag in ("a", "b", "span", "small", "ins", "del", "em") else " "
                 yield space
                 yield from child._texts()

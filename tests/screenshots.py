@@ -133,7 +133,7 @@ def take(page: Page, base: str, path: str, target: Path, report: Report) -> None
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     if wide > 0:
         report.complaints.append(f"{path}: {wide} px wider than the screen of {target.stem}")
-    report.complaints += [f"{path}: {words}" for words in page.evaluate(_UNFIT)]
+    report.complaints += [f"{path}: {complaint}" for complaint in page.evaluate(_UNFIT)]
     for theme in THEMES:
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
         page.screenshot(path=f"{target}-{theme}.png", full_page=True)

@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
                 ('is_retired', models.BooleanField(default=False)),
                 ('desired_generation', models.PositiveIntegerField(default=1)),
                 ('drift_policy', models.CharField(choices=[('re-apply', 're-apply'), ('hold', 'hold')], default='re-apply', max_length=8)),
-                ('is_heal_wanted', models.BooleanField(default=False)),
+                ('is_revert_requested', models.BooleanField(default=False)),
                 ('observed_generation', models.PositiveIntegerField(default=0)),
                 ('state', models.CharField(choices=[('pending', 'pending'), ('progressing', 'progressing'), ('ready', 'ready'), ('degraded', 'degraded'), ('stopped', 'stopped'), ('retired', 'retired')], default='pending', max_length=12)),
                 ('state_reason', models.TextField(blank=True, default='')),
@@ -318,11 +318,11 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='OwnRequest',
+            name='SyntheticRequest',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField()),
-                ('revision', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='own_requests', to='deployments.revision')),
+                ('revision', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='synthetic_requests', to='deployments.revision')),
             ],
             options={
                 'ordering': ['at'],
@@ -417,9 +417,9 @@ class Migration(migrations.Migration):
                 ('check_failures', models.PositiveIntegerField(default=0)),
                 ('purpose', models.CharField(choices=[('before traffic', 'before traffic'), ('probe', 'probe')], max_length=14)),
                 ('verdict', models.CharField(choices=[('waiting', 'waiting'), ('pass', 'pass'), ('fail', 'fail')], default='waiting', max_length=10)),
-                ('words', models.TextField(blank=True, default='')),
+                ('message', models.TextField(blank=True, default='')),
                 ('signature_verdict', models.CharField(choices=[('waiting', 'waiting'), ('pass', 'pass'), ('fail', 'fail')], default='waiting', max_length=10)),
-                ('signature_words', models.TextField(blank=True, default='')),
+                ('signature_message', models.TextField(blank=True, default='')),
                 ('rounds', models.PositiveIntegerField(default=0)),
                 ('created_at', models.DateTimeField()),
                 ('checked_at', models.DateTimeField(null=True)),
@@ -536,10 +536,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('verdict', models.CharField(choices=[('waiting', 'waiting'), ('pass', 'pass'), ('fail', 'fail')], default='waiting', max_length=10)),
-                ('words', models.TextField(blank=True, default='')),
+                ('message', models.TextField(blank=True, default='')),
                 ('against_expected', models.JSONField(default=list)),
                 ('against_stable', models.JSONField(default=list)),
-                ('stable_words', models.TextField(blank=True, default='')),
+                ('stable_message', models.TextField(blank=True, default='')),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('checked_at', models.DateTimeField(null=True)),
                 ('golden', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='results', to='deployments.goldenrequest')),
@@ -591,8 +591,8 @@ class Migration(migrations.Migration):
             index=models.Index(fields=['revision', 'kind', 'at'], name='deployments_revisio_015df4_idx'),
         ),
         migrations.AddIndex(
-            model_name='ownrequest',
-            index=models.Index(fields=['revision', 'at'], name='deployments_revisio_febecd_idx'),
+            model_name='syntheticrequest',
+            index=models.Index(fields=['revision', 'at'], name='deployments_revisio_5c7487_idx'),
         ),
         migrations.AddConstraint(
             model_name='deployment',

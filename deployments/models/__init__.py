@@ -15,7 +15,7 @@ from deployments.models.quality import (
 )
 from deployments.models.registry import Alias, Model, ModelVersion
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
-from deployments.models.synthetic_requests import OwnRequest
+from deployments.models.synthetic_requests import SyntheticRequest
 
 __all__ = [
     "Alias",
@@ -33,7 +33,6 @@ __all__ = [
     "GoldenRun",
     "Model",
     "ModelVersion",
-    "OwnRequest",
     "Pipeline",
     "PrometheusReading",
     "QualityObservation",
@@ -43,4 +42,5 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "SyntheticRequest",
 ]

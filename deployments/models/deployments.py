@@ -53,7 +53,7 @@ class Deployment(Leased):
         default=DriftPolicy.RE_APPLY.value,
     )
     # Someone decided to revert the pending drift.
-    is_heal_wanted = models.BooleanField(default=False)
+    is_revert_requested = models.BooleanField(default=False)
 
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)

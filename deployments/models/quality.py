@@ -1,4 +1,4 @@
-"""Requests with known answers, what a rollout's candidate answered, and what services tell of outputs."""
+"""Requests with known answers, what a rollout's candidate answered, and what services post about outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GoldenRequest(models.Model):
     # out have the default of their datatype.
     expected = models.JSONField()
     tolerances = models.JSONField(default=dict)
-    # Whose answer it is, when it was saved from a served version.
+    # The version that gave the answer, when it was saved from a served version.
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
@@ -70,13 +70,13 @@ class GoldenRun(Leased):
         choices=[(v.value, v.value) for v in ProbeVerdict],
         default=ProbeVerdict.WAITING.value,
     )
-    words = models.TextField(blank=True, default="")
+    message = models.TextField(blank=True, default="")
     signature_verdict = models.CharField(
         max_length=10,
         choices=[(v.value, v.value) for v in ProbeVerdict],
         default=ProbeVerdict.WAITING.value,
     )
-    signature_words = models.TextField(blank=True, default="")
+    signature_message = models.TextField(blank=True, default="")
     # Complete passes over all requests.
     rounds = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
@@ -104,12 +104,12 @@ class GoldenResult(models.Model):
         choices=[(v.value, v.value) for v in ProbeVerdict],
         default=ProbeVerdict.WAITING.value,
     )
-    words = models.TextField(blank=True, default="")
+    message = models.TextField(blank=True, default="")
     # deployments.quality.domain.output_comparison.Difference per output: the candidate's answer against the expected
     # one, and against the stable revision's; the latter empty while stable has not answered.
     against_expected = models.JSONField(default=list)
     against_stable = models.JSONField(default=list)
-    stable_words = models.TextField(blank=True, default="")
+    stable_message = models.TextField(blank=True, default="")
     attempts = models.PositiveIntegerField(default=0)
     checked_at = models.DateTimeField(null=True)
 

@@ -1,4 +1,4 @@
-"""What the portal itself asked of a revision, past its route."""
+"""Requests that the portal itself sent to a revision, bypassing its route."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from django.db import models
 from deployments.models.deployments import Revision
 
 
-class OwnRequest(models.Model):
+class SyntheticRequest(models.Model):
     """One answered golden request or trial. Kept for an hour."""
 
-    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="own_requests")
+    revision = models.ForeignKey(
+        Revision, on_delete=models.CASCADE, related_name="synthetic_requests"
+    )
     at = models.DateTimeField()
 
     class Meta:
@@ -18,4 +20,4 @@ class OwnRequest(models.Model):
         indexes = [models.Index(fields=["revision", "at"])]
 
     def __str__(self) -> str:
-        return f"own request to revision {self.revision_id}"
+        return f"synthetic request to revision {self.revision_id}"

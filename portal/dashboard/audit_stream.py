@@ -1,4 +1,4 @@
-"""The audit stream as a page shows it: filtered, one page at a time, before and after in words."""
+"""The audit stream as a page shows it: filtered, one page at a time, with changes as text."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ChannelItem:
     choices: tuple[Choice, ...]
 
     @property
-    def wanted_words(self) -> str:
+    def events_text(self) -> str:
         wanted = sum(choice.is_wanted for choice in self.choices)
         if wanted == len(self.choices):
             return "all events"

@@ -79,9 +79,9 @@ def _path_of(candidate: Path, version: "tuple[int, int]") -> "str | None":
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    words = answer.stdout.decode().split(None, 2)
-    is_right = answer.returncode == 0 and words[:2] == [str(number) for number in version]
-    return words[2].strip() if is_right else None
+    fields = answer.stdout.decode().split(None, 2)
+    is_right = answer.returncode == 0 and fields[:2] == [str(number) for number in version]
+    return fields[2].strip() if is_right else None
 
 
 def main() -> None:

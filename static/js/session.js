@@ -8,13 +8,13 @@
   let isSignedOut = false;
   const stopped = new Set();
 
-  const say = (words, action) => {
+  const say = (message, action) => {
     const banner = document.getElementById("signed-out") ?? document.createElement("div");
     banner.id = "signed-out";
     banner.className = "banner warn stuck";
     banner.setAttribute("role", "alert");
     const text = document.createElement("span");
-    text.textContent = words;
+    text.textContent = message;
     banner.replaceChildren(text, action);
     document.getElementById("content").prepend(banner);
   };

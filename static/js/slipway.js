@@ -97,8 +97,8 @@
     const gap = (Date.now() - at) / 1000;
     if (Math.abs(gap) < 5) return "just now";
     const [size, name] = units.find(([size]) => Math.abs(gap) >= size);
-    const words = `${Math.floor(Math.abs(gap) / size)} ${name}`;
-    return gap > 0 ? `${words} ago` : `in ${words}`;
+    const text = `${Math.floor(Math.abs(gap) / size)} ${name}`;
+    return gap > 0 ? `${text} ago` : `in ${text}`;
   };
   const refreshTimes = () => all("time[data-since]").forEach((element) => {
     const at = Date.parse(element.dateTime);
@@ -112,15 +112,15 @@
     if (!box || [...box.children].some((child) => child.textContent.includes(text))) return;
     const banner = document.createElement("div");
     banner.className = "banner bad";
-    const words = document.createElement("span");
-    words.textContent = text;
+    const label = document.createElement("span");
+    label.textContent = text;
     const close = document.createElement("button");
     close.className = "close";
     close.type = "button";
     close.dataset.close = "";
     close.setAttribute("aria-label", "Dismiss");
     close.textContent = "×";
-    banner.append(words, close);
+    banner.append(label, close);
     box.append(banner);
   };
   document.addEventListener("htmx:beforeSwap", (event) => {

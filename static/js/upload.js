@@ -100,9 +100,9 @@ const showProgress = () => {
   const [since, before] = run.samples[0];
   const speed = now > since ? Math.max(0, sent - before) / ((now - since) / 1000) : 0;
   at("bar").value = (100 * sent) / run.file.size;
-  const words = [`${size(sent)} of ${size(run.file.size)}`];
-  if (speed > 0) words.push(`${size(speed)}/s`, duration((run.file.size - sent) / speed));
-  say(words.filter(Boolean).join(" · "));
+  const parts = [`${size(sent)} of ${size(run.file.size)}`];
+  if (speed > 0) parts.push(`${size(speed)}/s`, duration((run.file.size - sent) / speed));
+  say(parts.filter(Boolean).join(" · "));
 };
 
 /* Digests. */
@@ -181,7 +181,7 @@ const fieldsOf = () => {
 /* The server knows a file by its beginning, before any of it is sent. */
 const headOf = async () => base64(await run.file.slice(0, HEAD_BYTES).arrayBuffer());
 
-/* One input a line: image = 1 x 3 x 960 x 960. What is no number is sent as text, and refused in words. */
+/* One input a line: image = 1 x 3 x 960 x 960. Other text is sent as it is; the server refuses it with a message. */
 const declared = () => {
   const value = (name) => form.elements[name].value.trim();
   const sizes = {};

@@ -1,7 +1,7 @@
 """The published schemas, strict as a server with fieldValidation=Strict. Nothing else reads them.
 
 Built-in kinds come with `kubernetes-validate`; custom ones from the folder of CRDs that
-SLIPWAY_CRD_DIR names. Without it, what needs them is skipped in these words.
+SLIPWAY_CRD_DIR names. Without it, tests that need them are skipped with this reason.
 """
 
 from __future__ import annotations

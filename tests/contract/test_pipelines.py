@@ -7,7 +7,7 @@ import pytest
 from deployments.manifests.domain import http_route, metadata
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.pipelines.domain import manifests, pipeline_spec, reconcile
-from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.manifests import GraphContext
 from deployments.pipelines.domain.reconcile import Act, Live
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients, objects
@@ -24,7 +24,7 @@ def test_what_is_written_is_taken_found_and_not_written_again(
 ) -> None:
     _require_graphs(cluster_id)
     spec = pipeline_spec.from_json({"nodes": [{"name": "root", "kind": "switch", "steps": STEPS}]})
-    where = GraphPlace(
+    where = GraphContext(
         team=context.team,
         namespace=context.namespace,
         name="both",

@@ -230,8 +230,8 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     assert not rollout.events.filter(kind="running").exists()
     assert adder.answers(url, 20)[2.0] == 20
     found = quality.before_traffic(rollout=rollout)
-    assert found.signature_words == "inputs and outputs match the file"
-    assert found.words == (
+    assert found.signature_message == "inputs and outputs match the file"
+    assert found.message == (
         "1 of 1 golden requests failed: one: "
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )

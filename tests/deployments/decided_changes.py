@@ -29,5 +29,5 @@ def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeReques
     )
 
 
-def words(change: ChangeRequest) -> str:
+def describe_approvals(change: ChangeRequest) -> str:
     return approvals.status_of(ChangeRequest.objects.get(pk=change.pk)).description

@@ -87,9 +87,9 @@ class GitServer:
     def has_main(self) -> bool:
         return bool(self.git("for-each-ref", "refs/heads/main"))
 
-    def refuse_pushes(self, words: str) -> None:
+    def refuse_pushes(self, message: str) -> None:
         hook = self.path / "hooks" / "pre-receive"
-        hook.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
+        hook.write_text(f"#!/bin/sh\necho '{message}' >&2\nexit 1\n")
         hook.chmod(0o755)
 
     def allow_pushes(self) -> None:

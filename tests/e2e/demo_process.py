@@ -20,7 +20,7 @@ _START_SECONDS = 150
 
 
 def wait_for(what: str, ask: Callable[[], T | None], *, seconds: float = 60) -> T:
-    """Ask again and again until there is an answer; fail with the words `what` when there is none."""
+    """Poll until there is an answer; fail with the message `what` when there is none."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = ask()

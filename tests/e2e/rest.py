@@ -17,7 +17,7 @@ INSTANCE_TYPE = "g4dn.12xlarge"
 
 
 class Person:
-    """Somebody with a token. Every refused request fails the test with the problem's words."""
+    """A person with a token. Every refused request fails the test with the problem's detail."""
 
     def __init__(self, demo: DemoProcess, name: str) -> None:
         self.name = name

@@ -142,7 +142,7 @@ def test_notebook_runs_from_top_to_bottom(demo: DemoProcess, member: Person, lea
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         ("notes.onnx", b"these bytes are no model at all", "ONNX"),
         ("cut.onnx", None, "ONNX"),
@@ -152,7 +152,7 @@ def test_notebook_runs_from_top_to_bottom(demo: DemoProcess, member: Person, lea
 def test_file_that_is_no_model_is_refused_and_serves_nothing(
     name: str,
     content: bytes | None,
-    words: str,
+    message: str,
     demo: DemoProcess,
     member: Person,
     tmp_path: Path,
@@ -168,7 +168,7 @@ def test_file_that_is_no_model_is_refused_and_serves_nothing(
     version = wait_for("verdict about the file", ended)
 
     assert version["state"] == "failed"
-    assert words in version["state_reason"]
+    assert message in version["state_reason"]
     assert version["storage_uri"] == ""
 
 

@@ -82,7 +82,7 @@ def test_options_of_a_database_url_reach_the_driver(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "message"),
     [
         ("postgres://ana@db/slip?sslmode", "'sslmode' cannot be read"),
         ("postgres://ana@db/slip?sslmode=a&sslmode=b", "'sslmode' cannot be read"),
@@ -92,9 +92,9 @@ def test_options_of_a_database_url_reach_the_driver(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_query_that_would_be_dropped_is_refused(
-    url: str, words: str, monkeypatch: pytest.MonkeyPatch
+    url: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLIPWAY_X", url)
 
-    with pytest.raises(env.BadEnvironment, match=words):
+    with pytest.raises(env.BadEnvironment, match=message):
         env.database("SLIPWAY_X")

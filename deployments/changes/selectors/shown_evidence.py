@@ -54,7 +54,7 @@ def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
         "guards": [asdict(line) for line in subject.guards(change)],
         "manifests": rendered.to_yaml() if rendered else "",
         "metadata": dict(subject.metadata(change)),
-        "standing": _approval_status(change),
+        "approval_status": _approval_status(change),
         "approvals": [_approval(approval) for approval in change.approvals.all()],
     }
 
@@ -90,7 +90,7 @@ def _approval_status(change: ChangeRequest) -> dict[str, Any]:
     status = approvals.status_of(change)
     rows = [
         {
-            "words": row.description,
+            "description": row.description,
             "missing": row.missing,
             "requirement": {"rule": row.requirement.rule, "why": row.requirement.why},
         }

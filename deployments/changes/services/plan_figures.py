@@ -33,8 +33,8 @@ class StepFigure:
     waits_for: str
 
     @property
-    def words(self) -> str:
-        return descriptions.duration_words(self.seconds or 0)
+    def duration(self) -> str:
+        return descriptions.format_duration(self.seconds or 0)
 
 
 @dataclass(frozen=True, slots=True)

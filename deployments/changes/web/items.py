@@ -83,7 +83,7 @@ def item_of(change: ChangeRequest) -> ChangeItem:
             consequence=kept["consequence"],
             requester=kept["requester"],
             approvals="",
-            is_emergency=kept["standing"]["is_emergency"],
+            is_emergency=kept["approval_status"]["is_emergency"],
             month_min=month_min,
         )
     status, described = approvals.status_of(change), subject_of(change).describe(change)

@@ -14,7 +14,7 @@ from django import forms
 from deployments.changes.web.form import Choices, DeployForm
 from deployments.changes.web.gpu_choice import value_of
 from deployments.models import ModelVersion
-from deployments.plans.domain.descriptions import duration_words
+from deployments.plans.domain.descriptions import format_duration
 from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.domain import external_weights
@@ -233,7 +233,7 @@ def _rollout_facts(cost: Cost) -> list[CostFact]:
     if not cost.overlap_seconds:
         return []
     days = Decimal(cost.overlap_seconds) / 86400
-    lasts = f"{days:.1f} days" if days >= 2 else duration_words(cost.overlap_seconds)
+    lasts = f"{days:.1f} days" if days >= 2 else format_duration(cost.overlap_seconds)
     return [CostFact(f"Running both for about {lasts}", cost.overlap_amount, " once")]
 
 

@@ -87,7 +87,7 @@ def assess_drift(
     edits: Sequence[Edit],
     *,
     policy: DriftPolicy,
-    is_heal_wanted: bool,
+    is_revert_requested: bool,
     at: datetime,
 ) -> Drift:
     """Decide about the edits of this pass. Deleted objects are always created again: there is nothing
@@ -100,9 +100,9 @@ def assess_drift(
     is_recent = before.since is not None and at - before.since < REVERT_WINDOW
     reverts, since = (before.reverts, before.since) if is_recent else (0, at)
     needs_review = policy == DriftPolicy.HOLD or reverts >= MAX_REVERTS
-    if needs_review and not is_heal_wanted and not has_only_deletions:
+    if needs_review and not is_revert_requested and not has_only_deletions:
         if before.outcome == Outcome.PENDING and before.edits == tuple(edits[:_MAX_STORED_EDITS]):
             return before
         return Drift(Outcome.PENDING, tuple(edits), at, since, reverts)
-    reverts = 0 if is_heal_wanted else reverts
+    reverts = 0 if is_revert_requested else reverts
     return Drift(Outcome.REVERTED, tuple(edits), at, since, reverts + 1)

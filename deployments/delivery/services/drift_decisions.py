@@ -41,13 +41,13 @@ class DriftView:
 
     policy: DriftPolicy
     drift: Drift
-    is_heal_wanted: bool
+    is_revert_requested: bool
     is_adoptable: bool
     not_adoptable: Sequence[Edit]
 
     @property
     def is_pending(self) -> bool:
-        return self.drift.outcome == Outcome.PENDING and not self.is_heal_wanted
+        return self.drift.outcome == Outcome.PENDING and not self.is_revert_requested
 
 
 def view_of(deployment: Deployment) -> DriftView:
@@ -70,7 +70,7 @@ def view_of(deployment: Deployment) -> DriftView:
     return DriftView(
         policy=DriftPolicy(deployment.drift_policy),
         drift=drift,
-        is_heal_wanted=deployment.is_heal_wanted,
+        is_revert_requested=deployment.is_revert_requested,
         is_adoptable=is_adoptable,
         not_adoptable=not_adoptable,
     )
@@ -104,12 +104,12 @@ def re_apply(*, actor: User, deployment_id: int) -> Deployment:
     message = "reverted drift to the approved manifests"
     with transaction.atomic():
         Deployment.objects.filter(pk=deployment.pk).update(
-            is_heal_wanted=True, next_check_at=clock.now()
+            is_revert_requested=True, next_check_at=clock.now()
         )
         edits = [edit.description for edit in Drift.from_json(deployment.drift).edits]
         _note(actor, deployment, audit_actions.DRIFT_RE_APPLIED, message, {"edits": edits}, {})
         wake("deployments.reconcile_deployment", deployment.pk)
-    deployment.is_heal_wanted = True
+    deployment.is_revert_requested = True
     return deployment
 
 

@@ -173,7 +173,7 @@ class ReconcileState:
             self._recorded_drift,
             [*self._reverted, *(edit for edit in new_edits if edit not in self._reverted)],
             policy=policy,
-            is_heal_wanted=deployment.is_heal_wanted,
+            is_revert_requested=deployment.is_revert_requested,
             at=at,
         )
         is_pending = self._drift.outcome == Outcome.PENDING

@@ -122,7 +122,7 @@ class _Recording:
         columns.write(self._written, _COLUMNS)
         if self._reverted:
             # Not with the other columns: people set it, perhaps at this moment.
-            Deployment.objects.filter(pk__in=self._reverted).update(is_heal_wanted=False)
+            Deployment.objects.filter(pk__in=self._reverted).update(is_revert_requested=False)
         DeploymentEvent.objects.bulk_create(self._lines)
         self._flush_audit()
 
@@ -161,7 +161,7 @@ class _Recording:
             self._lines.append(
                 timeline.line(deployment=deployment, kind=kind, message=message, actor=SYSTEM)
             )
-        if report.drift.outcome == Outcome.REVERTED and deployment.is_heal_wanted:
+        if report.drift.outcome == Outcome.REVERTED and deployment.is_revert_requested:
             self._reverted.append(deployment.pk)
         deployment.drift = report.drift.to_json()
         if report.is_checked:

@@ -1,8 +1,8 @@
-"""What a service may tell of its model's answers, and how one batch is summed up.
+"""What a service may post about its model's answers, and how one batch is summed up.
 
     labels        the label of each answer
     lengths       how long each answer is, in what unit the service likes
-    structured    whether each answer was in the form that was asked for
+    structured    whether each answer had the requested form
     embeddings    the vector of each answer
 
 Only sums are kept: counts per label, per bucket of length, per bucket of distance. A vector becomes
@@ -73,7 +73,7 @@ QUALITY: Final[Mapping[QualityMetric, QualityKind]] = {
 
 
 def sum_up(kind: Kind, values: object) -> Summary:
-    """Raises Rejected, naming what is wrong. Embeddings have their own way: `unit_vectors`."""
+    """Raises Rejected, naming what is wrong. Embeddings are read by `unit_vectors`."""
     listed = _listed(values)
     if kind == Kind.LABELS:
         return _labels(listed)
@@ -106,8 +106,8 @@ def sum_vectors(vectors: Sequence[Sequence[float]], size: int) -> tuple[float, .
 
 def distances(vectors: Sequence[Sequence[float]], centre: Sequence[float]) -> Mapping[str, int]:
     """Counts per bucket of the cosine distance to the centre, in steps of 0.005."""
-    found = (two_sample_tests.cosine_distance(vector, centre) for vector in vectors)
-    return Counter(f"{round(one * _DISTANCE_STEPS) / _DISTANCE_STEPS:.3f}" for one in found)
+    values = (two_sample_tests.cosine_distance(vector, centre) for vector in vectors)
+    return Counter(f"{round(value * _DISTANCE_STEPS) / _DISTANCE_STEPS:.3f}" for value in values)
 
 
 def _labels(values: Sequence[Any]) -> Summary:
@@ -137,11 +137,11 @@ def _is_label(value: object) -> bool:
 
 def _unit(row: Sequence[Any]) -> list[float]:
     if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in row):
-        raise _bad("An embedding holds something that is no number.")
+        raise _bad("An embedding contains something that is not a number.")
     try:
         length = math.hypot(*row)
     except OverflowError as error:
-        raise _bad("An embedding holds a number that is too large.") from error
+        raise _bad("An embedding contains a number that is too large.") from error
     if not length or not math.isfinite(length):
         raise _bad("An embedding has no direction: it is all zeros, or not finite.")
     return [x / length for x in row]
@@ -153,5 +153,5 @@ def _listed(values: object) -> list[Any]:
     return values
 
 
-def _bad(words: str) -> Rejected:
-    return Rejected(words, {"values": words})
+def _bad(message: str) -> Rejected:
+    return Rejected(message, {"values": message})

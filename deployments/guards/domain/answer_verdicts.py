@@ -6,9 +6,9 @@
     Embedding drift       cosine distance between the mean vectors <= limit; Kolmogorov-Smirnov test
                           on the distances to the reference set
 
-Each looks when both samples have reached 100, 200, 400, … (quality_statistics says why). It fails
-only when the effect is beyond its limit and the test says that this is no chance; it passes when
-the effect is within the limit; in between there is not enough data.
+Interim looks are made when both samples have reached 100, 200, 400, … (`two_sample_tests` explains
+why). A guard fails only when the effect exceeds its limit and is statistically significant; it
+passes when the effect is within the limit; otherwise there is not enough data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 from deployments.guards.domain import two_sample_tests as statistics
 from deployments.guards.domain.answer_metrics import BAD, QUALITY, Kind, QualityMetric, Summary
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.two_sample_tests import Compared, Look
+from deployments.guards.domain.two_sample_tests import Compared, InterimLook
 
 # The chance that a good candidate is ever stopped by one of these guards.
 ALPHA: Final = 0.001
@@ -43,17 +43,17 @@ def judge(
 ) -> GuardResult:
     """The batches in the order in which they came."""
     sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
-    look = statistics.look_at(min(sizes), alpha=ALPHA)
+    look = statistics.interim_look(min(sizes), alpha=ALPHA)
     if look is None:
-        words = (
+        message = (
             f"{sizes[1]:,} of {statistics.FIRST} values of the candidate and {sizes[0]:,} of "
             f"{statistics.FIRST} of stable so far"
         )
-        return _guard(kind, ("", ""), limit, sizes[1], Verdict.NOT_ENOUGH, words, "")
+        return _guard(kind, ("", ""), limit, sizes[1], Verdict.NOT_ENOUGH, message, "")
     both = (_prefix(stable, look.size), _prefix(candidate, look.size))
-    found = _compare(kind, *both)
-    is_within = found.effect <= limit
-    is_chance = found.p > look.level
+    comparison = _compare(kind, *both)
+    is_within = comparison.effect <= limit
+    is_chance = comparison.p > look.level
     verdict = Verdict.PASSED if is_within else Verdict.NOT_ENOUGH if is_chance else Verdict.FAILED
     words = f"{QUALITY[LIMIT_OF[kind]].figure} {found.effect:.3f}"
     words += (
@@ -63,34 +63,35 @@ def judge(
         if is_chance
         else ", statistically significant"
     )
-    statistic = _statistic(kind, found, look)
+    statistic = _statistic(kind, comparison, look)
     shown = (_shown(kind, both[0]), _shown(kind, both[1]))
-    return _guard(kind, shown, limit, both[1].n, verdict, words, statistic)
+    return _guard(kind, shown, limit, both[1].n, verdict, message, statistic)
 
 
-def judge_disagreement(*, wrong: int, asked: int, limit: float) -> GuardResult:
+def judge_disagreement(*, wrong: int, answered: int, limit: float) -> GuardResult:
     """Of the golden requests that both sides answered in the last round of probes."""
-    if not asked:
-        verdict, words = Verdict.NOT_ENOUGH, "no golden request was answered by both sides yet"
+    if not answered:
+        verdict, message = Verdict.NOT_ENOUGH, "no golden request was answered by both sides yet"
     else:
-        is_good = wrong / asked <= limit
+        is_good = wrong / answered <= limit
         verdict = Verdict.PASSED if is_good else Verdict.FAILED
-        words = f"{wrong} of {asked} golden requests are answered differently by stable"
+        message = f"{wrong} of {answered} golden requests are answered differently by stable"
     return GuardResult(
         guard=QUALITY["disagreement"].label,
         stable="",
-        candidate=f"{wrong / asked:.0%}" if asked else "",
+        candidate=f"{wrong / answered:.0%}" if answered else "",
         limit=f"≤ {limit:.0%}",
-        n=asked,
+        n=answered,
         verdict=verdict,
-        words=words,
+        message=message,
         source="golden requests",
     )
 
 
 def _prefix(batches: Sequence[Summary], size: int) -> Summary:
-    """The first batches that hold `size` values together: what comes later waits for the next look,
-    so that each look is made once."""
+    """The first batches with at least `size` values in total. Later batches wait for the next interim
+    look, so that each look is made once.
+    """
     taken: list[Summary] = []
     n = 0
     for batch in batches:
@@ -129,10 +130,8 @@ def _shown(kind: Kind, summary: Summary) -> str:
     return f"{statistics.mean(summary.counts):.3f} from reference"
 
 
-def _statistic(kind: Kind, found: Compared, look: Look) -> str:
-    return (
-        f"{_TESTS[kind]} p = {found.p:.2g}; fails below {look.level:.2g} at look {look.number + 1}"
-    )
+def _statistic(kind: Kind, comparison: Compared, look: InterimLook) -> str:
+    return f"{_TESTS[kind]} p = {comparison.p:.2g}; fails below {look.level:.2g} at look {look.number + 1}"
 
 
 def _guard(
@@ -141,7 +140,7 @@ def _guard(
     limit: float,
     n: int,
     verdict: Verdict,
-    words: str,
+    message: str,
     statistic: str,
 ) -> GuardResult:
     return GuardResult(
@@ -151,7 +150,7 @@ def _guard(
         limit=f"≤ {limit:g}",
         n=n,
         verdict=verdict,
-        words=words,
+        message=message,
         source=_SOURCE,
         statistic=statistic,
     )

@@ -1,8 +1,8 @@
-"""From the tests of a step to verdicts in words, each with the numbers that led to it.
+"""Turn the tests of a step into verdicts with messages, each with the numbers that led to it.
 
-- fail: a sequential test says that the candidate is worse than allowed. It stays so for the step.
-- pass: a test says that it is within the limit; or, unless the plan is strict, as many requests as
-  the step asks for were seen, the figure is within the limit and no test says otherwise.
+- fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the step.
+- pass: a test shows that it is within the limit; or, unless the plan is strict, the step's minimum
+  number of requests was observed, the figure is within the limit and no test rejects.
 - not enough data: everything else, above all missing numbers.
 """
 
@@ -57,7 +57,7 @@ def _judge(limit: GuardLimit, by: Judging) -> GuardResult:
     total, metric = by.tests.total, limit.metric
     mine = counters.value_of(metric, total.candidate, by.candidate)
     base = counters.value_of(metric, total.stable, by.stable)
-    verdict, words = _verdict(limit, by, mine=mine, base=base)
+    verdict, message = _verdict(limit, by, mine=mine, base=base)
     return GuardResult(
         guard=KINDS[metric].label,
         stable=format_value(metric, base),
@@ -65,7 +65,7 @@ def _judge(limit: GuardLimit, by: Judging) -> GuardResult:
         limit=format_limit(limit, base),
         n=None if by.unknown and not by.n else by.n,
         verdict=verdict,
-        words=words,
+        message=message,
         source=KINDS[metric].source,
         statistic=_statistic(limit, by),
     )
@@ -79,27 +79,33 @@ def _verdict(
     if limit.metric == Metric.GPU_MEMORY:
         return _measured(limit, mine, base)
     if is_worse(limit, by):
-        return Verdict.FAILED, _worse_words(limit, by, mine, base)
+        return Verdict.FAILED, _describe_regression(limit, by, mine, base)
     if mine is not None and is_within(limit, by):
-        return Verdict.PASSED, f"proven to be within the limit; {_seen_words(limit, by)}"
-    missing = _missing_words(limit, by, mine, base)
+        return Verdict.PASSED, f"proven to be within the limit; {_describe_observed(limit, by)}"
+    missing = _describe_missing(limit, by, mine, base)
     if missing:
         return Verdict.NOT_ENOUGH, missing
-    return Verdict.PASSED, f"no regression detected; {_seen_words(limit, by)}"
+    return Verdict.PASSED, f"no regression detected; {_describe_observed(limit, by)}"
 
 
-def _missing_words(limit: GuardLimit, by: Judging, mine: float | None, base: float | None) -> str:
-    """What is lacking for a pass without proof; empty when nothing is."""
+def _describe_missing(
+    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
+) -> str:
+    """Why the guard cannot pass without proof yet; empty when it can."""
     if mine is None:
-        return _nothing_words(limit, by)
+        return _describe_no_data(limit, by)
     if by.n < by.min_requests:
         return f"{by.n:,} of {by.min_requests:,} {by.what} so far"
     if limit.max_ratio is not None and base is None:
         return _NO_STABLE
     if not _is_allowed(limit, mine, base):
-        return f"above the limit, but not statistically significant; {_seen_words(limit, by)}"
+        return (
+            f"above the limit, but not statistically significant; {_describe_observed(limit, by)}"
+        )
     return (
-        f"not yet proven to be within the limit; {_seen_words(limit, by)}" if by.is_strict else ""
+        f"not yet proven to be within the limit; {_describe_observed(limit, by)}"
+        if by.is_strict
+        else ""
     )
 
 
@@ -112,8 +118,8 @@ def is_within(limit: GuardLimit, by: Judging) -> bool:
     """Whether the tests of all its limits say so now."""
     needed = 1 / by.alpha
     if limit.max is not None:
-        found = by.tests.of(sequential_tests.max_test(limit.metric)).within.value
-        if found < needed:
+        evidence = by.tests.of(sequential_tests.max_test(limit.metric)).within.value
+        if evidence < needed:
             return False
     if limit.max_ratio is None:
         return True
@@ -131,10 +137,10 @@ def _p_of_ratio(limit: GuardLimit, by: Judging) -> float:
     """Allowed is being below the ratio or below what is ignored, so both must be refuted."""
     if limit.max_ratio is None:
         return 1.0
-    found = _p_of(by.tests.of(sequential_tests.ratio_test(limit.metric)))
+    p = _p_of(by.tests.of(sequential_tests.ratio_test(limit.metric)))
     if limit.metric != Metric.ERROR_RATE or not limit.ignore_below:
-        return found
-    return max(found, _p_of(by.tests.of(sequential_tests.floor_test(limit.metric))))
+        return p
+    return max(p, _p_of(by.tests.of(sequential_tests.floor_test(limit.metric))))
 
 
 def _p_of(bets: Bets) -> float:
@@ -157,41 +163,43 @@ def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tupl
     return Verdict.PASSED, "it never held more than the limit"
 
 
-def _nothing_words(limit: GuardLimit, by: Judging) -> str:
+def _describe_no_data(limit: GuardLimit, by: Judging) -> str:
     if by.n == 0:
         return f"no {by.what} were counted at this step yet"
     if limit.metric == Metric.COST_PER_1000 and by.candidate.usd_per_gpu_hour is None:
         return "the price of its node is not known"
-    return "nothing was measured of it yet"
+    return "no measurement yet"
 
 
-def _worse_words(limit: GuardLimit, by: Judging, mine: float | None, base: float | None) -> str:
-    seen = _seen_words(limit, by)
+def _describe_regression(
+    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
+) -> str:
+    observed = _describe_observed(limit, by)
     if not base or mine is None:
-        return f"worse than allowed: {seen}"
+        return f"worse than allowed: {observed}"
     if limit.metric == Metric.ERROR_RATE:
-        return f"worse than allowed: {seen}, {mine / base:.1f} times as often as stable"
-    return f"worse than allowed: {mine / base - 1:+.0%} against stable; {seen}"
+        return f"worse than allowed: {observed}, {mine / base:.1f} times as often as stable"
+    return f"worse than allowed: {mine / base - 1:+.0%} against stable; {observed}"
 
 
-def _seen_words(limit: GuardLimit, by: Judging) -> str:
+def _describe_observed(limit: GuardLimit, by: Judging) -> str:
     if limit.metric == Metric.ERROR_RATE:
         mine = by.tests.total.candidate
         return f"{mine.failure:,} of {mine.requests:,} {by.what} failed"
     names = (sequential_tests.ratio_test(limit.metric), sequential_tests.max_test(limit.metric))
-    found = max((by.tests.of(name) for name in names), key=lambda bets: bets.trials)
-    if not found.trials:
+    bets = max((by.tests.of(name) for name in names), key=lambda test: test.trials)
+    if not bets.trials:
         return "no interval had enough requests to compare yet"
-    return f"worse than the limit in {found.hits:,} of {found.trials:,} intervals"
+    return f"worse than the limit in {bets.hits:,} of {bets.trials:,} intervals"
 
 
 def _statistic(limit: GuardLimit, by: Judging) -> str:
     if limit.metric == Metric.GPU_MEMORY:
         return ""
     p = min(_p_of_max(limit, by), _p_of_ratio(limit, by))
-    words = f"always-valid p {p:.2g}, aborts at {by.alpha:.2g}"
+    text = f"always-valid p {p:.2g}, aborts at {by.alpha:.2g}"
     if limit.metric != Metric.ERROR_RATE or not by.n:
-        return words
+        return text
     failures = by.tests.total.candidate.failure
     bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)
-    return f"{words}; the rate is below {bound:.2%} (99 % confidence at any look)"
+    return f"{text}; the rate is below {bound:.2%} (99% confidence at any time)"

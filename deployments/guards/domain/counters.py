@@ -47,7 +47,7 @@ _NAMES = tuple(field.name for field in fields(Sums))
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What counters do not tell of one side; None where nothing measures it.
+    """Figures of one side that counters do not contain; None where nothing measures them.
 
     `usd_per_gpu_hour` is for comparing, not an amount that anyone is charged.
     """

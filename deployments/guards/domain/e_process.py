@@ -1,9 +1,9 @@
-"""Always-valid tests: one may look at every interval and stop at any time, and the chance of ever
-being wrong stays below alpha.
+"""Always-valid tests: they may be evaluated at every interval and stopped at any time, and the
+chance of ever being wrong stays below alpha.
 
 A `Wealth` is an e-process: a bettor's capital that starts at 1 and, while the null hypothesis is
 true, is not expected to grow. By Ville's inequality it reaches 1/alpha with probability at most
-alpha, however often one looks; 1 / its highest value is an always-valid p-value (Johari et al.,
+alpha, however often it is evaluated; 1 / its highest value is an always-valid p-value (Johari et al.,
 "Always valid inference", Operations Research 2022; Ramdas, Grünwald, Vovk, Shafer, "Game-theoretic
 statistics and safe anytime-valid inference", Statistical Science 2023).
 
@@ -24,7 +24,7 @@ shares, which is the mixture sequential probability ratio test of Robbins with a
 - Two means of intervals: trials are intervals in which both sides had enough requests, hits those
   in which the candidate was worse than allowed, chance SIGN_CHANCE. It needs no variance, which
   Triton's counters do not give, and no shape. Assumes that in an interval, given the past, an
-  allowed candidate looks worse with at most that probability: 1/2 for medians, and a little more
+  allowed candidate appears worse with at most that probability: 1/2 for medians, and a little more
   because the mean of few skewed values lies below its expectation more often than above.
 
 Worse may begin late. The capital is therefore spread over all intervals as starting points, 1/2 on
@@ -49,43 +49,45 @@ SIGN_REQUESTS: Final = 20
 
 WORSE: Final = (1.12, 1.3, 1.7, 2.2, 3.0, 4.5, 7.0, 12.0, 30.0)
 WITHIN: Final = tuple(1 / rho for rho in WORSE)
-# Beyond any threshold; keeps a rollout that nobody ends from overflowing.
+# Beyond any threshold; prevents overflow in a rollout that is never ended.
 _MOST: Final = 1e100
 
 
 @dataclass(frozen=True, slots=True)
 class Wealth:
-    """`capitals` is what each rho holds, `looks` how many intervals had trials, `peak` the most that
-    they ever held together. Capital that waits for later starting points counts as it is.
+    """`capitals` is the capital of each rho, `intervals` how many intervals had trials, `peak` the
+    highest total capital so far. Capital reserved for later starting points counts unchanged.
     """
 
     rhos: tuple[float, ...]
     capitals: tuple[float, ...]
-    looks: int = 0
+    intervals: int = 0
     peak: float = 1.0
     has_restarts: bool = True
 
     @property
     def value(self) -> float:
-        waiting = 1 / (self.looks + 1) if self.has_restarts else 0.0
-        return sum(self.capitals) / len(self.rhos) + waiting
+        reserved = 1 / (self.intervals + 1) if self.has_restarts else 0.0
+        return sum(self.capitals) / len(self.rhos) + reserved
 
     def bet(self, *, hits: int, trials: int, chance: float) -> Wealth:
-        """The capital after an interval. Without trials nothing is learnt and nothing changes."""
+        """The capital after an interval. Without trials nothing changes."""
         if trials <= 0:
             return self
-        looks = self.looks + 1
-        # Every interval takes its share of what waited: 1/k - 1/(k+1).
-        fresh = 1 / (looks * (looks + 1)) if self.has_restarts else 0.0
+        intervals = self.intervals + 1
+        # Every interval releases its part of the reserved capital: 1/k - 1/(k+1).
+        fresh = 1 / (intervals * (intervals + 1)) if self.has_restarts else 0.0
         capitals = tuple(
-            min(_MOST, (held + fresh) * _factor(rho, hits, trials, chance))
-            for rho, held in zip(self.rhos, self.capitals, strict=True)
+            min(_MOST, (capital + fresh) * _factor(rho, hits, trials, chance))
+            for rho, capital in zip(self.rhos, self.capitals, strict=True)
         )
-        after = Wealth(self.rhos, capitals, looks, self.peak, self.has_restarts)
-        return Wealth(self.rhos, capitals, looks, max(self.peak, after.value), self.has_restarts)
+        after = Wealth(self.rhos, capitals, intervals, self.peak, self.has_restarts)
+        return Wealth(
+            self.rhos, capitals, intervals, max(self.peak, after.value), self.has_restarts
+        )
 
     def to_json(self) -> dict[str, Any]:
-        return {"capitals": list(self.capitals), "looks": self.looks, "peak": self.peak}
+        return {"capitals": list(self.capitals), "intervals": self.intervals, "peak": self.peak}
 
 
 def suspicion(stored: Mapping[str, Any] | None = None) -> Wealth:
@@ -103,7 +105,7 @@ def _wealth(
 ) -> Wealth:
     if stored:
         return Wealth(
-            rhos, tuple(stored["capitals"]), stored["looks"], stored["peak"], has_restarts
+            rhos, tuple(stored["capitals"]), stored["intervals"], stored["peak"], has_restarts
         )
     start = 0.0 if has_restarts else 1.0
     return Wealth(rhos, (start,) * len(rhos), has_restarts=has_restarts)
@@ -120,19 +122,19 @@ def share_of_failures(*, ratio: float, candidate: int, stable: int) -> float:
 
 
 def upper_bound(*, failures: int, requests: int, alpha: float) -> float:
-    """Of a rate: what it exceeds, at whatever time one looks, with a probability of at most alpha."""
+    """Anytime-valid upper confidence bound of a rate: exceeded with a probability of at most alpha."""
     if requests == 0:
         return 1.0
     low, high = failures / requests, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        held = sum(_factor(rho, failures, requests, middle) for rho in WITHIN) / len(WITHIN)
-        low, high = (low, middle) if held >= 1 / alpha else (middle, high)
+        wealth = sum(_factor(rho, failures, requests, middle) for rho in WITHIN) / len(WITHIN)
+        low, high = (low, middle) if wealth >= 1 / alpha else (middle, high)
     return high
 
 
 def share_band(*, share: float, n: int, alpha: float) -> tuple[float, float]:
-    """Where an observed share of `n` may lie at any look when `share` is right: the counts that a
+    """Where an observed share of `n` may lie at any time when `share` is right: the counts that a
     beta mixture around it does not refute (Robbins 1970). Widest at the start: 0 to 1.
     """
     if n == 0 or not 0 < share < 1:

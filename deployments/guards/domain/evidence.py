@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from deployments.guards.domain import e_process
 
-# The probability that a right split is ever called wrong. It is checked every few seconds, so the
-# band holds at all checks together.
+# The probability that a right split is ever reported as wrong. It is checked every few seconds, so
+# the band is valid for all checks together.
 _SPLIT_ALPHA: Final = 0.001
 # Counters of two pods are read moments apart, which alone shifts the split by this much.
 _READING_SKEW: Final = 0.01
@@ -43,7 +43,7 @@ class GuardResult:
     limit: str
     n: int | None
     verdict: str
-    words: str
+    message: str
     # What measured it: "Triton counters, mean".
     source: str = ""
     # What the test says: "worse: always-valid p 0.0003", "e-value 12 of 800".
@@ -102,7 +102,7 @@ def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]
     old = {guard.guard: guard.verdict for guard in before}
     new = {guard.guard for guard in after}
     changed = [
-        f"{guard.guard.lower()}: {old.get(guard.guard, 'not shown')} → {guard.verdict} ({guard.words})"
+        f"{guard.guard.lower()}: {old.get(guard.guard, 'not shown')} → {guard.verdict} ({guard.message})"
         for guard in after
         if old.get(guard.guard) != guard.verdict
     ]
@@ -129,7 +129,7 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
     expected = band(weight=weight, n=total)
     part = candidate / total
     is_right = expected.low <= part <= expected.high
-    words = f"the candidate got {candidate:,} of {total:,} requests; {weight}% requested"
+    message = f"the candidate got {candidate:,} of {total:,} requests; {weight}% requested"
     return GuardResult(
         guard=SPLIT,
         stable=f"{1 - part:.1%}",
@@ -137,7 +137,7 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
         limit=f"{expected.low:.1%} to {expected.high:.1%}",
         n=total,
         verdict=Verdict.PASSED if is_right else Verdict.FAILED,
-        words=words if is_right else f"{words}, so the split is not as requested",
+        message=message if is_right else f"{message}, so the split is not as requested",
         source=_SPLIT_SOURCE,
         statistic=f"a right split leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
     )
@@ -150,7 +150,7 @@ def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> 
     expected = mirror_band(percent=percent, n=stable)
     part = candidate / stable
     is_right = expected.low <= part <= expected.high
-    words = (
+    message = (
         f"{candidate:,} of {stable:,} requests that stable answered were mirrored to the "
         f"candidate; {percent}% requested"
     )
@@ -161,7 +161,7 @@ def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> 
         limit=f"{expected.low:.1%} to {expected.high:.1%}",
         n=stable,
         verdict=Verdict.PASSED if is_right else Verdict.FAILED,
-        words=words if is_right else f"{words}, so mirroring is not as requested",
+        message=message if is_right else f"{message}, so mirroring is not as requested",
         source=_SPLIT_SOURCE,
         statistic=f"right mirroring leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
     )

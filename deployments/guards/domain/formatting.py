@@ -14,7 +14,7 @@ def format_value(metric: Metric, value: float | None) -> str:
     if metric == Metric.GPU_UTILISATION:
         return f"{value:.0%}"
     if metric == Metric.THROUGHPUT_PER_GPU:
-        # Held as busy GPU milliseconds per inference.
+        # Stored as busy GPU milliseconds per inference.
         return f"{1000 / value:,.0f}/s" if value else "not known"
     if metric == Metric.COST_PER_1000:
         return f"${value:.4f}"

@@ -17,9 +17,9 @@ from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 from deployments.guards.domain.promql import QueryGuard
 
 _MOST_GUARDS: Final = 16
-# Each is asked at every reading.
+# Each is queried at every reading.
 _MOST_QUERIES: Final = 6
-# Evidence is told apart by the names of its lines.
+# The lines of evidence are distinguished by their names.
 _TAKEN: Final = frozenset(
     name.lower()
     for name in (

@@ -17,7 +17,7 @@ from fleet.clusters.domain.prometheus import Sample
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`query` has the placeholders of query_guards; `scale` makes milliseconds of its unit."""
+    """`query` has the placeholders of `promql`; `scale` makes milliseconds of its unit."""
 
     name: str
     label: str
@@ -63,45 +63,45 @@ NO_SOURCE: Final = (
 )
 
 # By instance, by bound.
-Seen = Mapping[str, Mapping[float, float]]
+InstanceCounts = Mapping[str, Mapping[float, float]]
 Counts = Mapping[float, int]
 
 
 def source_named(name: str) -> Source | None:
-    return next((one for one in SOURCES if one.name == name), None)
+    return next((source for source in SOURCES if source.name == name), None)
 
 
-def seen_in(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:
-    """Without those that are no bucket."""
-    found: dict[str, dict[float, float]] = {}
+def instance_counts(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:
+    """Counts per instance and bound; samples that are not buckets are skipped."""
+    by_instance: dict[str, dict[float, float]] = {}
     for sample in samples:
         try:
             bound = float(sample.labels["le"]) * scale
         except (KeyError, ValueError):
             continue
         if not math.isnan(bound) and math.isfinite(sample.value):
-            found.setdefault(sample.labels.get("instance", ""), {})[bound] = sample.value
-    return {name: counts for name, counts in found.items() if math.inf in counts}
+            by_instance.setdefault(sample.labels.get("instance", ""), {})[bound] = sample.value
+    return {name: counts for name, counts in by_instance.items() if math.inf in counts}
 
 
-def increase(before: Seen, now: Seen) -> dict[float, int]:
-    """Empty when nothing can be compared."""
-    found: list[dict[float, int]] = []
+def increase(before: InstanceCounts, now: InstanceCounts) -> dict[float, int]:
+    """Counts added since `before`; empty when no instance was read twice."""
+    increases: list[dict[float, int]] = []
     for instance in before.keys() & now.keys():
         old, new = before[instance], now[instance]
         added = {bound: round(new[bound] - old[bound]) for bound in old.keys() & new.keys()}
         if math.inf in added and min(added.values()) >= 0:
-            found.append(added)
-    return add(*found)
+            increases.append(added)
+    return add(*increases)
 
 
 def add(*counts: Counts) -> dict[float, int]:
-    """At the bounds that all of them have; empty ones say nothing."""
-    told = [one for one in counts if one]
-    if not told:
+    """Add counts at the bounds that all of them have; empty counts are ignored."""
+    known = [count for count in counts if count]
+    if not known:
         return {}
-    bounds = set(told[0]).intersection(*told[1:])
-    return {bound: sum(one[bound] for one in told) for bound in sorted(bounds)}
+    bounds = set(known[0]).intersection(*known[1:])
+    return {bound: sum(count[bound] for count in known) for bound in sorted(bounds)}
 
 
 def total(counts: Counts) -> int:
@@ -121,17 +121,17 @@ def above(counts: Counts, bound: float) -> int:
 
 def bucket_of(counts: Counts, quantile: float) -> tuple[float, float] | None:
     """The bucket that the percentile lies in; None without requests."""
-    wanted, low = quantile * total(counts), 0.0
+    rank, low = quantile * total(counts), 0.0
     if not total(counts):
         return None
     for bound in sorted(counts):
-        if counts[bound] >= wanted:
+        if counts[bound] >= rank:
             return low, bound
         low = bound
     return low, math.inf
 
 
-def bucket_words(bucket: tuple[float, float] | None) -> str:
+def format_bucket(bucket: tuple[float, float] | None) -> str:
     if bucket is None:
         return ""
     low, high = bucket

@@ -48,7 +48,7 @@ class MetricKind:
     has_max: bool = True
 
 
-# Triton's counters give means only; percentiles come from histograms (percentile_guards).
+# Triton's counters give means only; percentiles come from histograms (`percentiles`).
 KINDS: Final[Mapping[Metric, MetricKind]] = {
     Metric.ERROR_RATE: MetricKind(
         "Error ratio", "ratio", "Triton request counters", most=1.0, ignore_below=0.005
@@ -130,7 +130,7 @@ class GuardLimit(BaseModel):
             raise ValueError(f"max of {metric} must be more than 0 and at most {kind.most:g}.")
         if metric == Metric.ERROR_RATE and self.max == 1:
             raise ValueError("A max of 1 for error_rate would allow every request to fail.")
-        # Half of the range at most: a floor at the top would switch the ratio off unseen.
+        # Half of the range at most: a floor at the top would switch the ratio off without notice.
         if self.ignore_below > kind.most / 2:
             raise ValueError(f"ignore_below of {metric} must be at most {kind.most / 2:g}.")
         return self

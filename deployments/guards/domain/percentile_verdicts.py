@@ -1,4 +1,4 @@
-"""From the tests of a percentile to one line of the evidence, with its source beside the numbers."""
+"""Turn the tests of a percentile into one line of the evidence, with the source of the numbers."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Judging:
 def judge(guard: PercentileGuard, by: Judging) -> GuardResult:
     mine = histograms.bucket_of(by.tests.candidate, QUANTILES[guard.metric])
     base = histograms.bucket_of(by.tests.stable, QUANTILES[guard.metric])
-    verdict, words = _verdict(guard, by, mine=mine, base=base)
+    verdict, message = _verdict(guard, by, mine=mine, base=base)
     return GuardResult(
         guard=guard.label,
-        stable=histograms.bucket_words(base),
-        candidate=histograms.bucket_words(mine),
+        stable=histograms.format_bucket(base),
+        candidate=histograms.format_bucket(mine),
         limit=_format_limit(guard, by.tests, base),
         n=None if by.unknown and not by.n else by.n,
         verdict=verdict,
-        words=words,
+        message=message,
         source=by.source or "histograms in the cluster's Prometheus",
         statistic=_statistic(guard, by),
         query=by.query,
@@ -56,17 +56,20 @@ def _verdict(
     if by.unknown:
         return Verdict.NOT_ENOUGH, by.unknown
     if _p(guard, by) <= by.alpha:
-        return Verdict.FAILED, f"slower than allowed: {_seen_words(guard, by, base)}"
+        return Verdict.FAILED, f"slower than allowed: {_describe_observed(guard, by, base)}"
     if mine is not None and percentiles.is_shown_within(guard, by.tests, by.alpha):
-        return Verdict.PASSED, f"proven to be within the limit; {_seen_words(guard, by, base)}"
-    missing = _missing_words(guard, by, mine, base)
+        return (
+            Verdict.PASSED,
+            f"proven to be within the limit; {_describe_observed(guard, by, base)}",
+        )
+    missing = _describe_missing(guard, by, mine, base)
     if missing:
         return Verdict.NOT_ENOUGH, missing
-    return Verdict.PASSED, f"no slowdown detected; {_seen_words(guard, by, base)}"
+    return Verdict.PASSED, f"no slowdown detected; {_describe_observed(guard, by, base)}"
 
 
-def _missing_words(guard: PercentileGuard, by: Judging, mine: Bucket, base: Bucket) -> str:
-    """What is lacking for a pass without proof; empty when nothing is."""
+def _describe_missing(guard: PercentileGuard, by: Judging, mine: Bucket, base: Bucket) -> str:
+    """Why the guard cannot pass without proof yet; empty when it can."""
     if mine is None:
         return "no requests are in the candidate's histogram at this step yet"
     if by.n < by.min_requests:
@@ -75,25 +78,25 @@ def _missing_words(guard: PercentileGuard, by: Judging, mine: Bucket, base: Buck
         return "no requests are in stable's histogram at this step yet"
     limits = _limits(guard, by.tests, base)
     if None in limits:
-        return "the limit is above the last bound of the histogram, which cannot tell"
-    seen = _seen_words(guard, by, base)
+        return "the limit is above the last bound of the histogram, so it cannot be tested"
+    observed = _describe_observed(guard, by, base)
     if any(limit is not None and mine[1] > limit for limit in limits):
-        return f"above the limit, but not statistically significant; {seen}"
-    return f"not yet proven to be within the limit; {seen}" if by.is_strict else ""
+        return f"above the limit, but not statistically significant; {observed}"
+    return f"not yet proven to be within the limit; {observed}" if by.is_strict else ""
 
 
 def _limits(guard: PercentileGuard, tests: PercentileTests, base: Bucket) -> list[float | None]:
     """The bounds at which it is tested; None for one that the histogram does not have."""
-    found = [] if guard.max is None else [tests.bound_for(guard.max)]
+    limits = [] if guard.max is None else [tests.bound_for(guard.max)]
     if guard.max_ratio is not None and base is not None:
         high = base[1]
         limit = tests.bound_for(guard.allowed_beside(high)) if math.isfinite(high) else None
-        found.append(limit)
-    return found
+        limits.append(limit)
+    return limits
 
 
 def format_limit(guard: PercentileGuard) -> str:
-    """As it is asked for, before any histogram was seen."""
+    """The limit as the plan states it, before any histogram was read."""
     return _format_limit(guard, PercentileTests(), None)
 
 
@@ -103,10 +106,10 @@ def _format_limit(guard: PercentileGuard, tests: PercentileTests, base: Bucket) 
     if guard.max is not None:
         parts.append(f"≤ {guard.max:g} ms{_tested_at(tests.bound_for(guard.max), guard.max)}")
     if guard.max_ratio is not None:
-        words = f"≤ {guard.max_ratio:g} times stable"
+        text = f"≤ {guard.max_ratio:g} times stable"
         if base is not None and math.isfinite(base[1]):
-            words += _tested_at(tests.bound_for(guard.allowed_beside(base[1])), None)
-        parts.append(words)
+            text += _tested_at(tests.bound_for(guard.allowed_beside(base[1])), None)
+        parts.append(text)
     return " and ".join(parts)
 
 
@@ -114,8 +117,8 @@ def _tested_at(bound: float | None, limit: float | None) -> str:
     return "" if bound is None or bound == limit else f" (tested at {bound:g} ms)"
 
 
-def _seen_words(guard: PercentileGuard, by: Judging, base: Bucket) -> str:
-    """Of the limit that most requests are above."""
+def _describe_observed(guard: PercentileGuard, by: Judging, base: Bucket) -> str:
+    """How many requests exceed the limit that is exceeded most often."""
     share = f"{guard.share:.0%}"
     known = [limit for limit in _limits(guard, by.tests, base) if limit is not None]
     bounds = [limit for limit in known if limit in by.tests.candidate]

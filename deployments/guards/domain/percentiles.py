@@ -2,13 +2,13 @@
 
     {"metric": "latency_p95", "max": 50, "max_ratio": 1.25, "ignore_below": 2}
 
-"The 95th percentile is at most 50 ms" says that at most 5 % of the requests take longer. Each
-request is a trial that did or did not, so the bets of `sequential` on one rate apply, and hold at
-any look. A histogram knows only its bounds: a limit between two is tested at the next one above,
-and the evidence says so. That is never stricter than asked for.
+"The 95th percentile is at most 50 ms" says that at most 5% of the requests take longer. Each
+request is a trial that did or did not, so the bets of `sequential_tests` on one rate apply, and
+are valid at any time. A histogram knows only its bounds: a limit between two is tested at the next one above,
+and the evidence says so. That is never stricter than the plan.
 
 Beside stable there is no bound to begin with. For every bound t of the histogram two tests run:
-that less than 5 % of stable's requests take longer than t, and that more than 5 % of the
+that less than 5% of stable's requests take longer than t, and that more than 5% of the
 candidate's take longer than the limit that follows from t. If the candidate is as allowed, then of
 each t one of the two claims is false, so both are believed with a chance of at most alpha / K; with
 K bounds the candidate is called worse with a chance of at most alpha.
@@ -79,7 +79,7 @@ class PercentileGuard(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PercentileTests:
-    """What a step has seen of both sides, and a test for each percentile, side and bound."""
+    """What a step has observed of both sides, and a test for each percentile, side and bound."""
 
     stable: Counts = field(default_factory=dict)
     candidate: Counts = field(default_factory=dict)
@@ -116,8 +116,8 @@ def tests_from_json(stored: Mapping[str, Any]) -> PercentileTests:
         stable=_counts(stored.get("stable", {})),
         candidate=_counts(stored.get("candidate", {})),
         bets={
-            name: sequential_tests.bets_from_json(one)
-            for name, one in stored.get("bets", {}).items()
+            name: sequential_tests.bets_from_json(bets)
+            for name, bets in stored.get("bets", {}).items()
         },
     )
 
@@ -157,12 +157,12 @@ def p_of_ratio(guard: PercentileGuard, tests: PercentileTests) -> float:
     """Always-valid, of "the candidate's percentile is as allowed beside stable's"."""
     if guard.max_ratio is None:
         return 1.0
-    found = [
+    p_values = [
         max(_p_under(tests, "stable", guard, base), _p_over(tests, "candidate", guard, limit))
         for base, limit in _pairs(guard, tests)
     ]
     # Without a bound that both sides have nothing was tested, so nothing is refuted.
-    return min(1.0, len(tests.bounds) * min(found)) if found else 1.0
+    return min(1.0, len(tests.bounds) * min(p_values)) if p_values else 1.0
 
 
 def is_shown_within(guard: PercentileGuard, tests: PercentileTests, alpha: float) -> bool:

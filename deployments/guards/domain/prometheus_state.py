@@ -1,4 +1,4 @@
-"""All that the readings of one step say: folded reading by reading, stored between them."""
+"""The state of one step's Prometheus guards, updated by each reading and stored in between."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from datetime import datetime
 from typing import Any, Final
 
 from deployments.guards.domain import histograms, percentiles, promql
-from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, Seen, Source
+from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, InstanceCounts, Source
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
 from deployments.guards.domain.promql import Place, QueryGuard, Watched
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
-Found = QueryResult | PrometheusError
+Reading = QueryResult | PrometheusError
 SIDES: Final = ("stable", "candidate")
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`source` is the histogram that was found first and is kept for the step; `seen` its counts at
-    the last reading, by side. `problem`: why the last reading of it said nothing.
+    """`source` is the first histogram that had data and is kept for the step; `counts` its counts at
+    the last reading, by side. `problem`: why the last reading of it gave nothing.
     """
 
     source: str = ""
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    counts: Mapping[str, InstanceCounts] = field(default_factory=dict)
     tests: PercentileTests = field(default_factory=PercentileTests)
     problem: str = ""
     query: str = ""
@@ -35,12 +35,12 @@ class State:
         at = self.histogram_at
         return {
             "source": self.source,
-            "seen": {side: _seen_to_json(seen) for side, seen in self.seen.items()},
+            "counts": {side: _counts_to_json(counts) for side, counts in self.counts.items()},
             "tests": self.tests.to_json(),
             "problem": self.problem,
             "query": self.query,
             "histogram_at": at.isoformat() if at else None,
-            "watched": {name: one.to_json() for name, one in self.watched.items()},
+            "watched": {name: watched.to_json() for name, watched in self.watched.items()},
         }
 
 
@@ -50,12 +50,14 @@ def from_json(stored: Mapping[str, Any]) -> State:
     at = stored["histogram_at"]
     return State(
         source=stored["source"],
-        seen={side: _seen(found) for side, found in stored["seen"].items()},
+        counts={side: _counts(counts) for side, counts in stored["counts"].items()},
         tests=percentiles.tests_from_json(stored["tests"]),
         problem=stored["problem"],
         query=stored["query"],
         histogram_at=datetime.fromisoformat(at) if at else None,
-        watched={name: promql.watched_from_json(one) for name, one in stored["watched"].items()},
+        watched={
+            name: promql.watched_from_json(watched) for name, watched in stored["watched"].items()
+        },
     )
 
 
@@ -80,23 +82,27 @@ def histogram_queries(state: State, sides: Sides) -> list[str]:
 def take_histograms(
     state: State,
     guards: tuple[PercentileGuard, ...],
-    found: list[Found],
+    readings: list[Reading],
     sides: Sides,
     at: datetime,
 ) -> State:
     """With one more reading. The first source that has both sides is the step's."""
     problem = ""
-    for source, pair in zip(_sources(state), _pairs(found), strict=True):
-        seen, problem = _both(source, pair)
+    for source, pair in zip(_sources(state), _pairs(readings), strict=True):
+        counts, problem = _both(source, pair)
         if not problem:
-            return _with(state, guards, source, seen, sides, at)
-    failure = next((one.message for one in found if isinstance(one, PrometheusError)), "")
+            return _with(state, guards, source, counts, sides, at)
+    failure = next(
+        (reading.message for reading in readings if isinstance(reading, PrometheusError)), ""
+    )
     return replace(state, problem=failure or (problem if state.source else NO_SOURCE))
 
 
-def take_query(state: State, guard: QueryGuard, found: Found, *, query: str, at: datetime) -> State:
+def take_query(
+    state: State, guard: QueryGuard, reading: Reading, *, query: str, at: datetime
+) -> State:
     before = state.watched.get(guard.name, Watched())
-    after = promql.take(before, guard, found, query=query, at=at)
+    after = promql.take(before, guard, reading, query=query, at=at)
     return replace(state, watched={**state.watched, guard.name: after})
 
 
@@ -104,16 +110,16 @@ def _with(
     state: State,
     guards: tuple[PercentileGuard, ...],
     source: Source,
-    seen: dict[str, Seen],
+    counts: dict[str, InstanceCounts],
     sides: Sides,
     at: datetime,
 ) -> State:
-    added = {side: histograms.increase(state.seen.get(side, {}), seen[side]) for side in SIDES}
+    added = {side: histograms.increase(state.counts.get(side, {}), counts[side]) for side in SIDES}
     return replace(
         state,
         source=source.name,
-        # What is not seen now keeps its last counts: it may come back.
-        seen={side: {**state.seen.get(side, {}), **seen[side]} for side in SIDES},
+        # An instance that is missing now keeps its last counts: it may come back.
+        counts={side: {**state.counts.get(side, {}), **counts[side]} for side in SIDES},
         tests=percentiles.advance(
             state.tests, stable=added["stable"], candidate=added["candidate"], guards=guards
         ),
@@ -128,31 +134,31 @@ def _sources(state: State) -> tuple[Source, ...]:
     return SOURCES if chosen is None else (chosen,)
 
 
-def _pairs(found: list[Found]) -> list[tuple[Found, Found]]:
-    return list(zip(found[::2], found[1::2], strict=True))
+def _pairs(readings: list[Reading]) -> list[tuple[Reading, Reading]]:
+    return list(zip(readings[::2], readings[1::2], strict=True))
 
 
-def _both(source: Source, pair: tuple[Found, Found]) -> tuple[dict[str, Seen], str]:
-    seen: dict[str, Seen] = {}
-    for side, found in zip(SIDES, pair, strict=True):
-        if isinstance(found, PrometheusError):
-            return {}, found.message
-        if found.warnings:
-            return {}, f"Prometheus warns that data may be missing: {found.warnings[0]}"
-        seen[side] = histograms.seen_in(found.samples, source.scale)
-        if not seen[side]:
+def _both(source: Source, pair: tuple[Reading, Reading]) -> tuple[dict[str, InstanceCounts], str]:
+    counts: dict[str, InstanceCounts] = {}
+    for side, reading in zip(SIDES, pair, strict=True):
+        if isinstance(reading, PrometheusError):
+            return {}, reading.message
+        if reading.warnings:
+            return {}, f"Prometheus warns that data may be missing: {reading.warnings[0]}"
+        counts[side] = histograms.instance_counts(reading.samples, source.scale)
+        if not counts[side]:
             return {}, f"Prometheus has no {source.label} of the {side} revision"
-    return seen, ""
+    return counts, ""
 
 
-def _seen_to_json(seen: Seen) -> dict[str, dict[str, float]]:
+def _counts_to_json(by_instance: InstanceCounts) -> dict[str, dict[str, float]]:
     return {
-        instance: {repr(bound): value for bound, value in counts.items()}
-        for instance, counts in seen.items()
+        instance: {repr(bound): value for bound, value in by_bound.items()}
+        for instance, by_bound in by_instance.items()
     }
 
 
-def _seen(stored: Mapping[str, Mapping[str, float]]) -> dict[str, dict[float, float]]:
+def _counts(stored: Mapping[str, Mapping[str, float]]) -> dict[str, dict[float, float]]:
     return {
         instance: {float(bound): value for bound, value in counts.items()}
         for instance, counts in stored.items()

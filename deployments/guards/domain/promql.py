@@ -1,11 +1,11 @@
-"""Guards that ask the cluster's Prometheus a question of the team's own.
+"""Guards that run a team's own query on the cluster's Prometheus.
 
     {"metric": "promql", "name": "Checkout errors", "query": "…", "max": 0.02, "breaches": 3}
 
-The answer is one number: a scalar, or a vector of one sample. Its value is no counter, so nothing
-is known of its spread and there is no sequential test: a guard fails after so many breaches in a
-row, and passes after as many readings in a row within the limit. No answer, an empty one and NaN
-are no reading: they end the row and are "not enough data".
+The result is one number: a scalar, or a vector of one sample. Its value is not a counter, so its
+variance is unknown and there is no sequential test: a guard fails after so many consecutive
+breaches, and passes after as many consecutive readings within the limit. No response, an empty one
+and NaN are not readings: they end the sequence and are "not enough data".
 """
 
 from __future__ import annotations
@@ -178,20 +178,20 @@ def fill(query: str, place: Place) -> str:
     for name, value in values.items():
         if not _VALUE.fullmatch(value):
             raise ValueError(f"{name} cannot stand in a query: {value!r}")
-    return _WORD.sub(lambda found: values[found[1] or found[2]], query)
+    return _WORD.sub(lambda match: values[match[1] or match[2]], query)
 
 
-def number_of(found: QueryResult | PrometheusError) -> tuple[float | None, str]:
-    """The one number that was answered, or why there is none."""
-    if isinstance(found, PrometheusError):
-        return None, found.message
-    if found.warnings:
-        return None, f"Prometheus warns that data may be missing: {found.warnings[0]}"
-    if not found.samples:
+def number_of(reading: QueryResult | PrometheusError) -> tuple[float | None, str]:
+    """The one number of the reading, or why there is none."""
+    if isinstance(reading, PrometheusError):
+        return None, reading.message
+    if reading.warnings:
+        return None, f"Prometheus warns that data may be missing: {reading.warnings[0]}"
+    if not reading.samples:
         return None, "Prometheus has no series for the query"
-    if len(found.samples) > 1:
-        return None, f"the query gives {len(found.samples)} series, not one number"
-    value = found.samples[0].value
+    if len(reading.samples) > 1:
+        return None, f"the query gives {len(reading.samples)} series, not one number"
+    value = reading.samples[0].value
     if not math.isfinite(value):
         return None, f"the value is {value:g}: mostly a division by 0 requests"
     return value, ""
@@ -200,20 +200,20 @@ def number_of(found: QueryResult | PrometheusError) -> tuple[float | None, str]:
 def take(
     before: Watched,
     guard: QueryGuard,
-    found: QueryResult | PrometheusError,
+    reading: QueryResult | PrometheusError,
     *,
     query: str,
     at: datetime,
 ) -> Watched:
     """With one more reading. A failure stays for the step."""
-    value, problem = number_of(found)
-    seen = replace(before, query=query, value=value, at=at, problem=problem)
+    value, problem = number_of(reading)
+    after = replace(before, query=query, value=value, at=at, problem=problem)
     if value is None:
-        return replace(seen, breaches=0, good=0)
+        return replace(after, breaches=0, good=0)
     is_breach = guard.is_breach(value)
     breaches = before.breaches + 1 if is_breach else 0
     return replace(
-        seen,
+        after,
         readings=before.readings + 1,
         breaches=breaches,
         good=0 if is_breach else before.good + 1,
@@ -221,43 +221,43 @@ def take(
     )
 
 
-def judge(guard: QueryGuard, seen: Watched, *, unknown: str = "") -> GuardResult:
-    """`unknown` says why nothing is known now."""
-    verdict, words = _verdict(guard, seen, unknown)
+def judge(guard: QueryGuard, watched: Watched, *, unknown: str = "") -> GuardResult:
+    """`unknown` says why there is no current value."""
+    verdict, message = _verdict(guard, watched, unknown)
     return GuardResult(
         guard=guard.name,
         # There is one number, and none of stable beside it.
         stable="\N{EN DASH}",
-        candidate="" if seen.value is None or unknown else f"{seen.value:.6g}",
+        candidate="" if watched.value is None or unknown else f"{watched.value:.6g}",
         limit=guard.limit_text,
         n=None,
         verdict=verdict,
-        words=words,
+        message=message,
         source=SOURCE,
-        statistic=f"{guard.breaches} breaches in a row fail it; a value is no counter, so there is "
-        "no sequential test and no bound on false alarms",
-        query=seen.query or guard.query,
-        measured_at=f"{seen.at:%H:%M:%S} UTC" if seen.at else "",
+        statistic=f"fails after {guard.breaches} consecutive breaches; a query's value is not a counter, so "
+        "there is no sequential test and no bound on false alarms",
+        query=watched.query or guard.query,
+        measured_at=f"{watched.at:%H:%M:%S} UTC" if watched.at else "",
     )
 
 
-def _verdict(guard: QueryGuard, seen: Watched, unknown: str) -> tuple[Verdict, str]:
-    missing = unknown or seen.problem
-    if missing or seen.value is None:
-        return Verdict.NOT_ENOUGH, missing or "Prometheus was not asked at this step yet"
+def _verdict(guard: QueryGuard, watched: Watched, unknown: str) -> tuple[Verdict, str]:
+    missing = unknown or watched.problem
+    if missing or watched.value is None:
+        return Verdict.NOT_ENOUGH, missing or "Prometheus was not queried at this step yet"
     limit = guard.limit_text
-    if seen.has_failed:
-        now = f"it is {seen.value:.6g} now"
-        words = f"outside {limit} in {guard.breaches} readings in a row or more; {now}"
-        return Verdict.FAILED, words
-    if seen.breaches:
-        words = f"outside {limit}: {seen.breaches} of {guard.breaches} breaches in a row"
-        return Verdict.NOT_ENOUGH, words
-    if seen.good < guard.breaches:
-        words = f"within the limit in {seen.good} of {guard.breaches} readings in a row so far"
-        return Verdict.NOT_ENOUGH, words
-    return Verdict.PASSED, f"within the limit in the last {seen.good:,} readings"
+    if watched.has_failed:
+        now = f"it is {watched.value:.6g} now"
+        message = f"outside {limit} in {guard.breaches} readings in a row or more; {now}"
+        return Verdict.FAILED, message
+    if watched.breaches:
+        message = f"outside {limit}: {watched.breaches} of {guard.breaches} breaches in a row"
+        return Verdict.NOT_ENOUGH, message
+    if watched.good < guard.breaches:
+        message = f"within the limit in {watched.good} of {guard.breaches} readings in a row so far"
+        return Verdict.NOT_ENOUGH, message
+    return Verdict.PASSED, f"within the limit in the last {watched.good:,} readings"
 
 
 def _placeholders_in(query: str) -> list[str]:
-    return [found[1] or found[2] for found in _WORD.finditer(query)]
+    return [match[1] or match[2] for match in _WORD.finditer(query)]

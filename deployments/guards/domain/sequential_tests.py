@@ -1,4 +1,4 @@
-"""The sequential tests of one step: what they know, and what one more interval adds to it.
+"""The sequential tests of one step: their state, and how one more interval updates it.
 
 Pure: `advance` takes what was stored and the increases since, and returns what to store. Each step
 begins anew, with its share of alpha.
@@ -44,7 +44,7 @@ class Bets:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One interval of both sides, or all that a step saw of them."""
+    """One interval of both sides, or all that a step observed of them."""
 
     stable: Sums = NO_SUMS
     candidate: Sums = NO_SUMS
@@ -59,7 +59,7 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class StepTests:
     """`waiting` is the interval that has too few requests to compare means yet, of both sides;
-    `alone` the same of the candidate by itself, for absolute limits. `split` leaves out what may
+    `alone` the same of the candidate only, for absolute limits. `split` leaves out what may
     have been sent with the weight before.
     """
 
@@ -101,7 +101,7 @@ def from_json(stored: Mapping[str, Any]) -> StepTests:
         split=_side(stored.get("split", {})),
         waiting=_side(stored.get("waiting", {})),
         alone=counters.from_json(stored.get("alone")),
-        bets={name: bets_from_json(found) for name, found in stored.get("bets", {}).items()},
+        bets={name: bets_from_json(bets) for name, bets in stored.get("bets", {}).items()},
     )
 
 
@@ -115,7 +115,7 @@ def advance(
     is_within_step: bool = True,
 ) -> StepTests:
     """`is_within_step` False: the interval began before the step, so its split is not the step's.
-    The tests take it all the same; they hold whatever the share of each side is.
+    The tests use it all the same; they are valid whatever the traffic weight of each side.
     """
     bets = dict(tests.bets)
     for limit in limits:
@@ -190,7 +190,7 @@ def _bet_on_sign(bets: dict[str, Bets], name: str, *, is_worse: bool) -> None:
 
 
 def most_of(limit: GuardLimit, stable: float) -> float | None:
-    """What the relative limit allows beside such a stable revision.
+    """The highest value that the relative limit allows for this value of stable.
 
     A rate may always be as high as `ignore_below`; a mean may always lie that much above stable's.
     """

@@ -1,6 +1,6 @@
-"""Metrics or requests that stop: the verdicts that are shown rest on old numbers.
+"""Metrics or requests that stop: the verdicts on the page are based on old numbers.
 
-Neither promotes and neither aborts. People are notified, because what they see is old.
+Neither promotes and neither aborts. People are notified that the page is out of date.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-# Fewer requests do not show the usual pause between two of them.
+# Fewer requests do not show the typical pause between two requests.
 _ENOUGH: Final = 20
-# So many usual pauses in a row happen once in a billion times, if requests arrive at random.
+# A gap of so many typical pauses happens once in a billion times, if requests arrive at random.
 _PAUSES: Final = 20
 _LEAST: Final = timedelta(minutes=2)
 
@@ -24,8 +24,8 @@ def describe_no_requests(
     """
     if busy_at is None or requests < _ENOUGH:
         return ""
-    usual = (busy_at - since) / requests
-    if now - busy_at < max(_LEAST, usual * _PAUSES):
+    typical_pause = (busy_at - since) / requests
+    if now - busy_at < max(_LEAST, typical_pause * _PAUSES):
         return ""
     return (
         f"no requests reach either revision since {busy_at:%H:%M:%S} UTC, {requests:,} came before"

@@ -1,8 +1,8 @@
 """Requests that the portal itself sent to a revision, taken off what its counters show.
 
-Golden requests and trials go past the route, to candidate and stable alike, and Triton counts them
-as it counts everybody's. Left in, they would make a quiet candidate look busy enough to promote,
-bend the observed share, and thin out errors and times at whoever gets less traffic.
+Golden requests and trials bypass the route, to candidate and stable alike, and Triton counts them
+like any other. Left in, they would make an idle candidate appear busy enough to promote, distort
+the observed traffic weight, and dilute errors and latency of the side with less traffic.
 
 Only answered ones are taken off: whether a server counted one that it refused is not known, and
 taking off too many would hide a failure of a user.
@@ -17,7 +17,7 @@ from deployments.guards.domain.counters import Sums
 
 # With fewer of them in an interval its times are the users'; with more they are nobody's.
 _MOST_MIXED: Final = 0.05
-# A server that went away before it was read again owes nothing any more.
+# Cap for a server that went away before its next reading.
 _MOST_OWED: Final = 1000
 
 

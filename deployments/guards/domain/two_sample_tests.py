@@ -1,9 +1,10 @@
 """Tests and distances for two samples of a model's answers. Pure Python; each names its source.
 
-Looking again and again: `looks` gives the sample sizes at which a test is carried out (FIRST, and
+Repeated testing: `interim_look` gives the sample sizes at which a test is carried out (FIRST, and
 each time the smaller sample has doubled) and the level of each look, alpha / ((k + 1) (k + 2)) at
-look k = 0, 1, 2, …. The levels sum to alpha, so by the union bound the chance of any false alarm,
-however long one watches, is at most alpha, for every test that is valid at a fixed sample size.
+look k = 0, 1, 2, …. "Look" is the term of group-sequential testing for an interim analysis of data
+that still accumulate. The levels sum to alpha, so by the union bound the chance of any false alarm
+over all looks is at most alpha, for every test that is valid at a fixed sample size.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimLook:
     number: int
     size: int
     level: float
@@ -35,12 +36,12 @@ class Compared:
     p: float
 
 
-def look_at(n: int, *, alpha: float) -> Look | None:
+def interim_look(n: int, *, alpha: float) -> InterimLook | None:
     """The latest look that samples of at least `n` allow; None before the first."""
     if n < FIRST:
         return None
     number = min(LAST_LOOK, (n // FIRST).bit_length() - 1)
-    return Look(number, FIRST << number, alpha / ((number + 1) * (number + 2)))
+    return InterimLook(number, FIRST << number, alpha / ((number + 1) * (number + 2)))
 
 
 def add(batches: Sequence[Counts]) -> dict[str, int]:
@@ -82,10 +83,10 @@ def compare_failures(stable: tuple[int, int], candidate: tuple[int, int]) -> Com
 
 
 def median(counts: Counts) -> float:
-    half, seen = sum(counts.values()) / 2, 0
+    half, cumulative = sum(counts.values()) / 2, 0
     for name in sorted(counts, key=float):
-        seen += counts[name]
-        if seen >= half:
+        cumulative += counts[name]
+        if cumulative >= half:
             return float(name)
     return math.nan
 
@@ -94,12 +95,12 @@ def mean(counts: Counts) -> float:
     return sum(float(name) * n for name, n in counts.items()) / sum(counts.values())
 
 
-def cosine_distance(one: Sequence[float], other: Sequence[float]) -> float:
-    """1 - cos of the angle; 1 where one of them has no direction."""
-    length = math.hypot(*one) * math.hypot(*other)
+def cosine_distance(first: Sequence[float], second: Sequence[float]) -> float:
+    """1 - cos of the angle; 1 where either vector has no direction."""
+    length = math.hypot(*first) * math.hypot(*second)
     if not length:
         return 1.0
-    inner = math.fsum(a * b for a, b in zip(one, other, strict=True)) / length
+    inner = math.fsum(a * b for a, b in zip(first, second, strict=True)) / length
     return 1 - max(-1.0, min(1.0, inner))
 
 
@@ -129,9 +130,9 @@ def _chi_square_p(one: Counts, other: Counts) -> float:
         return 1.0
     statistic = 0.0
     for cell in cells:
-        for seen, size in zip(cell, (n, m), strict=True):
+        for observed, size in zip(cell, (n, m), strict=True):
             expected = sum(cell) * size / (n + m)
-            statistic += (seen - expected) ** 2 / expected
+            statistic += (observed - expected) ** 2 / expected
     return chi_square_tail(statistic, len(cells) - 1)
 
 

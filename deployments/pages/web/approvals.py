@@ -41,7 +41,7 @@ _DONE = {
 @dataclass(frozen=True, slots=True)
 class StepRow:
     weight: int
-    soak_words: str
+    soak: str
     min_requests: int
 
 
@@ -140,7 +140,7 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "steps": [
             StepRow(
                 weight=step.weight,
-                soak_words=descriptions.duration_words(step.soak_seconds),
+                soak=descriptions.format_duration(step.soak_seconds),
                 min_requests=step.min_requests,
             )
             for step in plans.plan_of(change).steps
@@ -181,5 +181,5 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
             if value not in (None, "")
         ],
         "cost": new_deployment_cards.stored_cost_card(shown["cost"]),
-        "standing": shown["standing"],
+        "approval_status": shown["approval_status"],
     }

@@ -153,12 +153,12 @@ def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
 
 
 def _step_item(step: StepView, view: RolloutView) -> StepItem:
-    soak = descriptions.duration_words(step.soak_seconds)
+    soak = descriptions.format_duration(step.soak_seconds)
     if step.state == "current":
         seconds_left = view.soak_left_seconds
         soak_text = "soak done" if seconds_left == 0 else f"soak {soak}"
         if seconds_left:
-            soak_text = f"{descriptions.duration_words(seconds_left)} of {soak} left"
+            soak_text = f"{descriptions.format_duration(seconds_left)} of {soak} left"
         candidate_count = (
             "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
         )
@@ -191,7 +191,7 @@ def _who_promotes(step: StepView) -> str:
         else "then promoted by hand"
     )
     if step.deadline_seconds:
-        text += f", within {descriptions.duration_words(step.deadline_seconds)}"
+        text += f", within {descriptions.format_duration(step.deadline_seconds)}"
     return text
 
 

@@ -74,7 +74,7 @@ class PipelineObservedSerializer(Serializer):
         return list(row.observed.get("conditions", []))
 
     def get_healed(self, row: Pipeline) -> str:
-        return str(row.observed.get("healed", ""))
+        return str(row.observed.get("reverted", ""))
 
 
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):

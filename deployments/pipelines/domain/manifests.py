@@ -30,7 +30,7 @@ _TIMEOUT_SECONDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphPlace:
+class GraphContext:
     """`gateway_url` is the base of every deployment's address; pods of the cluster must reach it."""
 
     team: str
@@ -43,13 +43,13 @@ class GraphPlace:
 
 
 def manifests(
-    place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]
+    place: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
 ) -> tuple[Manifest, Manifest]:
     """The graph, then its route. `paths`: the path below the address of each deployment."""
     return inference_graph(place, spec, paths), http_route(place)
 
 
-def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, str]) -> Manifest:
+def inference_graph(place: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]) -> Manifest:
     manifest = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -74,7 +74,7 @@ def inference_graph(place: GraphPlace, spec: PipelineSpec, paths: Mapping[str, s
     return metadata.with_digest(manifest, manifest["spec"])
 
 
-def http_route(place: GraphPlace) -> Manifest:
+def http_route(place: GraphContext) -> Manifest:
     """The portal's own, as a deployment's route: KServe creates no entry from outside."""
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     rule = {
@@ -91,11 +91,11 @@ def http_route(place: GraphPlace) -> Manifest:
     }
 
 
-def path_prefix(place: GraphPlace) -> str:
+def path_prefix(place: GraphContext) -> str:
     return f"/{place.namespace}/{place.name}"
 
 
-def _metadata(place: GraphPlace) -> dict[str, Any]:
+def _metadata(place: GraphContext) -> dict[str, Any]:
     return {
         "name": place.name,
         "namespace": place.namespace,

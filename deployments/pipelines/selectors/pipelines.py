@@ -138,8 +138,8 @@ def using(deployment: Deployment) -> list[Pipeline]:
     ]
 
 
-def place_of(pipeline: Pipeline) -> GraphPlace:
-    return GraphPlace(
+def place_of(pipeline: Pipeline) -> GraphContext:
+    return GraphContext(
         team=pipeline.team.slug,
         namespace=pipeline.namespace,
         name=pipeline.name,

@@ -48,7 +48,7 @@ def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
         if not _write(pipeline, observation.verdict, columns):
             return
         if observation.reverted:
-            _audit(pipeline, audit_actions.PIPELINE_HEALED, reason=observation.reverted)
+            _audit(pipeline, audit_actions.PIPELINE_DRIFT_REVERTED, reason=observation.reverted)
         _follow(pipeline, observation)
 
 
@@ -67,7 +67,7 @@ def _columns(pipeline: Pipeline, observation: Observation) -> dict[str, Any]:
     at = clock.now()
     observed = {
         "conditions": reconcile.conditions_of(observation.live),
-        "healed": observation.reverted or pipeline.observed.get("healed", ""),
+        "reverted": observation.reverted or pipeline.observed.get("reverted", ""),
     }
     columns: dict[str, Any] = {"observed": observed, "observed_at": at}
     if observation.act == Act.FINISH_RETIRING:

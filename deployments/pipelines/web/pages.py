@@ -113,7 +113,7 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         "curl": f"curl --json @request.json \\\n  {url}",
         "try_form": BodyForm(initial={"body": inference_call.prefilled(call) if call else ""}),
         "conditions": pipeline.observed.get("conditions", []),
-        "reverted": pipeline.observed.get("healed", ""),
+        "reverted": pipeline.observed.get("reverted", ""),
         "yaml": selectors.render(pipeline, spec).to_yaml() if spec else "",
         "open_item": next(iter(open_items), None),
         "decided": [

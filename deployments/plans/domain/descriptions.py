@@ -1,4 +1,4 @@
-"""Changes and rollouts in words, the same on every page."""
+"""Descriptions of changes and rollouts, the same on every page."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def describe_progress_briefly(
     return texts.get(RolloutPhase(phase), phase)
 
 
-def duration_words(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     if seconds < 60:
         return f"{seconds} s"
     minutes, rest = divmod(seconds, 60)

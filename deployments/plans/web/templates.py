@@ -26,7 +26,7 @@ from portal.ui.access import people_only
 @dataclass(frozen=True, slots=True)
 class StepLine:
     weight: int
-    words: str
+    conditions: str
     then: str
 
 
@@ -117,7 +117,7 @@ def _item(row: RolloutTemplate) -> TemplateItem:
 def _line(step: Step) -> StepLine:
     needs = []
     if step.soak_seconds:
-        needs.append(descriptions.duration_words(step.soak_seconds))
+        needs.append(descriptions.format_duration(step.soak_seconds))
     if step.min_requests:
         needs.append(f"{step.min_requests:,} requests")
     then = "auto-promote" if step.auto_promote else "manual promotion"

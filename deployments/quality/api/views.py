@@ -74,7 +74,9 @@ class DifferenceSerializer(Serializer):
     beyond = serializers.IntegerField(help_text="elements beyond tolerance")
     largest_absolute = serializers.FloatField(allow_null=True)
     largest_relative = serializers.FloatField(allow_null=True)
-    first_words = serializers.CharField(help_text="the first mismatch; empty if none")
+    first_words = serializers.CharField(
+        source="mismatch", help_text="the first mismatch; empty if none"
+    )
     is_within = serializers.BooleanField()
 
 
@@ -82,18 +84,20 @@ class AnswerSerializer(Serializer):
     name = serializers.CharField()
     number = serializers.IntegerField()
     verdict = choice_of(Verdict)
-    words = serializers.CharField()
+    words = serializers.CharField(source="message")
     against_expected = DifferenceSerializer(many=True)
     against_stable = DifferenceSerializer(many=True)
-    stable_words = serializers.CharField(help_text="why stable was not compared")
+    stable_words = serializers.CharField(
+        source="stable_message", help_text="why stable was not compared"
+    )
     checked_at = serializers.DateTimeField(allow_null=True)
 
 
 class BeforeTrafficSerializer(Serializer):
     verdict = choice_of(Verdict)
-    words = serializers.CharField()
+    words = serializers.CharField(source="message")
     signature_verdict = choice_of(Verdict)
-    signature_words = serializers.CharField()
+    signature_words = serializers.CharField(source="signature_message")
     checked_at = serializers.DateTimeField(allow_null=True)
     rows = AnswerSerializer(many=True)
 

@@ -125,8 +125,8 @@ def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output,
     try:
         return output_comparison.read({"outputs": value.get(key)})
     except BadOutputs as error:
-        words = str(error).replace("outputs", key).replace("an output", f"one of {key}")
-        raise _bad(field, f"The {field} is not valid: {words}.") from error
+        message = str(error).replace("outputs", key).replace("an output", f"one of {key}")
+        raise _bad(field, f"The {field} is not valid: {message}.") from error
 
 
 def _check_fit(
@@ -158,16 +158,16 @@ def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 
 
 def _check_tolerance(name: str, found: object) -> dict[str, float]:
-    words = f"{name} needs absolute (0 or more) and relative (0 to 1)."
+    message = f"{name} needs absolute (0 or more) and relative (0 to 1)."
     if not isinstance(found, Mapping) or not set(found) <= {"absolute", "relative"}:
-        raise _bad("tolerances", words)
+        raise _bad("tolerances", message)
     made = {"absolute": found.get("absolute", 0.0), "relative": found.get("relative", 0.0)}
     for value in made.values():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value < math.inf:
-            raise _bad("tolerances", words)
+            raise _bad("tolerances", message)
     if made["relative"] > _MOST_RELATIVE:
-        raise _bad("tolerances", words)
+        raise _bad("tolerances", message)
     return {key: float(value) for key, value in made.items()}
 
 
@@ -186,5 +186,5 @@ def _check_storable(field: str, value: object) -> None:
         raise _bad(field, "Text with a zero byte is not supported.")
 
 
-def _bad(field: str, words: str) -> Rejected:
-    return Rejected(words, {field: words})
+def _bad(field: str, message: str) -> Rejected:
+    return Rejected(message, {field: message})

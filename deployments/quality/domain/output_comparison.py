@@ -32,7 +32,7 @@ class Tolerance:
 
 
 # Kernels and GPUs round differently; half precision keeps about three digits, single about seven.
-USUAL: Final[Mapping[str, Tolerance]] = {
+DEFAULT_TOLERANCES: Final[Mapping[str, Tolerance]] = {
     "FP16": Tolerance(absolute=1e-3, relative=1e-2),
     "BF16": Tolerance(absolute=1e-2, relative=2e-2),
     "FP32": Tolerance(absolute=1e-4, relative=1e-3),
@@ -63,7 +63,7 @@ class Output:
 class Difference:
     """One output of one request. `largest_*` are None where nothing can be subtracted.
 
-    `first_words` tells of the first element beyond tolerance, or of what else is wrong.
+    `mismatch` describes the first element beyond tolerance, or what else is wrong; empty if nothing is.
     """
 
     output: str
@@ -71,11 +71,11 @@ class Difference:
     beyond: int
     largest_absolute: float | None
     largest_relative: float | None
-    first_words: str
+    mismatch: str
 
     @property
     def is_within(self) -> bool:
-        return not self.first_words
+        return not self.mismatch
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -125,14 +125,15 @@ def compare(
     """One line per expected output, in their order. Outputs that only `got` has do not count."""
     by_name = {output.name: output for output in got}
     return tuple(
-        _compare_one(one, by_name.get(one.name), tolerance_of(one, tolerances)) for one in expected
+        _compare_one(output, by_name.get(output.name), tolerance_of(output, tolerances))
+        for output in expected
     )
 
 
 def tolerance_of(output: Output, tolerances: Mapping[str, Tolerance]) -> Tolerance:
     if output.datatype not in FLOATS:
         return EXACT
-    return tolerances.get(output.name, USUAL[output.datatype])
+    return tolerances.get(output.name, DEFAULT_TOLERANCES[output.datatype])
 
 
 def cosine_distance(one: Output, other: Output) -> float | None:
@@ -154,11 +155,11 @@ def _compare_one(expected: Output, got: Output | None, allowed: Tolerance) -> Di
     if expected.datatype in FLOATS:
         return _compare_floats(expected, got, allowed)
     wrong = [i for i, pair in enumerate(zip(expected.data, got.data, strict=True)) if _differ(pair)]
-    words = _element_words(expected, got, wrong[0]) if wrong else ""
+    mismatch = _describe_element(expected, got, wrong[0]) if wrong else ""
     is_number = expected.datatype not in ("BYTES", "BOOL")
     pairs = zip(expected.data, got.data, strict=True)
     largest = max((abs(b - a) for a, b in pairs), default=0) if is_number else None
-    return Difference(expected.name, len(expected.data), len(wrong), largest, None, words)
+    return Difference(expected.name, len(expected.data), len(wrong), largest, None, mismatch)
 
 
 def _compare_floats(expected: Output, got: Output, allowed: Tolerance) -> Difference:
@@ -167,16 +168,16 @@ def _compare_floats(expected: Output, got: Output, allowed: Tolerance) -> Differ
     finite = [(a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
     absolute = max((abs(b - a) for a, b in finite), default=0.0)
     relative = max((abs(b - a) / abs(a) for a, b in finite if a), default=0.0)
-    words = _element_words(expected, got, wrong[0]) if wrong else ""
+    mismatch = _describe_element(expected, got, wrong[0]) if wrong else ""
     if wrong and math.isfinite(_gap(pairs[wrong[0]])):
-        words += f", allowed {_allowed_words(pairs[wrong[0]][0], allowed)}"
+        mismatch += f", allowed {_format_allowed(pairs[wrong[0]][0], allowed)}"
     return Difference(
         output=expected.name,
         elements=len(pairs),
         beyond=len(wrong),
         largest_absolute=_finite(absolute),
         largest_relative=_finite(relative),
-        first_words=words,
+        mismatch=mismatch,
     )
 
 
@@ -191,17 +192,17 @@ def _misfit(expected: Output, got: Output | None) -> str:
     return ""
 
 
-def _element_words(expected: Output, got: Output, index: int) -> str:
+def _describe_element(expected: Output, got: Output, index: int) -> str:
     place = f"element {index + 1} of {len(expected.data)}"
-    wanted, found = expected.data[index], got.data[index]
-    words = f"{place} is {_short(found)}, expected {_short(wanted)}"
+    expected_value, actual = expected.data[index], got.data[index]
+    text = f"{place} is {_short(actual)}, expected {_short(expected_value)}"
     is_number = expected.datatype not in ("BYTES", "BOOL")
-    if is_number and math.isfinite(_gap((wanted, found))):
-        words += f": off by {abs(found - wanted):.4g}"
-    return words
+    if is_number and math.isfinite(_gap((expected_value, actual))):
+        text += f": off by {abs(actual - expected_value):.4g}"
+    return text
 
 
-def _allowed_words(expected: float, allowed: Tolerance) -> str:
+def _format_allowed(expected: float, allowed: Tolerance) -> str:
     return f"{allowed.absolute + allowed.relative * abs(expected):.4g}"
 
 
@@ -220,7 +221,7 @@ def _short(value: Any) -> str:
 
 
 def _finite(value: float) -> float | None:
-    """Infinities are no JSON."""
+    """JSON has no infinities."""
     return value if math.isfinite(value) else None
 
 

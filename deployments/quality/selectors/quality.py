@@ -41,15 +41,15 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class BeforeTrafficRow:
-    """One golden request as the candidate answered it. `against_stable` is empty while the stable revision has not answered, and `stable_words` says why."""
+    """One golden request as the candidate answered it. `against_stable` is empty while the stable revision has not answered, and `stable_message` says why."""
 
     name: str
     number: int
     verdict: Verdict
-    words: str
+    message: str
     against_expected: tuple[Difference, ...]
     against_stable: tuple[Difference, ...]
-    stable_words: str
+    stable_message: str
     checked_at: datetime | None
 
 
@@ -58,10 +58,10 @@ class BeforeTraffic:
     """NOT_ENOUGH waits: the candidate could not be asked yet. FAILED stops the rollout."""
 
     verdict: Verdict
-    words: str
+    message: str
     rows: tuple[BeforeTrafficRow, ...] = ()
     signature_verdict: Verdict = Verdict.NOT_ENOUGH
-    signature_words: str = ""
+    signature_message: str = ""
     checked_at: datetime | None = None
 
 
@@ -106,10 +106,10 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
     if run is not None:
         return BeforeTraffic(
             verdict=_VERDICTS[run.verdict],
-            words=run.words or "golden requests are running on the candidate",
+            message=run.message or "golden requests are running on the candidate",
             rows=_rows_of(run),
             signature_verdict=_VERDICTS[run.signature_verdict],
-            signature_words=run.signature_words,
+            signature_message=run.signature_message,
             checked_at=run.checked_at,
         )
     if rollout.change.kind == ChangeKind.ROLL_BACK:
@@ -170,7 +170,7 @@ def _golden_guard(run: GoldenRun) -> GuardResult:
         limit="all",
         n=len(verdicts) * run.rounds,
         verdict=_VERDICTS[run.verdict],
-        words=run.words or "golden requests have not run at this step yet",
+        message=run.message or "golden requests have not run at this step yet",
         source="golden requests",
     )
 
@@ -182,10 +182,10 @@ def _rows_of(run: GoldenRun) -> tuple[BeforeTrafficRow, ...]:
             name=row.golden.name,
             number=row.golden.number,
             verdict=_VERDICTS[row.verdict],
-            words=row.words,
+            message=row.message,
             against_expected=differences_of(row.against_expected),
             against_stable=differences_of(row.against_stable),
-            stable_words=row.stable_words,
+            stable_message=row.stable_message,
             checked_at=row.checked_at,
         )
         for row in rows

@@ -163,9 +163,9 @@ def _check_signature(run: GoldenRun) -> None:
     signature = signatures.from_json(candidate.version.signature)
     problem = golden_requests.signature_problem(signature, pod_inference.reported_model(candidate))
     run.signature_verdict = ProbeVerdict.FAILED if problem else ProbeVerdict.PASSED
-    run.signature_words = problem or _matching_words(signature)
+    run.signature_message = problem or _matching_words(signature)
     GoldenRun.objects.filter(pk=run.pk, signature_verdict=ProbeVerdict.WAITING).update(
-        signature_verdict=run.signature_verdict, signature_words=run.signature_words
+        signature_verdict=run.signature_verdict, signature_message=run.signature_message
     )
 
 
@@ -183,17 +183,17 @@ def _ask(run: GoldenRun, row: GoldenResult) -> None:
     expected = golden_requests.expected_of(row.golden.expected)
     allowed = golden_requests.tolerances_of(row.golden.tolerances)
     differences = output_comparison.compare(expected, got, allowed)
-    stable, stable_words = _stable_answer(run.rollout.stable_revision, row)
-    words = refusal or next(
-        (f"{one.output}: {one.first_words}" for one in differences if not one.is_within), ""
+    stable, stable_message = _stable_answer(run.rollout.stable_revision, row)
+    message = refusal or next(
+        (f"{one.output}: {one.mismatch}" for one in differences if not one.is_within), ""
     )
     beside = output_comparison.compare(stable, got, allowed) if stable and got else ()
     GoldenResult.objects.filter(pk=row.pk).update(
-        verdict=ProbeVerdict.FAILED if words else ProbeVerdict.PASSED,
-        words=words or "within tolerance",
+        verdict=ProbeVerdict.FAILED if message else ProbeVerdict.PASSED,
+        message=message or "within tolerance",
         against_expected=[one.to_json() for one in differences] if got else [],
         against_stable=[one.to_json() for one in beside],
-        stable_words=stable_words,
+        stable_message=stable_message,
         checked_at=clock.now(),
     )
 
@@ -226,8 +226,8 @@ def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
 
 
 def _note_silence(run: GoldenRun, silence: str) -> None:
-    words = f"unknown: the candidate did not respond to golden requests: {silence}"
-    fields: dict[str, Any] = {"words": words}
+    message = f"unknown: the candidate did not respond to golden requests: {silence}"
+    fields: dict[str, Any] = {"message": message}
     if run.check_failures + 1 >= _SILENT_LOOKS:
         # What a probe found long ago tells nothing of now.
         fields["verdict"] = ProbeVerdict.WAITING
@@ -241,21 +241,21 @@ def _conclude(run: GoldenRun) -> bool:
         return False
     rows = list(run.results.select_related("golden").order_by("golden__name"))
     wrong = [row for row in rows if row.verdict == ProbeVerdict.FAILED]
-    verdict, words = (
+    verdict, message = (
         ProbeVerdict.PASSED,
         f"{len(rows)} of {len(rows)} golden requests passed",
     )
     if run.signature_verdict == ProbeVerdict.FAILED:
-        verdict, words = ProbeVerdict.FAILED, f"signature: {run.signature_words}"
+        verdict, message = ProbeVerdict.FAILED, f"signature: {run.signature_message}"
     elif wrong:
         first = wrong[0]
         verdict = ProbeVerdict.FAILED
-        words = (
+        message = (
             f"{len(wrong)} of {len(rows)} golden requests failed: {first.golden.name}: "
-            f"{first.words}"
+            f"{first.message}"
         )
     GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(
-        verdict=verdict, words=words, checked_at=clock.now(), rounds=run.rounds + 1
+        verdict=verdict, message=message, checked_at=clock.now(), rounds=run.rounds + 1
     )
     _tell_rollout(run.rollout_id)
     return True

@@ -88,11 +88,11 @@ def _reference_of(revision: Revision) -> EmbeddingReference:
 
 def _check_size(reference: EmbeddingReference, size: int) -> None:
     if reference.n and len(reference.total) != size:
-        words = (
+        message = (
             f"The embeddings have {size} dimensions, those of the stable revision "
             f"{len(reference.total)}."
         )
-        raise Invalid(f"{words} They cannot be compared.", fields={"values": words})
+        raise Invalid(f"{message} They cannot be compared.", fields={"values": message})
 
 
 def _fill(reference: EmbeddingReference, vectors: Sequence[Sequence[float]]) -> int:

@@ -141,8 +141,8 @@ def delete_golden(
 
 
 def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
-    words = f"Golden request {row.name} saved as no. {row.number}."
-    messages.success(request, f"{words} Later candidates must match this answer.")
+    message = f"Golden request {row.name} saved as no. {row.number}."
+    messages.success(request, f"{message} Later candidates must match this answer.")
     return redirect("model", team=row.team.slug, name=row.model.name)
 
 

@@ -137,7 +137,7 @@ def _example_tensor(tensor: Tensor) -> dict[str, Any]:
 
 def _answer_line(row: BeforeTrafficRow) -> AnswerLine:
     if not row.against_stable:
-        return AnswerLine(row, _STATES[row.verdict], row.stable_words, is_same=False)
+        return AnswerLine(row, _STATES[row.verdict], row.stable_message, is_same=False)
     wrong = [difference for difference in row.against_stable if not difference.is_within]
     text = "; ".join(f"{difference.output}: {_describe(difference)}" for difference in wrong)
     return AnswerLine(row, _STATES[row.verdict], text or "the same", is_same=not wrong)
@@ -191,12 +191,12 @@ def _disagreement(answered: int, differing: int) -> str:
     return f"Stable gives a different result for {differing} of {answered} ({rate})"
 
 
-def _tolerance_words(row: GoldenRequest) -> list[str]:
+def _format_tolerances(row: GoldenRequest) -> list[str]:
     stated = golden_requests.tolerances_of(row.tolerances)
     found = []
     for output in golden_requests.expected_of(row.expected):
         allowed = outputs.tolerance_of(output, stated)
         exact = output.datatype not in outputs.FLOATS or allowed == outputs.EXACT
-        words = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g}%"
-        found.append(f"{output.name} {words}")
+        text = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g}%"
+        found.append(f"{output.name} {text}")
     return found

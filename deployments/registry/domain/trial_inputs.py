@@ -27,7 +27,7 @@ _INTEGERS: Final = {
 # Each item has its own scale, so that a maximum, mean or softmax over the whole batch differs from
 # one over a single item.
 _SCALES: Final = (1.0, 0.25, 3.0, 0.05, 8.0)
-# Valid for models that read words and for models that read numbers.
+# Valid for models that read text and for models that read numbers.
 _TEXTS: Final = ("1", "22", "3", "404", "5")
 # bfloat16 is the upper half of a float32; numpy has no type for it.
 BFLOAT16: Final = "bfloat16"

@@ -1,4 +1,4 @@
-"""Shapes of rollouts and their evidence in the API."""
+"""Serializers of rollouts and their evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GuardSerializer(Serializer):
     limit = serializers.CharField()
     n = serializers.IntegerField(allow_null=True)
     verdict = serializers.CharField(help_text="pass, fail, not enough data")
-    words = serializers.CharField()
+    words = serializers.CharField(source="message")
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
     statistic = serializers.CharField(help_text="result of the sequential test")

@@ -242,6 +242,6 @@ def _describe_deadline(progress: RolloutProgress, observed: RolloutObservation) 
     if progress.phase == RolloutPhase.PROMOTING:
         return "the route did not send all requests to the candidate in time"
     if progress.phase == RolloutPhase.RUNNING and progress.step.deadline_seconds is not None:
-        allowed = descriptions.duration_words(progress.step.deadline_seconds)
+        allowed = descriptions.format_duration(progress.step.deadline_seconds)
         return f"step {progress.step_index + 1} was not promoted within {allowed}"
     return "nobody promoted it in time"

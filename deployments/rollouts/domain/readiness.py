@@ -39,7 +39,7 @@ def promotable(
     what = "mirrored requests" if progress.is_shadow else "requests"
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
-        (left > 0, f"soaking for {descriptions.duration_words(left)} more"),
+        (left > 0, f"soaking for {descriptions.format_duration(left)} more"),
         (needed > 0 and counted is None, unknown or "the candidate's requests are not known"),
         (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),
         (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),

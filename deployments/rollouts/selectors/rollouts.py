@@ -89,7 +89,7 @@ class RolloutView:
         return self.rollout.step_index + 1 >= len(self.steps)
 
     @property
-    def next_words(self) -> str:
+    def next_text(self) -> str:
         """What promoting changes, for its button."""
         if self.next_weight is None:
             return ""

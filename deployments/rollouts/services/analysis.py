@@ -39,7 +39,7 @@ class Analysis:
     def failure(self) -> str:
         """Why the rollout must be aborted; empty when no guard says so."""
         failing = evidence.stopping(self.guards)
-        return "; ".join(f"{guard.guard.lower()}: {guard.words}" for guard in failing)
+        return "; ".join(f"{guard.guard.lower()}: {guard.message}" for guard in failing)
 
 
 def analyse(snapshot: RolloutSnapshot) -> Analysis:
@@ -92,7 +92,7 @@ def _analyse_without_traffic(snapshot: RolloutSnapshot) -> Analysis:
         limit="as saved",
         n=len(checked.rows),
         verdict=checked.verdict,
-        words=checked.words,
+        message=checked.message,
         source="golden requests",
     )
     readiness = promotable(
@@ -182,7 +182,7 @@ def _judge_split(progress: RolloutProgress, counts: CounterReadings, unknown: st
     else:
         result = evidence.judge_split(weight=weight, stable=stable, candidate=candidate)
     if unknown and result.verdict == Verdict.PASSED:
-        return replace(result, verdict=Verdict.NOT_ENOUGH, words=unknown)
+        return replace(result, verdict=Verdict.NOT_ENOUGH, message=unknown)
     return result
 
 

@@ -62,7 +62,7 @@ def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
     for guard in analysis.guards:
         is_alarm = guard.guard in evidence.SPLITS and guard.verdict == Verdict.FAILED
         if is_alarm and old_verdicts.get(guard.guard) != guard.verdict:
-            notifications.alarm(rollout, message=guard.words)
+            notifications.alarm(rollout, message=guard.message)
     if observed.stale_metrics and not before.stale_metrics:
         notifications.alarm(rollout, message=observed.stale_metrics)
 

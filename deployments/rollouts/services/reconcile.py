@@ -113,7 +113,7 @@ def _checks(rollout: Rollout, *, is_ready: bool) -> dict[str, Any]:
     if rollout.phase != RolloutPhase.PREPARING or not is_ready:
         return {}
     answers = quality.before_traffic(rollout=rollout)
-    return {"checks": _CHECKS[answers.verdict], "checks_message": answers.words}
+    return {"checks": _CHECKS[answers.verdict], "checks_message": answers.message}
 
 
 def _wait(snapshot: RolloutSnapshot, decision: Decision) -> None:

@@ -21,7 +21,7 @@ class RolloutButtons:
     url: str
     evidence_hash: str
     may_promote: bool
-    next_words: str
+    next_text: str
     no_promotion: str
     can_pause: bool
     can_unpause: bool
@@ -37,7 +37,7 @@ def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         evidence_hash=view.evidence_hash,
         may_promote=view.may_promote and bool(view.steps),
-        next_words=view.next_words,
+        next_text=view.next_text,
         no_promotion=story.why_no_promotion(rollout, view),
         can_pause=view.may_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         can_unpause=view.may_stop and phase == RolloutPhase.PAUSED,

@@ -36,7 +36,7 @@ class Outcome:
 
     tone: str
     title: str
-    words: str
+    message: str
     guards: tuple[GuardResult, ...] = ()
     next_text: str = ""
     next_url: str = ""
@@ -92,7 +92,7 @@ def _split_alarm(view: RolloutView) -> str:
         return ""
     does = "mirror" if wrong.guard == evidence.MIRROR else "split"
     return (
-        f"The gateway does not {does} as requested: {wrong.words}. This is not chance. "
+        f"The gateway does not {does} as requested: {wrong.message}. This is not chance. "
         "Promotion is blocked until it is fixed."
     )
 
@@ -107,7 +107,7 @@ def _stopped(view: RolloutView, phase: RolloutPhase) -> Outcome:
     return Outcome(
         tone="bad",
         title="Aborted",
-        words=f"{_reason_of(rollout)} {after}",
+        message=f"{_reason_of(rollout)} {after}",
         guards=failed,
         next_text="Request another canary" if is_over else "",
         next_url=reverse("request-canary", args=place) if is_over else "",
@@ -133,7 +133,7 @@ def _completed(rollout: Rollout) -> Outcome:
     return Outcome(
         tone="ok",
         title="Completed",
-        words=words + moved,
+        message=message + moved,
         next_text=f"Roll back to r{old.number}" if is_still else "",
         next_url=f"{reverse('request-roll-back', args=place)}?revision={old.number}"
         if is_still

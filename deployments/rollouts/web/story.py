@@ -37,7 +37,7 @@ def verdict_of(view: RolloutView) -> Verdict:
         return Verdict("paused", "Paused", "Resume the rollout to promote it.")
     failing = [guard for guard in view.guards if guard.verdict == "fail"]
     if failing:
-        reason = "; ".join(f"{guard.guard}: {guard.words}" for guard in failing)
+        reason = "; ".join(f"{guard.guard}: {guard.message}" for guard in failing)
         return Verdict("fail", "Failing", reason)
     if view.is_promotable:
         return Verdict("pass", "Ready to promote", view.promotable_reason)
@@ -45,7 +45,7 @@ def verdict_of(view: RolloutView) -> Verdict:
 
 
 def why_no_promotion(found: Rollout, view: RolloutView) -> str:
-    """Why the button rests, in words; empty when it works."""
+    """Why the button is disabled; empty when it is enabled."""
     phase = RolloutPhase(found.phase)
     if phase == RolloutPhase.PAUSED:
         return "The rollout is paused. Resume it first."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from deployments.models import OwnRequest, Revision
+from deployments.models import Revision, SyntheticRequest
 
 
 def count(revision: Revision, after: datetime, until: datetime) -> int:
-    return OwnRequest.objects.filter(revision=revision, at__gt=after, at__lte=until).count()
+    return SyntheticRequest.objects.filter(revision=revision, at__gt=after, at__lte=until).count()

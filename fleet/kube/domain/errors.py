@@ -1,4 +1,4 @@
-"""What can go wrong when talking to a cluster, in the words of the cluster."""
+"""Errors of the Kubernetes API, with the message that the cluster gave."""
 
 from __future__ import annotations
 

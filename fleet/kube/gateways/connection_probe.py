@@ -43,8 +43,8 @@ def probe_connection(
     try:
         opened = socket.create_connection((name, port), timeout=_SECONDS)
     except OSError as error:
-        words = f"{name} does not accept connections on port {port}: {error}"
-        return [*reached, ProbeStep(TCP, ok=False, detail=words)]
+        detail = f"{name} does not accept connections on port {port}: {error}"
+        return [*reached, ProbeStep(TCP, ok=False, detail=detail)]
     with opened:
         reached.append(ProbeStep(TCP, ok=True, detail=f"port {port} accepts connections"))
         if parts.scheme == "https":
@@ -63,8 +63,8 @@ def _shake_hands(
         with context.wrap_socket(opened, server_hostname=name) as secured:
             version = secured.version()
     except ssl.SSLCertVerificationError as error:
-        words = f"the certificate of {name} is not trusted: {error.verify_message}"
-        return ProbeStep(TLS, ok=False, detail=words)
+        detail = f"the certificate of {name} is not trusted: {error.verify_message}"
+        return ProbeStep(TLS, ok=False, detail=detail)
     except OSError as error:
         return ProbeStep(TLS, ok=False, detail=f"TLS handshake with {name} failed: {error}")
     if is_verified:

@@ -1,4 +1,4 @@
-"""The REST API of delivery: the same checks, words and codes as the services, and no N+1."""
+"""The REST API of delivery: the same checks, messages and codes as the services, and no N+1."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
 from portal.notifications.models import Notice
-from tests.deployments.decided_changes import approve, ask, rule, words
+from tests.deployments.decided_changes import approve, ask, describe_approvals, rule
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -29,13 +29,13 @@ from tests.deployments.world import World
 def test_two_approvals_are_two_people(world: World) -> None:
     rule(world)
     change = ask(world)
-    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+    assert describe_approvals(change) == "0 of 2 approvals by a lead or platform admin"
 
     approve(world.lead, change, "fine")
     world.work()
     change.refresh_from_db()
     assert change.state == ChangeState.SUBMITTED
-    assert words(change) == "1 of 2 approvals by a lead or platform admin"
+    assert describe_approvals(change) == "1 of 2 approvals by a lead or platform admin"
     assert world.cluster.writes == []
     with refused(world, Conflict, "approved_already"):
         approve(world.lead, change)
@@ -76,7 +76,7 @@ def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> N
     assert [one.pk for one in change_selectors.inbox(world.viewer)] == [change.pk]
 
     approve(world.viewer, change)
-    assert words(change).startswith("0 of 1 approval by a lead")
+    assert describe_approvals(change).startswith("0 of 1 approval by a lead")
     approve(world.lead, change)
 
     change.refresh_from_db()
@@ -141,7 +141,7 @@ def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) 
     assert Approval.objects.get().void_reason == change_approvals.CHANGED
     change.refresh_from_db()
     assert (change.state, change.evidence_hash == shown) == (ChangeState.SUBMITTED, False)
-    assert words(change).startswith("0 of 2")
+    assert describe_approvals(change).startswith("0 of 2")
 
 
 def test_a_rule_between_approval_and_run_stops_the_run(world: World) -> None:
@@ -154,7 +154,7 @@ def test_a_rule_between_approval_and_run_stops_the_run(world: World) -> None:
     change.refresh_from_db()
     assert change.state == ChangeState.SUBMITTED
     assert world.cluster.writes == []
-    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+    assert describe_approvals(change) == "0 of 2 approvals by a lead or platform admin"
     assert AuditEvent.objects.filter(action="change.approval_voided").count() == 1
 
 
@@ -165,7 +165,7 @@ def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> 
     world.work()
 
     change.refresh_from_db()
-    assert words(change) == "0 of 2 approvals by a lead or platform admin"
+    assert describe_approvals(change) == "0 of 2 approvals by a lead or platform admin"
     assert change.evidence_hash == evidence.digest(change)
 
 
@@ -194,9 +194,9 @@ def test_an_approval_lapses_when_the_others_do_not_come(world: World) -> None:
     world.work()
 
     assert Approval.objects.get().void_reason.endswith("expired.")
-    assert words(change).startswith("0 of 2")
+    assert describe_approvals(change).startswith("0 of 2")
     approve(world.lead2, change)
-    assert words(change).startswith("1 of 2")
+    assert describe_approvals(change).startswith("1 of 2")
 
 
 def test_the_approval_of_who_is_no_lead_any_more_does_not_count(world: World) -> None:
@@ -209,7 +209,7 @@ def test_the_approval_of_who_is_no_lead_any_more_does_not_count(world: World) ->
 
     change.refresh_from_db()
     assert change.state == ChangeState.SUBMITTED
-    assert words(change).startswith("1 of 2")
+    assert describe_approvals(change).startswith("1 of 2")
 
 
 def test_a_lead_who_is_removed_before_the_run_stops_it(world: World) -> None:

@@ -95,8 +95,8 @@ def test_deleted_while_the_candidate_prepares_it_is_asked_all_the_same(world: Wo
 
     assert (2, 1.0) in pods.asked
     assert (rollout.phase, weight(deployment)) == ("aborting", 0)
-    words = rollout.events.get(kind="aborting").message
-    assert words.startswith("aborted: before traffic: 1 of 1 golden requests failed: one")
+    message = rollout.events.get(kind="aborting").message
+    assert message.startswith("aborted: before traffic: 1 of 1 golden requests failed: one")
 
 
 def test_deleted_while_steps_run_it_stays_a_probe(world: World) -> None:

@@ -200,5 +200,5 @@ def test_the_api_and_the_list_tell_the_same(world: World, signed_in: SignIn) -> 
 
     assert told["requester"] == "Mina"
     assert told["metadata"] == {"accuracy": 0.92}
-    assert told["standing"]["rows"][0]["words"] == "1 of 1 approval given"
+    assert told["approval_status"]["rows"][0]["description"] == "1 of 1 approval given"
     assert "Mina" in client.get("/approvals").content.decode()

@@ -64,18 +64,18 @@ def test_versions_of_other_models_are_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"engine": "kserve-vllm"}, "vLLM uses the whole GPU share"),
         ({"scaling_kind": "knative"}, "Knative"),
     ],
 )
 def test_packing_is_off_with_its_reason_where_it_cannot_be(
-    changed: dict[str, str], words: str
+    changed: dict[str, str], message: str
 ) -> None:
     data = {**_DATA, **changed}
 
     found = change_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
 
-    assert words in found["packed_1"].reason
+    assert message in found["packed_1"].reason
     assert found["packed_1"].is_off

@@ -99,7 +99,7 @@ def test_an_error_shows_at_its_field_and_holds_the_step(world: World, client: Cl
 
 
 @pytest.mark.parametrize(
-    ("typed", "words"),
+    ("typed", "message"),
     [
         ({"name": "Detector_1"}, "not a valid name"),
         ({"min_replicas": "9", "max_replicas": "9"}, "8 GPUs are left"),
@@ -108,7 +108,7 @@ def test_an_error_shows_at_its_field_and_holds_the_step(world: World, client: Cl
     ],
 )
 def test_a_refused_request_changes_nothing(
-    world: World, client: Client, typed: dict[str, str], words: str
+    world: World, client: Client, typed: dict[str, str], message: str
 ) -> None:
     page = client.get(f"{URL}?version={world.version1.pk}")
     page = go_on(client, page, "review", name="street")
@@ -117,7 +117,7 @@ def test_a_refused_request_changes_nothing(
     answer = go_on(client, page, "submit", **typed)
 
     assert answer.status_code == 422
-    assert words in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Deployment.objects.exists()
     assert not ChangeRequest.objects.exists()
     assert AuditEvent.objects.count() == audited
@@ -151,7 +151,7 @@ def test_the_form_turns_into_yaml_and_back(world: World, client: Client) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("a: [", "Invalid YAML in line 1"),
         ("- 1", "as a mapping"),
@@ -166,11 +166,11 @@ def test_the_form_turns_into_yaml_and_back(world: World, client: Client) -> None
     ],
     ids=lambda value: value[:20],
 )
-def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, words: str) -> None:
+def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, message: str) -> None:
     answer = client.post(URL, {"as": "yaml", "yaml": text, "view": "form"})
 
     assert answer.status_code in {200, 422}
-    assert words in answer.content.decode()
+    assert message in answer.content.decode()
     assert html.unescape(fields_of(answer)["yaml"]) == text
 
 

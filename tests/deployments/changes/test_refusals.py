@@ -1,4 +1,4 @@
-"""What is refused, in which words, and that nothing changed by it."""
+"""What is refused, with which message, and that nothing changes."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_form_to_yaml_and_back_loses_nothing(settings: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ({"spec": {"colour": "red"}}, 'no field "spec.colour"'),
         ({"spec": {"scaling": {"speed": 1}}}, 'no field "spec.scaling.speed"'),
@@ -163,6 +163,6 @@ def test_form_to_yaml_and_back_loses_nothing(settings: dict[str, str]) -> None:
         (["name"], "as a mapping"),
     ],
 )
-def test_a_field_that_no_request_has_is_named(body: Any, words: str) -> None:
-    with pytest.raises(Unreadable, match=words):
+def test_a_field_that_no_request_has_is_named(body: Any, message: str) -> None:
+    with pytest.raises(Unreadable, match=message):
         request_body.fields_of(body)

@@ -113,14 +113,14 @@ def test_knative_never_takes_over_pods_that_run(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "kind", "words"),
+    ("features", "kind", "message"),
     [
         (("kserve-knative",), "knative", "Knative scales on requests in flight."),
         ((), "fixed", FIXED_WORDS),
     ],
 )
 def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
-    world: World, features: tuple[str, ...], kind: str, words: str
+    world: World, features: tuple[str, ...], kind: str, message: str
 ) -> None:
     can(*features)
     deployment = world.serving()
@@ -137,7 +137,7 @@ def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
 
     assert change.revision is not None
     assert change.revision.spec["scaling"]["kind"] == kind
-    assert [check["detail"][: len(words)] for check in told(change)] == [words]
+    assert [check["detail"][: len(message)] for check in told(change)] == [message]
 
 
 def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: World) -> None:

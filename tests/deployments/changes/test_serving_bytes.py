@@ -103,8 +103,8 @@ def test_what_is_gone_or_was_added_stops_a_start_as_well(world: World, how: str)
 
     world.work()
 
-    words = {"size": "was overwritten", "gone": "was deleted", "added": "2/model.onnx was added"}
-    assert words[how] in state_of(deployment_of(change))[1]
+    expected = {"size": "was overwritten", "gone": "was deleted", "added": "2/model.onnx was added"}
+    assert expected[how] in state_of(deployment_of(change))[1]
     assert world.cluster.names("InferenceService") == []
 
 

@@ -39,7 +39,7 @@ def review(world: World, client: Client, **typed: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("Street_1", "use lowercase letters, digits and '-'"),
         ("1street", "start with a letter"),
@@ -52,7 +52,7 @@ def review(world: World, client: Client, **typed: str) -> Any:
     ],
 )
 def test_a_name_is_refused_at_its_field_before_the_next_step(
-    world: World, client: Client, name: str, words: str
+    world: World, client: Client, name: str, message: str
 ) -> None:
     world.serving()
 
@@ -60,7 +60,7 @@ def test_a_name_is_refused_at_its_field_before_the_next_step(
 
     assert page.status_code == 422
     assert fields_of(page)["at"] == "serving"
-    assert words in text_of(page)
+    assert message in text_of(page)
     assert fields_of(page)["name"] == html.escape(name)
 
 

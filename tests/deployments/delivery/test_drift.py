@@ -84,7 +84,7 @@ def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
     live.look(deployment)
 
     assert most_replicas(live, "four") == 1
-    assert deployment.is_heal_wanted is False
+    assert deployment.is_revert_requested is False
     assert "held for review" not in deployment.state_reason
     event = AuditEvent.objects.get(action="deployment.drift_re_applied")
     assert event.actor_name == "member"
@@ -147,7 +147,7 @@ def test_a_viewer_decides_nothing(live: Live) -> None:
             choose(actor=live.world.viewer, deployment_id=deployment.pk)
 
     deployment.refresh_from_db()
-    assert deployment.is_heal_wanted is False
+    assert deployment.is_revert_requested is False
     assert AuditEvent.objects.count() == audited
 
 

@@ -38,11 +38,11 @@ def test_a_member_sees_who_changed_what_and_decides(world: World) -> None:
     page = as_user(world.member).get(PAGE).content.decode()
     answer = as_user(world.member).post(CHOOSE, {"choice": "re-apply"}, follow=True)
 
-    for words in ("kubectl-edit", "spec.predictor.maxReplicas", "Needs a decision"):
-        assert words in page
+    for text in ("kubectl-edit", "spec.predictor.maxReplicas", "Needs a decision"):
+        assert text in page
     assert "reverted the edit" in answer.content.decode()
     deployment.refresh_from_db()
-    assert deployment.is_heal_wanted
+    assert deployment.is_revert_requested
 
 
 def test_a_viewer_sees_drift_and_may_not_decide(world: World) -> None:
@@ -54,7 +54,7 @@ def test_a_viewer_sees_drift_and_may_not_decide(world: World) -> None:
     assert "kubectl-edit" in page
     assert "Revert to approved" not in page
     deployment.refresh_from_db()
-    assert not deployment.is_heal_wanted
+    assert not deployment.is_revert_requested
 
 
 def test_a_stranger_gets_not_found(world: World) -> None:

@@ -108,18 +108,18 @@ def test_a_push_that_a_rule_of_the_repository_refuses(server: GitServer, remote:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"token": "wrong"}, "rejected the credential"),
         ({"branch": "production"}, "has no branch production"),
     ],
 )
 def test_an_error_names_the_fix_without_the_credential(
-    server: GitServer, remote: Remote, changed: dict[str, str], words: str
+    server: GitServer, remote: Remote, changed: dict[str, str], message: str
 ) -> None:
     server.push_by_hand("README.md", "ours")
 
-    with pytest.raises(GitRefused, match=words) as caught:
+    with pytest.raises(GitRefused, match=message) as caught:
         write(replace(remote, **changed), a="1\n")
 
     assert TOKEN not in str(caught.value)

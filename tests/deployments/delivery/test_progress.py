@@ -1,4 +1,4 @@
-"""What the cluster says, in plain words: one case for each way in which a pod can hang."""
+"""What the cluster reports, in plain English: one case for each way in which a pod can hang."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
 
 
 @pytest.mark.parametrize(
-    ("one", "stage", "is_failing", "words"),
+    ("one", "stage", "is_failing", "message"),
     [
         (
             pod(
@@ -112,11 +112,11 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
     ],
 )
 def test_each_stage_of_a_pod_has_its_message(
-    one: dict[str, Any], stage: str, is_failing: bool, words: str
+    one: dict[str, Any], stage: str, is_failing: bool, message: str
 ) -> None:
     found = progress.of_pod(one)
 
-    assert (found.stage, found.is_failing, found.message) == (stage, is_failing, words)
+    assert (found.stage, found.is_failing, found.message) == (stage, is_failing, message)
 
 
 def test_a_deployment_available_without_pods_is_not_ready() -> None:

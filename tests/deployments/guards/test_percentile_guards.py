@@ -45,15 +45,15 @@ def judged(
         **{"tests": tests, "alpha": 0.001, "is_strict": False, "min_requests": 100, **changed}
     )
     found = percentile_verdicts.judge(guard, by)
-    return found.verdict, found.words
+    return found.verdict, found.message
 
 
 def test_a_percentile_is_told_as_the_bucket_that_it_lies_in() -> None:
     seen = counts(*range(1, 101))
 
     assert histograms.bucket_of(seen, 0.95) == (50.0, 100.0)
-    assert histograms.bucket_words((25.0, 50.0)) == "25\N{EN DASH}50 ms"
-    assert histograms.bucket_words(histograms.bucket_of(counts(500.0), 0.95)) == "> 250 ms"
+    assert histograms.format_bucket((25.0, 50.0)) == "25\N{EN DASH}50 ms"
+    assert histograms.format_bucket(histograms.bucket_of(counts(500.0), 0.95)) == "> 250 ms"
     assert histograms.bucket_of(counts(), 0.95) is None
 
 
@@ -101,7 +101,7 @@ def test_a_limit_beyond_the_last_bound_cannot_be_told() -> None:
 
     assert judged(beyond, many(900, 0), many(0, 900)) == (
         "not enough data",
-        "the limit is above the last bound of the histogram, which cannot tell",
+        "the limit is above the last bound of the histogram, so it cannot be tested",
     )
 
 
@@ -136,7 +136,7 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "message"),
     [
         ({}, "needs a max, a max_ratio or both"),
         ({"max": 0}, "guards.0.max"),
@@ -145,11 +145,11 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
         ({"max": 1, "name": "x"}, "guards.0.name"),
     ],
 )
-def test_a_guard_that_says_nothing_is_refused(row: dict[str, Any], words: str) -> None:
+def test_a_guard_that_says_nothing_is_refused(row: dict[str, Any], message: str) -> None:
     with pytest.raises(Rejected) as refusal:
         rollout_plan.check({"guards": [{"metric": "latency_p95", **row}]}, STEPS)
 
-    assert words in str(refusal.value.fields)
+    assert message in str(refusal.value.fields)
 
 
 def test_equal_sides_are_called_slower_no_more_often_than_alpha() -> None:

@@ -48,7 +48,7 @@ def test_distances_are_zero_for_equal_and_one_for_disjoint_distributions() -> No
 
 
 def test_it_looks_each_time_the_smaller_sample_has_doubled_at_levels_that_sum_to_alpha() -> None:
-    looks = [statistics.look_at(n, alpha=0.01) for n in (99, 100, 199, 200, 799, 10**9)]
+    looks = [statistics.interim_look(n, alpha=0.01) for n in (99, 100, 199, 200, 799, 10**9)]
 
     assert looks[0] is None
     assert [(look.number, look.size) for look in looks[1:] if look] == [
@@ -70,7 +70,7 @@ def test_too_few_values_say_how_many_are_missing() -> None:
     )
 
     assert (guard.verdict, guard.n) == ("not enough data", 39)
-    assert guard.words == "39 of 100 values of the candidate and 70 of 100 of stable so far"
+    assert guard.message == "39 of 100 values of the candidate and 70 of 100 of stable so far"
 
 
 def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
@@ -83,7 +83,7 @@ def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
 
     assert guard.verdict == "fail"
     assert (guard.stable, guard.candidate, guard.limit) == ("dog 50%", "cat 90%", "≤ 0.15")
-    assert guard.words == "Jensen-Shannon distance 0.383, statistically significant"
+    assert guard.message == "Jensen-Shannon distance 0.383, statistically significant"
     assert guard.statistic.startswith("chi-square p = ")
 
 
@@ -95,7 +95,7 @@ def test_beyond_the_limit_but_possibly_by_chance_is_not_enough_data() -> None:
         limit=0.02,
     )
 
-    assert (guard.verdict, guard.words) == (
+    assert (guard.verdict, guard.message) == (
         "not enough data",
         "increase in failure rate 0.030, not statistically significant",
     )
@@ -141,7 +141,7 @@ def test_vectors_that_turned_away_from_the_reference_set_fail() -> None:
 
     assert same.verdict == "pass"
     assert turned.verdict == "fail"
-    assert turned.words.startswith("cosine distance of means 0.1")
+    assert turned.message.startswith("cosine distance of means 0.1")
 
 
 def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> None:
@@ -154,7 +154,7 @@ def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> 
         for n in range(50, 1601, 50):
             for side in sides:
                 side.update(generator.choices("abc", (6, 3, 1), k=50))
-            look = statistics.look_at(n, alpha=0.1)
+            look = statistics.interim_look(n, alpha=0.1)
             if look is not None and look.size == n:
                 has_cried = has_cried or statistics.compare_labels(*sides).p <= look.level
         alarms += has_cried

@@ -40,7 +40,7 @@ def after(*values: float, guard: QueryGuard = GUARD) -> Watched:
 
 def verdict_of(*values: float) -> tuple[str, str]:
     found = promql.judge(GUARD, after(*values))
-    return found.verdict, found.words
+    return found.verdict, found.message
 
 
 def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
@@ -81,7 +81,7 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"name": ""}, "needs a name"),
         ({"name": "a" * 41}, "at most 40 characters"),
@@ -99,13 +99,13 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
         ({"max_ratio": 2}, "max_ratio"),
     ],
 )
-def test_a_guard_that_cannot_be_asked_is_refused(changed: dict[str, Any], words: str) -> None:
+def test_a_guard_that_cannot_be_asked_is_refused(changed: dict[str, Any], message: str) -> None:
     row = {"metric": "promql", "name": "Errors", "query": "sum(x)", "max": 1.0}
 
     with pytest.raises(Rejected) as refusal:
         rollout_plan.check({"guards": [{**row, **changed}]}, STEPS)
 
-    assert words in str(refusal.value.fields)
+    assert message in str(refusal.value.fields)
 
 
 def test_each_query_of_a_plan_has_a_name_of_its_own() -> None:
@@ -168,7 +168,7 @@ def test_at_least_and_between_are_limits_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("found", "message"),
     [
         (answer(), "Prometheus has no series for the query"),
         (answer(1, 2), "the query gives 2 series, not one number"),
@@ -180,14 +180,14 @@ def test_at_least_and_between_are_limits_too() -> None:
     ],
 )
 def test_what_is_no_number_neither_passes_nor_fails_and_ends_the_row(
-    found: Any, words: str
+    found: Any, message: str
 ) -> None:
     for values in ((3, 3), (1, 1, 1), (3, 3, 3)):
         seen = promql.take(after(*values), GUARD, found, query="q", at=AT)
         line = promql.judge(GUARD, seen)
 
         assert line.verdict == Verdict.NOT_ENOUGH
-        assert words in line.words
+        assert message in line.message
         assert line.candidate == ""
         assert (seen.breaches, seen.good) == (0, 0)
 
@@ -199,7 +199,7 @@ def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
     assert line.limit == "≤ 2"
     assert line.n is None
     assert line.statistic == (
-        "3 breaches in a row fail it; a value is no counter, so there is no sequential test and no "
+        "fails after 3 consecutive breaches; a query's value is not a counter, so there is no sequential test and no "
         "bound on false alarms"
     )
 

@@ -12,7 +12,7 @@ SINCE = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 BUSY = SINCE + timedelta(minutes=10)
 
 
-def _words(requests: int, quiet_seconds: float, *, busy_at: datetime | None = BUSY) -> str:
+def _describe(requests: int, quiet_seconds: float, *, busy_at: datetime | None = BUSY) -> str:
     now = BUSY + timedelta(seconds=quiet_seconds)
     return stale_metrics.describe_no_requests(
         requests=requests, since=SINCE, busy_at=busy_at, now=now
@@ -20,18 +20,18 @@ def _words(requests: int, quiet_seconds: float, *, busy_at: datetime | None = BU
 
 
 def test_a_busy_model_that_falls_silent_is_told_of_after_two_minutes() -> None:
-    assert _words(6000, 119) == ""
-    assert _words(6000, 120) == (
+    assert _describe(6000, 119) == ""
+    assert _describe(6000, 120) == (
         "no requests reach either revision since 12:10:00 UTC, 6,000 came before"
     )
 
 
 @pytest.mark.parametrize("quiet_seconds", [120, 399])
 def test_a_quiet_model_may_be_quiet_for_twenty_of_its_pauses(quiet_seconds: float) -> None:
-    assert _words(30, quiet_seconds) == ""
-    assert _words(30, 400) != ""
+    assert _describe(30, quiet_seconds) == ""
+    assert _describe(30, 400) != ""
 
 
 def test_too_few_requests_tell_no_usual_pause() -> None:
-    assert _words(19, 7 * 24 * 3600) == ""
-    assert _words(0, 7 * 24 * 3600, busy_at=None) == ""
+    assert _describe(19, 7 * 24 * 3600) == ""
+    assert _describe(0, 7 * 24 * 3600, busy_at=None) == ""

@@ -42,5 +42,5 @@ def test_what_was_not_read_yet_is_taken_off_later_and_failures_never() -> None:
     assert (later.success, owed) == (4, 0)
 
 
-def test_without_own_requests_nothing_changes() -> None:
+def test_without_synthetic_requests_nothing_changes() -> None:
     assert synthetic_requests.without(BUSY, 0) == (BUSY, 0)

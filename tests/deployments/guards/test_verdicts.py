@@ -1,4 +1,4 @@
-"""Verdicts and their words: three answers, each with the numbers that led to it."""
+"""Verdicts and their messages: three verdicts, each with the numbers that led to it."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def test_words_carry_the_numbers() -> None:
     errors, latency = judge(seen(sums(900, 9, ms=20), sums(100, 6, ms=28), intervals=20))
 
     assert (errors.verdict, errors.n) == (FAIL, 2000)
-    assert errors.words == (
+    assert errors.message == (
         "worse than allowed: 120 of 2,000 requests failed, 6.0 times as often as stable"
     )
     assert (errors.stable, errors.candidate) == ("1.00%", "6.00%")
     assert errors.limit == "≤ 1.25% (1.25 times stable)"
     assert errors.source == "Triton request counters"
-    assert "99 % confidence at any look" in errors.statistic
-    assert latency.words == (
+    assert "99% confidence at any time" in errors.statistic
+    assert latency.message == (
         "worse than allowed: +40% against stable; worse than the limit in 20 of 20 intervals"
     )
     assert latency.source == "Triton counters, mean"
@@ -117,9 +117,9 @@ def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
     later = judge(seen(sums(900), sums(100), intervals=40), is_strict=True)
 
     assert [guard.verdict for guard in strict] == [WAIT, WAIT]
-    assert strict[0].words == ("not yet proven to be within the limit; 0 of 200 requests failed")
+    assert strict[0].message == ("not yet proven to be within the limit; 0 of 200 requests failed")
     assert [guard.verdict for guard in later] == [PASS, PASS]
-    assert later[0].words == "proven to be within the limit; 0 of 4,000 requests failed"
+    assert later[0].message == "proven to be within the limit; 0 of 4,000 requests failed"
 
 
 def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None:
@@ -128,7 +128,7 @@ def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None
     found = judge(tests, unknown="no reading of the candidate since 12:00:00 UTC")
 
     assert {guard.verdict for guard in found} == {WAIT}
-    assert {guard.words for guard in found} == {"no reading of the candidate since 12:00:00 UTC"}
+    assert {guard.message for guard in found} == {"no reading of the candidate since 12:00:00 UTC"}
 
 
 def test_a_failed_guard_stays_failed_for_the_step() -> None:
@@ -153,7 +153,7 @@ def test_absolute_limits_need_no_stable_revision() -> None:
     found = judge(tests, limits=limits, facts=facts)
 
     assert [guard.verdict for guard in found] == [FAIL] * 4
-    assert found[3].words == "it held more GPU memory than the limit"
+    assert found[3].message == "it used more GPU memory than the limit"
     assert [guard.limit for guard in found] == ["≤ 2.00%", "≤ 10.0 ms", "≤ 1%", "≤ 8.0 GiB"]
 
 
@@ -210,7 +210,7 @@ def test_without_a_price_the_cost_is_not_known() -> None:
 
     (found,) = judge(seen(sums(900), sums(100), limits=limits), limits=limits)
 
-    assert (found.verdict, found.words) == (WAIT, "the price of its node is not known")
+    assert (found.verdict, found.message) == (WAIT, "the price of its node is not known")
 
 
 @pytest.mark.parametrize(

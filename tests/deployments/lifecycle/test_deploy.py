@@ -63,14 +63,14 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
     world.approved(change)
     service = world.cluster.objects["InferenceService", "vision", "detector-r1"]
     labels = service["spec"]["predictor"]["labels"]
-    words = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
-    condition = {"type": "PodScheduled", "status": "False", "message": words}
+    message = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
 
     world.cluster.put_pod("vision", "p", labels, {"phase": "Pending", "conditions": [condition]})
     deployment = world.look(deployment_of(change))
 
     assert deployment.state == DeploymentState.PROGRESSING
-    assert deployment.state_reason == f"waiting for free GPU: {words}"
+    assert deployment.state_reason == f"waiting for free GPU: {message}"
 
 
 def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World) -> None:

@@ -48,7 +48,7 @@ def test_a_failing_guard_says_so_at_the_pill_and_at_the_resting_buttons(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
     failing = [
-        {**guard, "verdict": "fail", "words": "+93% against stable"}
+        {**guard, "verdict": "fail", "message": "+93% against stable"}
         if guard["guard"] == "Mean latency"
         else guard
         for guard in rollout.evidence
@@ -151,7 +151,7 @@ def test_a_split_that_chance_does_not_explain_raises_an_alarm(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
     wrong = [
-        {**guard, "verdict": "fail", "words": "the candidate got 900 of 1,000 requests"}
+        {**guard, "verdict": "fail", "message": "the candidate got 900 of 1,000 requests"}
         if guard["guard"] == "Traffic split"
         else guard
         for guard in rollout.evidence
@@ -175,7 +175,7 @@ def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
         "limit": "2 %",
         "n": 1200,
         "verdict": "fail",
-        "words": "36 of 1,200 requests failed",
+        "message": "36 of 1,200 requests failed",
         "source": "Triton request counters",
         "statistic": "always-valid p 0.0003",
     }

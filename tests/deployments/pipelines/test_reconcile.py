@@ -41,9 +41,9 @@ def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) 
     look(pipeline)
 
     assert world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] == "Ensemble"
-    healed = AuditEvent.objects.get(action="pipeline.healed")
-    assert healed.reason == "edited on the cluster: nodes"
-    assert pipeline.observed["healed"] == "edited on the cluster: nodes"
+    event = AuditEvent.objects.get(action="pipeline.drift_reverted")
+    assert event.reason == "edited on the cluster: nodes"
+    assert pipeline.observed["reverted"] == "edited on the cluster: nodes"
     assert pipeline.state == DeploymentState.READY
 
     del world.cluster.objects["HTTPRoute", "vision", "both"]
@@ -67,7 +67,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     assert (change.state, pipeline.desired_generation) == (ChangeState.DONE, 2)
     steps = world.cluster.objects["InferenceGraph", "vision", "both"]["spec"]["nodes"]["root"]
     assert [one["weight"] for one in steps["steps"]] == [90, 10]
-    assert not AuditEvent.objects.filter(action="pipeline.healed").exists()
+    assert not AuditEvent.objects.filter(action="pipeline.drift_reverted").exists()
 
     approve(
         world.lead, pipeline_requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from deployments.manifests.domain.metadata import to_yaml
 from deployments.pipelines.domain import manifests, pipeline_spec, rules
-from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.manifests import GraphContext
 from deployments.pipelines.domain.rules import Member
 from portal.core.definitions import Rejected
 from tests.contract import schemas
 
-PLACE = GraphPlace(
+PLACE = GraphContext(
     team="vision",
     namespace="vision",
     name="both",
@@ -73,7 +73,7 @@ ROOT = "nodes.0"
 
 
 @pytest.mark.parametrize(
-    ("data", "where", "words"),
+    ("data", "where", "message"),
     [
         (spec_of("ensemble", CAT), f"{ROOT}.steps", "2 to 10 steps"),
         (spec_of("ensemble", CAT, CAT), f"{ROOT}.steps.1.name", "Two steps of root"),
@@ -135,9 +135,11 @@ ROOT = "nodes.0"
         ({}, "nodes", "State nodes"),
     ],
 )
-def test_what_cannot_is_refused_at_its_place(data: dict[str, Any], where: str, words: str) -> None:
+def test_what_cannot_is_refused_at_its_place(
+    data: dict[str, Any], where: str, message: str
+) -> None:
     found = faults(data)
-    assert words in found[where]
+    assert message in found[where]
 
 
 def test_nodes_are_reached_and_never_go_round() -> None:

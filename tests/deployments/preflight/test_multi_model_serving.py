@@ -62,8 +62,8 @@ def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
     ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
     change = ChangeRequest.objects.get(pk=change.pk)
 
-    words = "Ready in the serving repository: classifier:1."
-    assert _check(found, "Multi-model serving").detail == words
+    message = "Ready in the serving repository: classifier:1."
+    assert _check(found, "Multi-model serving").detail == message
     assert all(check.name != "Multi-model serving" for check in alone.checks)
     assert evidence.digest(change) != change.evidence_hash
 

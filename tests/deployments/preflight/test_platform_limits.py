@@ -68,10 +68,10 @@ def test_what_is_not_listed_is_refused_at_its_field_and_nothing_is_made(
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"), [({"cpu": "5"}, "5 cores"), ({"memory": "14Gi"}, "14 Gi")]
+    ("changed", "message"), [({"cpu": "5"}, "5 cores"), ({"memory": "14Gi"}, "14 Gi")]
 )
 def test_more_than_the_largest_node_has_is_refused(
-    world: World, changed: dict[str, Any], words: str
+    world: World, changed: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Invalid, match=words):
         requests.request_deploy(actor=world.member, draft=_draft(world, **changed))

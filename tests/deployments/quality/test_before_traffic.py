@@ -40,11 +40,11 @@ def test_a_good_candidate_waits_for_its_answers_and_then_gets_traffic(world: Wor
     rollout = sweep(world, deployment)
     assert (rollout.phase, weight(deployment)) == ("running", 10)
     found = quality.before_traffic(rollout=rollout)
-    assert (found.verdict, found.words) == (
+    assert (found.verdict, found.message) == (
         Verdict.PASSED,
         "2 of 2 golden requests passed",
     )
-    assert found.signature_words == "inputs and outputs match the file"
+    assert found.signature_message == "inputs and outputs match the file"
     assert sorted(pods.asked) == [(1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
     row = found.rows[0]
     assert row.against_expected[0].largest_absolute == pytest.approx(0.0005)
@@ -63,8 +63,8 @@ def test_a_candidate_that_answers_wrongly_is_stopped_before_any_traffic(world: W
     assert weight(deployment) == 0
     assert "detector-r2-predictor" not in routed(world)
     assert not rollout.events.filter(kind="running").exists()
-    words = rollout.events.get(kind="aborting").message
-    assert words == (
+    message = rollout.events.get(kind="aborting").message
+    assert message == (
         "aborted: before traffic: 2 of 2 golden requests failed: one: "
         "y: element 1 of 1 is 2.25, expected 2: off by 0.25, allowed 0.0021"
     )
@@ -103,7 +103,7 @@ def test_a_server_that_is_not_up_is_not_known_but_a_refusal_of_the_model_is_wron
     pods.status = 500
     rollout = sweep(world, deployment, seconds=30)
     assert rollout.phase in ("aborting", "aborted")
-    assert GoldenResult.objects.get().words == ("the model returned HTTP 500: the GPU is on fire")
+    assert GoldenResult.objects.get().message == ("the model returned HTTP 500: the GPU is on fire")
 
 
 def test_a_crash_between_two_requests_repeats_none_that_was_recorded(world: World) -> None:
@@ -133,7 +133,7 @@ def test_a_signature_other_than_the_files_stops_the_rollout(world: World) -> Non
     rollout = sweep(world, deployment)
 
     assert rollout.phase in ("aborting", "aborted")
-    assert run().words == "signature: output y is INT64 at the server, FP32 in the file"
+    assert run().message == "signature: output y is INT64 at the server, FP32 in the file"
     assert weight(deployment) == 0
 
 
@@ -149,7 +149,7 @@ def test_without_stable_the_comparison_is_left_out_after_a_few_attempts(world: W
     assert rollout.phase == "running"
     row = quality.before_traffic(rollout=rollout).rows[0]
     assert (row.verdict, row.against_stable) == (Verdict.PASSED, ())
-    assert row.stable_words == "stable did not respond: pod detector-r1-0 cannot be reached"
+    assert row.stable_message == "stable did not respond: pod detector-r1-0 cannot be reached"
 
 
 def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: World) -> None:
@@ -159,7 +159,7 @@ def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: Worl
 
     assert rollout.phase == "running"
     found = quality.before_traffic(rollout=rollout)
-    assert (found.verdict, found.words) == (
+    assert (found.verdict, found.message) == (
         Verdict.PASSED,
         "approved without golden requests",
     )
@@ -215,7 +215,7 @@ def test_a_probe_that_hears_nothing_for_a_while_is_not_known_and_aborts_nothing(
 
     guard = guards_for(rollout)[0]
     assert guard.verdict == "not enough data"
-    assert "did not respond to golden requests" in guard.words
+    assert "did not respond to golden requests" in guard.message
     assert rollout.phase == "running"
 
 

@@ -25,7 +25,7 @@ def test_a_fitting_request_is_kept_without_its_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "words"),
+    ("inputs", "message"),
     [
         ([X], "lacks text"),
         ([{**X, "name": "z"}, TEXT], "has no z"),
@@ -39,9 +39,9 @@ def test_a_fitting_request_is_kept_without_its_id() -> None:
     ],
 )
 def test_a_request_that_the_model_would_refuse_is_not_saved(
-    inputs: list[dict[str, Any]], words: str
+    inputs: list[dict[str, Any]], message: str
 ) -> None:
-    with pytest.raises(Rejected, match=words) as caught:
+    with pytest.raises(Rejected, match=message) as caught:
         golden_requests.check_request({"inputs": inputs}, SIGNATURE)
     assert set(caught.value.fields) == {"request"}
 
@@ -113,7 +113,7 @@ def test_a_signature_matches_when_names_datatypes_and_shapes_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outputs", "words"),
+    ("outputs", "message"),
     [
         ([], "output y is not reported by the server"),
         (
@@ -126,8 +126,8 @@ def test_a_signature_matches_when_names_datatypes_and_shapes_do() -> None:
         ),
     ],
 )
-def test_what_differs_from_the_signature_is_named(outputs: Any, words: str) -> None:
-    assert golden_requests.signature_problem(SIGNATURE, reported(outputs=outputs)) == words
+def test_what_differs_from_the_signature_is_named(outputs: Any, message: str) -> None:
+    assert golden_requests.signature_problem(SIGNATURE, reported(outputs=outputs)) == message
 
 
 def test_an_input_that_nobody_sends_is_named() -> None:

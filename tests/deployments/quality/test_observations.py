@@ -117,7 +117,7 @@ def test_the_first_vectors_of_a_revision_are_its_reference_set(world: World) -> 
 
     post(world, deployment, 2, Kind.EMBEDDINGS, [[0.0, 1.0]] * 100)
     guard = guard_of(rollout, "Embedding drift")
-    assert (guard.verdict, guard.words) == (
+    assert (guard.verdict, guard.message) == (
         "fail",
         "cosine distance of means 1.000, statistically significant",
     )

@@ -20,9 +20,7 @@ def test_a_float_agrees_up_to_absolute_plus_relative_tolerance() -> None:
 
     assert within[0].is_within
     assert not beyond[0].is_within
-    assert beyond[0].first_words == (
-        "element 1 of 1 is 11.75, expected 10: off by 1.75, allowed 1.5"
-    )
+    assert beyond[0].mismatch == ("element 1 of 1 is 11.75, expected 10: off by 1.75, allowed 1.5")
     assert (beyond[0].largest_absolute, beyond[0].largest_relative) == (1.75, 0.175)
 
 
@@ -43,7 +41,7 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
 
     found = output_comparison.compare(expected, got, allowed)
 
-    assert [one.first_words for one in found] == [
+    assert [one.mismatch for one in found] == [
         "element 2 of 2 is 9, expected 8: off by 1",
         "element 1 of 1 is 'dog', expected 'cat'",
     ]
@@ -51,17 +49,19 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
 
 
 @pytest.mark.parametrize(
-    ("got", "words"),
+    ("got", "message"),
     [
         ([], "missing from the response"),
         ([Output("scores", "FP32", (2, 1), (1.0, 2.0))], "its shape is [2, 1], expected [1, 2]"),
         ([Output("scores", "INT32", (1, 2), (1, 2))], "it is INT32, expected FP32"),
     ],
 )
-def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(got: list[Output], words: str) -> None:
+def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(
+    got: list[Output], message: str
+) -> None:
     found = output_comparison.compare([scores(1.0, 2.0)], got, {})
 
-    assert [(one.first_words, one.beyond, one.elements) for one in found] == [(words, 2, 2)]
+    assert [(one.mismatch, one.beyond, one.elements) for one in found] == [(message, 2, 2)]
 
 
 def test_another_float_width_is_compared_as_numbers_and_more_outputs_do_no_harm() -> None:

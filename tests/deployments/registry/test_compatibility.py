@@ -11,7 +11,7 @@ STABLE = Signature(inputs=(IMAGE,), outputs=(LABEL,))
 
 
 @pytest.mark.parametrize(
-    ("new", "words"),
+    ("new", "problems"),
     [
         (STABLE, []),
         (Signature((Tensor("image", "FP32", (-1, 3, -1, -1)),), (LABEL,)), []),
@@ -28,5 +28,5 @@ STABLE = Signature(inputs=(IMAGE,), outputs=(LABEL,))
         ),
     ],
 )
-def test_what_todays_clients_would_trip_over(new: Signature, words: list[str]) -> None:
-    assert incompatibilities(STABLE, new) == words
+def test_what_todays_clients_would_trip_over(new: Signature, problems: list[str]) -> None:
+    assert incompatibilities(STABLE, new) == problems

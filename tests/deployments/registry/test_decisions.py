@@ -133,7 +133,7 @@ def test_metadata_is_corrected_with_a_trace_and_bytes_stay(
 
 
 def test_every_illegal_transition_is_absent_from_the_table() -> None:
-    """The matrix in words: what may follow what, and nothing else."""
+    """The legal transitions, listed: these and no others."""
     legal = {(a.value, b.value) for a, targets in states.VERSION.items() for b in targets}
 
     assert legal == {

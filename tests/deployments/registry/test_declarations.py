@@ -50,9 +50,9 @@ def test_a_model_that_answers_otherwise_beside_others_is_never_batched(verified:
     version = verified(body, declared={"takes_batches": True})
 
     assert version.state == VersionState.READY
-    size, is_dynamic, words = batching_of(version)
+    size, is_dynamic, message = batching_of(version)
     assert (size, is_dynamic) == (0, False)
-    assert words.startswith("off: “y” of the same item differs between a single request")
+    assert message.startswith("off: “y” of the same item differs between a single request")
 
 
 def test_what_could_not_be_shown_is_off_until_it_is_declared(
@@ -83,10 +83,10 @@ def test_a_model_that_never_answers_is_given_up_and_not_batched(
 
     version = verified(batching_models.endless().SerializeToString())
 
-    size, is_dynamic, words = batching_of(version)
+    size, is_dynamic, message = batching_of(version)
     assert (version.state, size, is_dynamic) == (VersionState.READY, 0, False)
     # Of processor time or, on a busy machine, of time.
-    assert "could not be verified. The test was stopped: it " in words
+    assert "could not be verified. The test was stopped: it " in message
     assert version.examination_deaths == 0
 
 

@@ -93,25 +93,25 @@ def test_the_2_kb_file_with_nested_functions_fails_at_once(verified: Upload) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (hostile_graphs.custom_operator_in_a_function(), "operators of acme"),
         (hostile_graphs.with_type(TensorProto.BFLOAT16), "no processor kernel"),
     ],
 )
 def test_what_the_runtime_here_cannot_show_is_quarantined(
-    verified: Upload, body: bytes, words: str
+    verified: Upload, body: bytes, message: str
 ) -> None:
     version = verified(body)
 
     assert version.state == VersionState.QUARANTINED
-    assert words in version.state_reason
+    assert message in version.state_reason
     assert {row["name"]: row["ok"] for row in version.checks}["Runtime"] is False
     assert version.repository_prefix
 
 
 @pytest.mark.parametrize(
-    ("filename", "body", "words"),
+    ("filename", "body", "message"),
     [
         ("model.onnx", hostile_graphs.cycle(), "not acyclic"),
         ("model.onnx", hostile_graphs.with_input_name("a\0b"), "printable"),
@@ -121,12 +121,12 @@ def test_what_the_runtime_here_cannot_show_is_quarantined(
     ],
 )
 def test_a_broken_file_fails_with_its_cause(
-    verified: Upload, filename: str, body: bytes, words: str
+    verified: Upload, filename: str, body: bytes, message: str
 ) -> None:
     version = verified(body, filename=filename)
 
     assert version.state == VersionState.FAILED
-    assert words in version.state_reason
+    assert message in version.state_reason
     assert len(ModelVersion.objects.filter(state=VersionState.VERIFYING)) == 0
 
 

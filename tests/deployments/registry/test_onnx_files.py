@@ -35,7 +35,7 @@ def test_operators_of_other_domains_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (onnx_models.with_external_data(), "weights.bin"),
         (onnx_models.with_sequence_output(), "zipmap"),
@@ -44,8 +44,8 @@ def test_operators_of_other_domains_are_named(tmp_path: Path) -> None:
         (b"\x08\x07", "no graph"),
     ],
 )
-def test_what_cannot_be_served_says_why(tmp_path: Path, body: bytes, words: str) -> None:
-    with pytest.raises(NotServable, match=words):
+def test_what_cannot_be_served_says_why(tmp_path: Path, body: bytes, message: str) -> None:
+    with pytest.raises(NotServable, match=message):
         onnx.read(written(tmp_path, body))
 
 

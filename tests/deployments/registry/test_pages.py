@@ -31,10 +31,10 @@ def test_every_page_of_a_ready_version_answers(
         "/models/vision/detector/2/checks": ["Serving repository"],
         "/upload": ["Drop an ONNX file here", "noscript"],
     }
-    for address, words in expected.items():
+    for address, fragments in expected.items():
         page = client.get(address)
         assert page.status_code == 200, address
         text = page.content.decode()
-        assert [word for word in words if word not in text] == [], address
+        assert [fragment for fragment in fragments if fragment not in text] == [], address
         assert "style=" not in text
         assert "onclick" not in text

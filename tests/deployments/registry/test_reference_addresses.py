@@ -38,7 +38,7 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
 
 
 @pytest.mark.parametrize(
-    ("uri", "words"),
+    ("uri", "message"),
     [
         ("", "Enter the location of the weights"),
         ("Qwen/Qwen3-8B", "Upload files from other sources instead."),
@@ -55,11 +55,11 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
         ("hf://ärger/model", "hf://organisation/model:commit"),
     ],
 )
-def test_what_is_no_reference_is_refused_with_how_to_write_it(uri: str, words: str) -> None:
+def test_what_is_no_reference_is_refused_with_how_to_write_it(uri: str, message: str) -> None:
     with pytest.raises(Rejected) as refusal:
         external_weights.parse(uri)
 
-    assert words in refusal.value.fields["source_uri"]
+    assert message in refusal.value.fields["source_uri"]
 
 
 @pytest.mark.parametrize(

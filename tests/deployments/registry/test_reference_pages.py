@@ -144,7 +144,7 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
     asked = new(client, world, version, "review", engine="kserve-triton", go="submit")
 
     assert "checked" in control(text_of(chosen), "engine", "kserve-vllm")
-    # What was asked for on purpose is refused in words, not changed.
+    # An explicit choice is refused with a message, not changed.
     assert "kserve-triton cannot load hf://" in text_of(asked)
     assert not ChangeRequest.objects.exists()
 

@@ -37,7 +37,7 @@ def encoded(body: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("filename", "head", "words"),
+    ("filename", "head", "message"),
     [
         ("notes.txt", b"Dear team", "notes.txt is an unsupported format"),
         ("notes.onnx", b"Dear team", "notes.onnx is an unsupported format"),
@@ -47,7 +47,7 @@ def encoded(body: bytes) -> str:
     ],
 )
 def test_a_file_that_is_no_model_is_refused_before_anything_is_sent(
-    people: People, s3_store: S3Store, client: Client, filename: str, head: bytes, words: str
+    people: People, s3_store: S3Store, client: Client, filename: str, head: bytes, message: str
 ) -> None:
     client.force_login(people.member)
     body = {"filename": filename, "size_bytes": 20, "head": encoded(head)}
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_model_is_refused_before_anything_is_sent(
 
     assert answer.status_code == 422
     assert [error["field"] for error in answer.json()["errors"]] == ["filename"]
-    assert words in answer.json()["errors"][0]["detail"]
+    assert message in answer.json()["errors"][0]["detail"]
     assert Model.objects.count() == ModelVersion.objects.count() == AuditEvent.objects.count() == 0
     assert s3_store.client.list_multipart_uploads(Bucket=s3_store.bucket).get("Uploads", []) == []
 

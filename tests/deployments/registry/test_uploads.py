@@ -52,7 +52,7 @@ def assert_nothing_happened(store: S3Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draft", "field", "words"),
+    ("draft", "field", "message"),
     [
         ({"name": "My_Model"}, "model", "'my-model'"),
         ({"name": "x" * 41}, "model", "Shorten it to 40"),
@@ -70,12 +70,12 @@ def assert_nothing_happened(store: S3Store) -> None:
     ],
 )
 def test_a_refused_start_names_the_field_and_leaves_nothing(
-    people: People, s3_store: S3Store, draft: dict[str, Any], field: str, words: str
+    people: People, s3_store: S3Store, draft: dict[str, Any], field: str, message: str
 ) -> None:
     with pytest.raises(Invalid) as refusal:
         start(people, **draft)
 
-    assert words in refusal.value.fields[field]
+    assert message in refusal.value.fields[field]
     assert_nothing_happened(s3_store)
 
 

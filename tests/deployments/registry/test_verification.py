@@ -92,9 +92,9 @@ def test_what_is_written_over_a_laid_out_object_is_seen(
     assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
 
 
-def assert_failed_and_gone(version: ModelVersion, store: S3Store, words: str) -> None:
+def assert_failed_and_gone(version: ModelVersion, store: S3Store, message: str) -> None:
     assert version.state == VersionState.FAILED
-    assert words in version.state_reason
+    assert message in version.state_reason
     assert version.next_check_at is not None, "the removal is due"
     verification.advance(version.pk)
     version.refresh_from_db()
@@ -152,7 +152,7 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (b"Dear team, please find the model attached.", "an unsupported format"),
         (onnx_models.linear()[:-30], "valid ONNX model"),
@@ -161,9 +161,9 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
     ],
 )
 def test_a_file_that_cannot_be_served_fails_in_words_and_leaves_nothing(
-    verified: Upload, s3_store: S3Store, body: bytes, words: str
+    verified: Upload, s3_store: S3Store, body: bytes, message: str
 ) -> None:
-    assert_failed_and_gone(verified(body), s3_store, words)
+    assert_failed_and_gone(verified(body), s3_store, message)
 
 
 class Evil:

@@ -131,7 +131,7 @@ def test_a_wrong_split_blocks_promotion_but_is_not_the_candidates_fault(world: W
             act(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
         assert refusal.value.code == "not_promotable"
 
-    assert shown.guards[0].words == (
+    assert shown.guards[0].message == (
         "the candidate got 500 of 1,000 requests; 10% requested, so the split is not as requested"
     )
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING

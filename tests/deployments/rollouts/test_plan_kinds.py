@@ -105,7 +105,7 @@ def test_steps_that_cannot_be_kept_are_refused(world: World, changed: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("verdict", "phase", "words"),
+    ("verdict", "phase", "message"),
     [
         (ProbeVerdict.WAITING, RolloutPhase.PREPARING, "before traffic: 1 of 3 answered"),
         (ProbeVerdict.FAILED, RolloutPhase.ABORTED, "aborted: before traffic: 1 of 3 answered"),
@@ -113,7 +113,7 @@ def test_steps_that_cannot_be_kept_are_refused(world: World, changed: dict[str, 
     ],
 )
 def test_no_traffic_before_the_answers_were_checked(
-    world: World, verdict: ProbeVerdict, phase: RolloutPhase, words: str | None
+    world: World, verdict: ProbeVerdict, phase: RolloutPhase, message: str | None
 ) -> None:
     deployment = world.serving()
     change = requests.request_canary(
@@ -125,7 +125,7 @@ def test_no_traffic_before_the_answers_were_checked(
         rollout=rollout,
         purpose=ProbePurpose.BEFORE_TRAFFIC,
         verdict=verdict,
-        words="1 of 3 answered",
+        message="1 of 3 answered",
         created_at=world.clock.at,
     )
     world.look(deployment)
@@ -135,6 +135,6 @@ def test_no_traffic_before_the_answers_were_checked(
 
     rollout.refresh_from_db()
     assert rollout.phase == phase
-    assert words is None or rollout.phase_reason == words
+    assert message is None or rollout.phase_reason == message
     has_traffic = weights(world).get("detector-r2-predictor", 0) > 0
     assert has_traffic == (verdict == ProbeVerdict.PASSED)

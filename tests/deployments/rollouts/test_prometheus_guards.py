@@ -93,7 +93,7 @@ def test_a_value_within_its_limit_passes_and_is_promoted_on(
     assert not waiting.is_promotable
     found = line(world, rollout, "Checkout errors")
     assert (found.verdict, found.candidate, found.limit) == ("pass", "1", "≤ 2")
-    assert found.words == "within the limit in the last 3 readings"
+    assert found.message == "within the limit in the last 3 readings"
     assert found.query == QUERY
     assert found.measured_at == f"{world.clock.at:%H:%M:%S} UTC"
     assert passed.is_promotable, passed.promotable_reason
@@ -111,7 +111,7 @@ def test_breaches_in_a_row_abort_the_rollout_with_the_reason(
     read(world, deployment, times=2)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.RUNNING
-    assert line(world, rollout, "Checkout errors").words == (
+    assert line(world, rollout, "Checkout errors").message == (
         "outside ≤ 2: 2 of 3 breaches in a row"
     )
     read(world, deployment)
@@ -137,7 +137,7 @@ def test_series_that_vanish_neither_promote_nor_abort(
     read(world, deployment)
 
     found = line(world, rollout, "Checkout errors")
-    assert (found.verdict, found.words) == (
+    assert (found.verdict, found.message) == (
         "not enough data",
         "Prometheus has no series for the query",
     )
@@ -166,8 +166,8 @@ def test_a_prometheus_that_is_away_says_so_and_an_old_reading_is_no_reading(
     away = line(world, rollout, "Checkout errors")
 
     assert old.verdict == away.verdict == "not enough data"
-    assert old.words == f"no data from Prometheus since {read_at:%H:%M:%S} UTC"
-    assert away.words.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
+    assert old.message == f"no data from Prometheus since {read_at:%H:%M:%S} UTC"
+    assert away.message.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.RUNNING
 
@@ -178,7 +178,7 @@ def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
     prometheus.show({**histogram(1, 5000, 0), **histogram(2, 50, 50)})
     deployment, rollout = begin(world, prometheus.url, P95)
     read(world, deployment)
-    assert line(world, rollout, "Latency p95").words == (
+    assert line(world, rollout, "Latency p95").message == (
         "no requests are in the candidate's histogram at this step yet"
     ), "what was before the step does not count"
 
@@ -200,7 +200,7 @@ def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"query": "sum(x"}, "Checkout errors: Prometheus refuses the query: invalid parameter"),
         ({"query": "checkout_errors[5m]"}, "the query gives a matrix, not one number"),
@@ -208,14 +208,14 @@ def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
     ],
 )
 def test_a_query_that_does_not_work_is_refused_when_it_is_asked_for(
-    world: World, prometheus: RealPrometheus, changed: dict[str, Any], words: str
+    world: World, prometheus: RealPrometheus, changed: dict[str, Any], message: str
 ) -> None:
     prometheus.show(errors(1))
 
     with pytest.raises(Invalid) as refusal:
         begin(world, prometheus.url, {**ERRORS, **changed})
 
-    assert words in refusal.value.fields["guards"]
+    assert message in refusal.value.fields["guards"]
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 

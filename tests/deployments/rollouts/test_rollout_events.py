@@ -181,7 +181,7 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
             world.look(rollout.deployment)
 
     kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
-    assert [words for words in told if words not in ("state", "end")] == kept
+    assert [name for name in told if name not in ("state", "end")] == kept
     assert told[-1] == "end"
     assert pauses[:3] == [1.0, 5.0, 1.0]
 

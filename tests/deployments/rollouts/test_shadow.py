@@ -75,11 +75,11 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     fill(world, deployment)
     shown = view(world, rollout)
     assert shown.is_promotable, shown.promotable_reason
-    assert shown.next_words == "mirror 10 → 50%"
+    assert shown.next_text == "mirror 10 → 50%"
     assert shown.observed_share == 0.1
     split = shown.guards[0]
     assert (split.guard, split.verdict) == ("Mirrored requests", "pass")
-    assert split.words == (
+    assert split.message == (
         "100 of 1,000 requests that stable answered were mirrored to the candidate; 10% requested"
     )
     waits = Notice.objects.filter(event="rollout.waits").latest("id")
@@ -91,7 +91,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     world.clock.move(5)
     world.look(deployment)
     last = view(world, rollout)
-    assert (last.next_words, last.is_promotable) == ("to all users", True)
+    assert (last.next_text, last.is_promotable) == ("to all users", True)
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=last.evidence_hash)
     world.look(deployment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from deployments.models import Deployment, OwnRequest, Rollout
+from deployments.models import Deployment, Rollout, SyntheticRequest
 from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.serving.services import synthetic_requests
 from tests.deployments import canaries
@@ -58,4 +58,4 @@ def test_old_synthetic_requests_are_deleted(world: World) -> None:
 
     synthetic_requests.note(revision)
 
-    assert OwnRequest.objects.count() == 1
+    assert SyntheticRequest.objects.count() == 1

@@ -183,7 +183,7 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offer", "limits", "why", "words"),
+    ("offer", "limits", "why", "message"),
     [
         (
             replace(A10G, memory_mib=3000),
@@ -218,7 +218,7 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
     ],
 )
 def test_each_rejection_says_why(
-    offer: Offer, limits: Limits | None, why: RejectionReason, words: str
+    offer: Offer, limits: Limits | None, why: RejectionReason, message: str
 ) -> None:
     found = of_file(offer, limits=limits)
 
@@ -226,7 +226,7 @@ def test_each_rejection_says_why(
     assert found.recommended is None
     (refusal,) = found.rejected[0].refusals
     assert refusal.reason is why
-    assert words in refusal.message
+    assert message in refusal.message
     assert found.rejected[0].can_choose is (why in (RejectionReason.QUOTA, RejectionReason.BUDGET))
 
 

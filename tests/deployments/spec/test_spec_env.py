@@ -94,7 +94,7 @@ def test_variables_of_vllm_are_for_vllm_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "words"),
+    ("env", "message"),
     [
         ({f"APP_{index}": "" for index in range(51)}, "at most 50"),
         ({"APP_A": "x" * 4097}, "at most 4096"),
@@ -102,8 +102,8 @@ def test_variables_of_vllm_are_for_vllm_only() -> None:
         ({"APP-A": "x"}, "is not a valid variable name"),
     ],
 )
-def test_their_number_and_length_are_bounded(env: dict[str, str], words: str) -> None:
+def test_their_number_and_length_are_bounded(env: dict[str, str], message: str) -> None:
     with pytest.raises(Rejected) as refusal:
         _spec("triton", env)
 
-    assert words in refusal.value.fields["env"]
+    assert message in refusal.value.fields["env"]

@@ -80,7 +80,7 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "words"),
+    ("status", "body", "kind", "message"),
     [
         (200, b"<html>", NotPrometheus, "it returned 200 with a body that is not from Prometheus"),
         (200, b"[]", NotPrometheus, "it returned 200 with a body that is not from Prometheus"),
@@ -114,12 +114,12 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
     ],
 )
 def test_what_is_no_answer_says_what_it_is_instead(
-    status: int, body: bytes, kind: type[PrometheusError], words: str
+    status: int, body: bytes, kind: type[PrometheusError], message: str
 ) -> None:
     with pytest.raises(kind) as refusal:
         parse(status, body)
 
-    assert words in refusal.value.message
+    assert message in refusal.value.message
 
 
 def test_warnings_are_kept_because_data_may_be_missing() -> None:

@@ -117,7 +117,7 @@ def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credenti
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("changed", "field", "words"),
+    ("changed", "field", "message"),
     [
         ({"prometheus_ca_pem": "hello"}, "prometheus_ca_pem", "1 to 20 certificates"),
         ({"prometheus_ca_pem": "KEY"}, "prometheus_ca_pem", "it contains a private key"),
@@ -147,7 +147,7 @@ def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credenti
     ],
 )
 def test_what_cannot_be_trusted_is_refused_and_nothing_is_kept(
-    authority: tls.Credentials, changed: dict[str, Any], field: str, words: str
+    authority: tls.Credentials, changed: dict[str, Any], field: str, message: str
 ) -> None:
     ca = ca_of(authority)
     named = {
@@ -162,7 +162,7 @@ def test_what_cannot_be_trusted_is_refused_and_nothing_is_kept(
     with pytest.raises(Invalid) as refusal:
         clusters.register(actor=SYSTEM, draft=draft(**sent))
 
-    assert words in refusal.value.fields[field]
+    assert message in refusal.value.fields[field]
     assert "PRIVATE" not in refusal.value.message
     assert not Cluster.objects.exists()
     assert not AuditEvent.objects.exists()

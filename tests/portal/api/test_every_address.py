@@ -160,8 +160,8 @@ def rows() -> dict[str, list[Any]]:
 
 
 def mentions(content: bytes) -> list[str]:
-    words = ("vision", "detector", "member", "champion", "lead2")
-    return [word for word in words if re.search(rf"\b{word}\b".encode(), content)]
+    names = ("vision", "detector", "member", "champion", "lead2")
+    return [word for word in names if re.search(rf"\b{word}\b".encode(), content)]
 
 
 def content_of(answer: Any) -> bytes:
@@ -189,7 +189,7 @@ def test_a_stranger_meets_nothing_of_another_team(full_world: FullWorld) -> None
     assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 404}} == {}
     assert {o for o, a in answers.items() if a.status_code == 200 and "{" in o} == set()
     told = {one: mentions(content_of(a)) for one, a in answers.items() if a.status_code == 200}
-    assert {one: words for one, words in told.items() if words} == {}
+    assert {address: names for address, names in told.items() if names} == {}
     assert rows() == before
     assert full_world.world.cluster.calls == calls
 
@@ -205,7 +205,7 @@ def test_what_is_shared_names_no_other_team(full_world: FullWorld) -> None:
 
     assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 201}} == {}
     told = {one: mentions(answer.content) for one, answer in answers.items()}
-    assert {one: words for one, words in told.items() if words} == {}
+    assert {address: names for address, names in told.items() if names} == {}
 
 
 @pytest.mark.parametrize("who", ["stranger", "viewer", "member", "lead"])

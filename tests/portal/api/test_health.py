@@ -14,13 +14,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [("/healthz", "process: ok\n"), ("/readyz", "database: ok\nbroker: ok\n")],
 )
-def test_anyone_may_ask_whether_it_runs(path: str, words: str) -> None:
+def test_anyone_may_ask_whether_it_runs(path: str, message: str) -> None:
     answer = Client().get(path)
 
-    assert (answer.status_code, answer.content.decode()) == (200, words)
+    assert (answer.status_code, answer.content.decode()) == (200, message)
     assert answer["Content-Type"] == "text/plain"
     assert Client().post(path).status_code == 405
 

@@ -31,7 +31,7 @@ def test_a_few_hundred_bytes_of_aliases_are_not_expanded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words"),
+    ("text", "place", "message"),
     [
         ("spec:\n  gpus: .inf", "spec.gpus", "NaN and infinity"),
         ("spec:\n  gpus: -.INF", "spec.gpus", "NaN and infinity"),
@@ -46,16 +46,16 @@ def test_a_few_hundred_bytes_of_aliases_are_not_expanded() -> None:
     ],
 )
 def test_a_value_that_nothing_can_hold_is_named_by_its_place(
-    text: str, place: str, words: str
+    text: str, place: str, message: str
 ) -> None:
     refused = refusal(documents.read_yaml, text)
 
     assert (refused.place, refused.is_syntax) == (place, False)
-    assert words in refused.message
+    assert message in refused.message
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[" * 19_000, "more than 20 levels"),
         ("- " * 9_000, "more than 20 levels"),
@@ -79,8 +79,8 @@ def test_a_value_that_nothing_can_hold_is_named_by_its_place(
     ],
     ids=lambda value: str(value)[:20].encode("ascii", "backslashreplace").decode(),
 )
-def test_a_document_out_of_bounds_is_refused(text: str | bytes, words: str) -> None:
-    assert words in refusal(documents.read_yaml, text).message
+def test_a_document_out_of_bounds_is_refused(text: str | bytes, message: str) -> None:
+    assert message in refusal(documents.read_yaml, text).message
 
 
 def test_dates_and_odd_numbers_stay_the_text_that_they_are() -> None:
@@ -111,7 +111,7 @@ def test_plain_yaml_is_read_as_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words", "is_syntax"),
+    ("text", "place", "message", "is_syntax"),
     [
         ('{"a": [1, {"b": "\\ud800"}]}', "a.1.b", "half a character", False),
         ('{"a": "\\u0000"}', "a", "NUL", False),
@@ -130,11 +130,11 @@ def test_plain_yaml_is_read_as_everywhere() -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_json_is_bounded_alike(text: str, place: str, words: str, is_syntax: bool) -> None:
+def test_json_is_bounded_alike(text: str, place: str, message: str, is_syntax: bool) -> None:
     refused = refusal(documents.read_json, text)
 
     assert (refused.place, refused.is_syntax) == (place, is_syntax)
-    assert words in refused.message
+    assert message in refused.message
 
 
 def test_what_lies_at_a_bound_is_read() -> None:

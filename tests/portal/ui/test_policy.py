@@ -41,7 +41,7 @@ def admin_browser() -> Client:
     return client
 
 
-# The session answers 401 in words that a script reads.
+# The session endpoint answers 401 with a body that a script reads.
 _OPEN = {"/sign-in", "/session", "/api/docs", "/healthz", "/readyz"}
 
 

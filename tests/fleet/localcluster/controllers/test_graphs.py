@@ -15,7 +15,7 @@ import pytest
 
 from deployments.pipelines.domain import manifests as graph_manifests
 from deployments.pipelines.domain import pipeline_spec
-from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.manifests import GraphContext
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.kinds import DEPLOYMENT, HTTP_ROUTE, INFERENCE_GRAPH, POD
 from tests import plain_http
@@ -106,7 +106,7 @@ GRAPHS = {
 @pytest.fixture(scope="module")
 def graphs(cluster: Running, members: str) -> Running:
     for number, (name, nodes) in enumerate(GRAPHS.items()):
-        place = GraphPlace(
+        place = GraphContext(
             team="vision",
             namespace="vision",
             name=name,
