@@ -26,7 +26,7 @@ class AuditQuery(forms.Form):
     end = day_field()
     before = forms.IntegerField(required=False)
 
-    def wanted(self) -> AuditFilter:
+    def to_filter(self) -> AuditFilter:
         self.full_clean()
         data = self.cleaned_data
         return AuditFilter(
@@ -42,10 +42,10 @@ class AuditQuery(forms.Form):
 @require_GET
 @people_only
 def audit_page(request: HttpRequest, user: User) -> HttpResponse:
-    wanted = AuditQuery(request.GET).wanted()
-    page = audit_stream.read(actor=user, wanted=wanted)
+    filters = AuditQuery(request.GET).to_filter()
+    page = audit_stream.read(actor=user, filters=filters)
     next_url = with_query(request, before=page.next_before_id) if page.next_before_id else ""
-    context = {"page": page, "wanted": wanted, "next_url": next_url}
+    context = {"page": page, "filters": filters, "next_url": next_url}
     name = htmx.template_for(
         request, page="dashboard/audit.html", fragment="dashboard/_audit_stream.html"
     )

@@ -52,7 +52,7 @@ class AuditPage:
     action_choices: Sequence[tuple[str, str]]
 
 
-def read(*, actor: User, wanted: AuditFilter) -> AuditPage:
+def read(*, actor: User, filters: AuditFilter) -> AuditPage:
     """Leads read their teams' trail, platform admins all. Raises Forbidden for others."""
     slugs = list(roles.led_teams(actor).values_list("slug", flat=True))
     if not slugs and not actor.is_platform_admin:
@@ -60,33 +60,33 @@ def read(*, actor: User, wanted: AuditFilter) -> AuditPage:
             "Only team leads and platform admins can read the audit trail.", code="role_required"
         )
     visible = selectors.list_events(team_slugs=None if actor.is_platform_admin else slugs)
-    found = list(_filtered(visible, wanted)[: _PAGE + 1])
+    events = list(_filtered(visible, filters)[: _PAGE + 1])
     return AuditPage(
-        lines=[_line(event) for event in found[:_PAGE]],
-        next_before_id=found[_PAGE - 1].pk if len(found) > _PAGE else None,
+        lines=[_line(event) for event in events[:_PAGE]],
+        next_before_id=events[_PAGE - 1].pk if len(events) > _PAGE else None,
         team_slugs=slugs,
         action_choices=actions.choices(),
     )
 
 
-def _filtered(events: QuerySet[AuditEvent], wanted: AuditFilter) -> QuerySet[AuditEvent]:
-    if wanted.text:
+def _filtered(events: QuerySet[AuditEvent], filters: AuditFilter) -> QuerySet[AuditEvent]:
+    if filters.text:
         events = events.filter(
-            Q(object_label__icontains=wanted.text)
-            | Q(actor_name__icontains=wanted.text)
-            | Q(reason__icontains=wanted.text)
-            | Q(evidence__startswith=wanted.text)
+            Q(object_label__icontains=filters.text)
+            | Q(actor_name__icontains=filters.text)
+            | Q(reason__icontains=filters.text)
+            | Q(evidence__startswith=filters.text)
         )
-    if wanted.team_slug:
-        events = events.filter(team_slug=wanted.team_slug)
-    if wanted.action:
-        events = events.filter(action=wanted.action)
-    if wanted.start:
-        events = events.filter(at__gte=_midnight(wanted.start))
-    if wanted.end:
-        events = events.filter(at__lt=_midnight(wanted.end + timedelta(days=1)))
-    if wanted.before_id is not None:
-        events = events.filter(pk__lt=wanted.before_id)
+    if filters.team_slug:
+        events = events.filter(team_slug=filters.team_slug)
+    if filters.action:
+        events = events.filter(action=filters.action)
+    if filters.start:
+        events = events.filter(at__gte=_midnight(filters.start))
+    if filters.end:
+        events = events.filter(at__lt=_midnight(filters.end + timedelta(days=1)))
+    if filters.before_id is not None:
+        events = events.filter(pk__lt=filters.before_id)
     return events
 
 

@@ -35,29 +35,29 @@ class ChannelForm(forms.Form):
     )
 
 
-class WantedForm(forms.Form):
-    wanted = forms.MultipleChoiceField(choices=_EVENTS, required=False)
+class SubscriptionForm(forms.Form):
+    events = forms.MultipleChoiceField(choices=_EVENTS, required=False)
     is_on = forms.BooleanField(required=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EventChoice:
     code: str
     phrase: str
-    is_wanted: bool
+    is_subscribed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelItem:
     channel: Channel
-    choices: tuple[Choice, ...]
+    choices: tuple[EventChoice, ...]
 
     @property
     def events_text(self) -> str:
-        wanted = sum(choice.is_wanted for choice in self.choices)
-        if wanted == len(self.choices):
+        subscribed = sum(choice.is_subscribed for choice in self.choices)
+        if subscribed == len(self.choices):
             return "all events"
-        return f"{wanted} of {len(self.choices)} events"
+        return f"{subscribed} of {len(self.choices)} events"
 
 
 @never_cache
@@ -80,14 +80,14 @@ def of_person(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def change(request: HttpRequest, user: User, channel_id: int) -> HttpResponse:
     channel = channels.get_own(actor=user, channel_id=channel_id)
-    form = WantedForm(request.POST)
-    wanted = form.cleaned_data["wanted"] if form.is_valid() else []
-    is_all = len(wanted) == len(_EVENTS)
-    channels.set_wanted(
+    form = SubscriptionForm(request.POST)
+    codes = form.cleaned_data["events"] if form.is_valid() else []
+    is_all = len(codes) == len(_EVENTS)
+    channels.subscribe(
         actor=user,
         channel_id=channel_id,
-        wanted=[] if is_all else wanted,
-        is_on=bool(wanted) and "is_on" in request.POST,
+        event_codes=[] if is_all else codes,
+        is_on=bool(codes) and "is_on" in request.POST,
     )
     messages.success(request, f"Channel “{channel.name}” saved.")
     return redirect(_home_of(channel))
@@ -133,8 +133,10 @@ def _add(form: ChannelForm, user: User, team: Team | None) -> Channel | None:
 
 
 def _item(channel: Channel) -> ChannelItem:
-    wanted = channel.events
-    choices = (Choice(code, phrase, not wanted or code in wanted) for code, phrase in _EVENTS)
+    subscribed = channel.events
+    choices = (
+        EventChoice(code, phrase, not subscribed or code in subscribed) for code, phrase in _EVENTS
+    )
     return ChannelItem(channel, tuple(choices))
 
 

@@ -39,12 +39,12 @@ def add(
     name: str,
     kind: str,
     address: str,
-    wanted: Sequence[str] = (),
+    event_codes: Sequence[str] = (),
 ) -> Channel:
     """Add a channel to a team or, with `team=None`, to the actor. The address is never shown again."""
     if team is not None:
         policy.require(actor, Action.MANAGE_MEMBERS, team)
-    _check_events(wanted)
+    _check_events(event_codes)
     if not name.strip():
         raise Invalid("Enter a channel name.", fields={"name": "required"})
     channels = Channel.objects.filter(team=team) if team else Channel.objects.filter(user=actor)
@@ -60,7 +60,7 @@ def add(
             kind=kind,
             sealed_address=vault.seal(checked.plain),
             hint=checked.hint,
-            events=sorted(wanted),
+            events=sorted(event_codes),
             created_by=actor,
             created_at=clock.now(),
         )
@@ -68,11 +68,11 @@ def add(
     return channel
 
 
-def set_wanted(*, actor: User, channel_id: int, wanted: Sequence[str], is_on: bool) -> None:
+def subscribe(*, actor: User, channel_id: int, event_codes: Sequence[str], is_on: bool) -> None:
     channel = get_own(actor=actor, channel_id=channel_id)
-    _check_events(wanted)
+    _check_events(event_codes)
     before = {"events": channel.events, "is_on": channel.is_on}
-    after = {"events": sorted(wanted), "is_on": is_on}
+    after = {"events": sorted(event_codes), "is_on": is_on}
     with transaction.atomic():
         Channel.objects.filter(pk=channel.pk).update(**after)
         _record(actor, channel, CHANGED, before=before, after=after)
@@ -117,8 +117,8 @@ def get_own(*, actor: User, channel_id: int) -> Channel:
     return channel
 
 
-def _check_events(wanted: Sequence[str]) -> None:
-    unknown = events.unknown(wanted)
+def _check_events(event_codes: Sequence[str]) -> None:
+    unknown = events.unknown(event_codes)
     if unknown:
         raise Invalid(f"Unknown event: {unknown[0]}.", fields={"events": "unknown"})
 

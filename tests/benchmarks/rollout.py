@@ -80,7 +80,7 @@ def keep_a_starved_one(scene: Scene) -> None:
     scene.wait_for_phase(rollout_id, "running")
     with scene.load(0.2):
         time.sleep(45)
-    shown = scene.look(rollout_id)
+    shown = scene.read_rollout(rollout_id)
     print(f"  starved: {shown['phase']}, {shown['promotable_reason']}")
     assert shown["phase"] == "running"
     assert not shown["is_promotable"]

@@ -28,10 +28,10 @@ def start(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=steps
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    return world.look(deployment), Rollout.objects.get()
+    world.reconcile_now(deployment)
+    return world.reconcile_now(deployment), Rollout.objects.get()
 
 
 def send(world: World, name: str, success: int, failure: int = 0, latency_us: int = 4000) -> None:
@@ -71,4 +71,4 @@ def view(world: World, rollout: Rollout) -> Any:
 
 def soak(world: World, deployment: Deployment, seconds: float = 61) -> None:
     world.clock.move(seconds)
-    world.look(deployment)
+    world.reconcile_now(deployment)

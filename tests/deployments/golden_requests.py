@@ -109,9 +109,9 @@ def begin(world: World, deployment: Deployment, **plan: Any) -> Rollout:
         **plan,
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
+    world.reconcile_now(deployment)
     return Rollout.objects.get()
 
 
@@ -119,7 +119,7 @@ def sweep(world: World, deployment: Deployment, seconds: float = 0) -> Rollout:
     """What the workers do, `seconds` later."""
     world.clock.move(seconds)
     golden_runs.sweep()
-    world.look(deployment)
+    world.reconcile_now(deployment)
     return Rollout.objects.get()
 
 

@@ -22,10 +22,10 @@ def begin(world: World, *, steps: Any = STEPS, **plan: Any) -> tuple[Deployment,
         plan=plan,
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    return world.look(deployment), Rollout.objects.get()
+    world.reconcile_now(deployment)
+    return world.reconcile_now(deployment), Rollout.objects.get()
 
 
 def interval(world: World, deployment: Deployment, *, latency_us: int = 20_000) -> None:
@@ -41,7 +41,7 @@ def fill(world: World, deployment: Deployment) -> None:
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
 
 def weights(world: World) -> dict[str, int]:

@@ -40,12 +40,12 @@ class Live:
     def deployed(self, name: str) -> Deployment:
         change = requests.request_deploy(actor=self.world.member, draft=self.world.draft(name))
         self.world.approved(change)
-        return self.look(deployment_of(change))
+        return self.reconcile_now(deployment_of(change))
 
-    def look(self, deployment: Deployment) -> Deployment:
+    def reconcile_now(self, deployment: Deployment) -> Deployment:
         """Some minutes later, so that everything is compared again."""
         self.world.clock.move(300)
-        return self.world.look(deployment)
+        return self.world.reconcile_now(deployment)
 
     def edit(self, path: str, patch: dict[str, Any], *, manager: str = "kubectl-edit") -> None:
         done = self.http.patch(

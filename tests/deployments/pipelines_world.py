@@ -76,7 +76,7 @@ def approve(who: User, change: ChangeRequest, comment: str = "") -> ChangeReques
     )
 
 
-def look(pipeline: Pipeline, rounds: int = 5) -> Pipeline:
+def reconcile_now(pipeline: Pipeline, rounds: int = 5) -> Pipeline:
     """What workers do, pass after pass."""
     for _ in range(rounds):
         apply_changes.sweep()
@@ -114,6 +114,6 @@ def serving(world: World, spec: Any = None) -> Pipeline:
     """A pipeline that was asked for, approved, applied and is ready."""
     change = ask(world, spec)
     approve(world.lead, change)
-    pipeline = look(pipeline_of(change))
+    pipeline = reconcile_now(pipeline_of(change))
     start_router(world, pipeline)
-    return look(pipeline)
+    return reconcile_now(pipeline)

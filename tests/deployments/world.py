@@ -91,14 +91,14 @@ class World:
         )
 
     def work(self, rounds: int = 8) -> None:
-        """What the workers do, until nothing is due now."""
+        """Run the workers' sweeps until nothing is due."""
         for _ in range(rounds):
             done = apply_changes.sweep() + reconcile.sweep() + rollout_reconcile.sweep()
             if done == 0:
                 return
 
-    def look(self, deployment: Deployment) -> Deployment:
-        """Reconcile once more as after a hint, then let rollouts look."""
+    def reconcile_now(self, deployment: Deployment) -> Deployment:
+        """Reconcile the deployment and its rollout now, as after a hint."""
         Deployment.objects.filter(pk=deployment.pk).update(next_check_at=clock.now())
         Rollout.objects.filter(deployment=deployment).exclude(
             phase__in=["completed", "aborted"]
@@ -119,7 +119,7 @@ class World:
         self.approved(change)
         deployment = deployment_of(change)
         self.cluster.make_ready(f"{deployment.name}-r1")
-        return self.look(deployment)
+        return self.reconcile_now(deployment)
 
 
 @pytest.fixture

@@ -82,14 +82,14 @@ class Scene:
 
         return wait_for("open rollout", opened)
 
-    def look(self, rollout_id: int) -> dict[str, Any]:
+    def read_rollout(self, rollout_id: int) -> dict[str, Any]:
         return dict(self.lead.get(f"rollouts/{rollout_id}"))
 
     def wait_for_phase(
         self, rollout_id: int, phase: str, *, seconds: float = 120
     ) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            rollout = self.look(rollout_id)
+            rollout = self.read_rollout(rollout_id)
             is_other_end = rollout["is_final"] and rollout["phase"] != phase
             assert not is_other_end, f"{rollout['phase']}: {rollout['phase_reason']}"
             return rollout if rollout["phase"] == phase else None
@@ -102,7 +102,7 @@ class Scene:
         """The step with this weight, its soak done and every guard passed."""
 
         def is_promotable() -> dict[str, Any] | None:
-            rollout = self.look(rollout_id)
+            rollout = self.read_rollout(rollout_id)
             assert not rollout["is_final"], f"{rollout['phase']}: {rollout['phase_reason']}"
             is_there = rollout["observed_weight"] == weight and rollout["is_promotable"]
             return rollout if is_there else None
@@ -132,7 +132,7 @@ class Scene:
         began = time.monotonic()
 
         def is_away() -> bool:
-            rollout = self.look(rollout_id)
+            rollout = self.read_rollout(rollout_id)
             return rollout["phase"] in {"aborting", "aborted"} and not rollout["requested_weight"]
 
         wait_for("abort by itself", is_away, seconds=180)

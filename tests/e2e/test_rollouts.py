@@ -87,5 +87,5 @@ def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scen
 
 
 def counted(scene: Scene, rollout_id: int) -> dict[str, Any] | None:
-    rollout = scene.look(rollout_id)
+    rollout = scene.read_rollout(rollout_id)
     return rollout if rollout["candidate_requests"] else None

@@ -14,21 +14,21 @@ HALF = [{"weight": 50, "soak_seconds": 0, "min_requests": 30}]
 
 
 def _promotable(scene: Scene, rollout_id: int) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        rollout = scene.look(rollout_id)
+    def read() -> dict[str, Any] | None:
+        rollout = scene.read_rollout(rollout_id)
         assert not rollout["is_final"], rollout["phase_reason"]
         is_there = rollout["observed_mirror"] == 50 and rollout["is_promotable"]
         return rollout if is_there else None
 
-    return wait_for("promotable mirror of 50 %", look, seconds=120)
+    return wait_for("promotable mirror of 50%", read, seconds=120)
 
 
 def _sent_away(scene: Scene, rollout_id: int) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        rollout = scene.look(rollout_id)
+    def read() -> dict[str, Any] | None:
+        rollout = scene.read_rollout(rollout_id)
         return rollout if rollout["phase"] in ("aborting", "aborted") else None
 
-    return wait_for("abort by itself", look, seconds=120)
+    return wait_for("automatic abort", read, seconds=120)
 
 
 def test_a_good_shadow_takes_over_and_one_that_fails_every_request_hurts_nobody(

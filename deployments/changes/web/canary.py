@@ -42,14 +42,14 @@ def request_canary(request: HttpRequest, user: User, team: str, name: str) -> Ht
         versions=_offered(user, deployment),
         initial=_initial(request, templates),
     )
-    is_look = target_of(request) == _SIDE
-    if request.method == "POST" and not is_look:
+    is_preview = target_of(request) == _SIDE
+    if request.method == "POST" and not is_preview:
         if "keep" in request.POST:
             return _keep(request, user, deployment, form, templates)
-        change = form.run(lambda: _ask(user, deployment, form))
+        change = form.run(lambda: _request_canary(user, deployment, form))
         if change is not None:
             return show_request(request, change)
-    status = form.status if form.is_bound and not is_look else 200
+    status = form.status if form.is_bound and not is_preview else 200
     return _show(request, deployment, form, templates, status)
 
 
@@ -107,8 +107,8 @@ def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str
 
 
 def _chosen(request: HttpRequest, templates: list[RolloutTemplate]) -> RolloutTemplate | None:
-    wanted = request.GET.get("template", "")
-    return next((one for one in templates if str(one.pk) == wanted), None)
+    template_id = request.GET.get("template", "")
+    return next((row for row in templates if str(row.pk) == template_id), None)
 
 
 def _show(

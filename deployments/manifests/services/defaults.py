@@ -91,7 +91,7 @@ def _require_same(llm: Llm, reference: ExternalWeights, label: str) -> None:
         "llm.hugging_face_id": (llm.hugging_face_id, reference.hugging_face_id),
         "llm.artifact": (llm.artifact, reference.artifact),
     }
-    message = f"The weights of {label} lie at {reference.uri}: leave this out."
+    message = f"The weights of {label} are at {reference.uri}: leave this out."
     problems = {
         name: message for name, (requested, own) in values.items() if requested and requested != own
     }

@@ -134,7 +134,7 @@ def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
     text = frame.rollout_text(view) if view.steps else _describe_direct(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
-        "story": story.story_of(rollout, change),
+        "story": story.activity_of(rollout, change),
         "verdict": story.verdict_of(view),
         "charts": charts.charts_of(view),
         "outcome": outcome.outcome_of(view),

@@ -1,4 +1,4 @@
-"""What a pipeline is: nodes whose steps ask deployments, or further nodes, behind one address.
+"""What a pipeline is: nodes whose steps call deployments, or further nodes, behind one address.
 
 Every step of a pipeline is sent the client's own request. KServe could also send one step's answer to
 the next, but an answer of the v2 protocol says "outputs" where a request must say "inputs", and the
@@ -23,7 +23,7 @@ LONGEST_CONDITION: Final = 500
 # Whatever the request holds; for the last step of a switch.
 ANYTHING: Final = "@this"
 NO_CHAIN: Final = (
-    'KServe forwards request bodies unchanged, and a model that wants {"inputs": …} refuses the '
+    'KServe forwards request bodies unchanged, and a model that expects {"inputs": …} refuses the '
     '{"outputs": …} of another. To feed one model\'s answer into the next, pack them as a Triton '
     "ensemble and deploy that; here every step gets the client's own request."
 )
@@ -124,16 +124,16 @@ class PipelineSpec(Definition):
         named = (step.deployment for node in self.nodes for step in node.steps)
         return tuple(dict.fromkeys(name for name in named if name))
 
-    def first_asked(self) -> str:
+    def first_deployment(self) -> str:
         """A deployment that a request may reach; the first one named on the way from the root."""
-        return next(self._asked(self.root))
+        return next(self._deployments_of(self.root))
 
     def _asked(self, node: PipelineNode) -> Iterator[str]:
         for step in node.steps:
             if step.deployment:
                 yield step.deployment
             else:
-                yield from self._asked(self.node(step.node))
+                yield from self._deployments_of(self.node(step.node))
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json", by_alias=True)

@@ -141,4 +141,4 @@ def _conditions(item: Json | None) -> Sequence[Json]:
 
 
 def _find(item: Json | None, kind: str) -> Json:
-    return next((found for found in _conditions(item) if found.get("type") == kind), {})
+    return next((row for row in _conditions(item) if row.get("type") == kind), {})

@@ -66,7 +66,7 @@ def sweep(*, limit: int = 200) -> int:
 
 
 def reconcile(*, pipeline_id: int) -> ClusterError | None:
-    """Do what is due for one pipeline; nothing when another worker holds it."""
+    """Reconcile one pipeline; does nothing when another worker holds its lease."""
     lease = leases.claim(Pipeline, pipeline_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return None

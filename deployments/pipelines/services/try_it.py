@@ -30,7 +30,7 @@ def call_of(pipeline: Pipeline) -> inference_call.Call | None:
         Deployment.objects.filter(
             team=pipeline.team_id,
             cluster=pipeline.cluster_id,
-            name=spec.first_asked(),
+            name=spec.first_deployment(),
             is_retired=False,
         )
         .select_related("stable_revision__version__model")

@@ -1,4 +1,4 @@
-"""A lead says how far rollouts of the team may go on by themselves. It holds at once, for all."""
+"""The automatic promotion limit of a team, set by its leads. It applies at once, to all rollouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def percent_of(*, actor: User, team: Team) -> int:
 
 
 def choose(*, actor: User, team: Team, percent: int) -> int:
-    """Choosing what holds already changes nothing."""
+    """Setting the current value changes nothing."""
     policy.require(actor, Action.PROMOTE, team)
     if not 0 <= percent <= auto_promotion_limit.NO_LIMIT:
         raise Invalid("Enter a limit from 0 to 100%.", fields={"percent": "0 to 100"})

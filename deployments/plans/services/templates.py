@@ -32,10 +32,10 @@ def list_of(*, actor: User, team: Team) -> list[RolloutTemplate]:
 def get(*, actor: User, team: Team, template_id: int) -> RolloutTemplate:
     policy.require(actor, Action.VIEW, team)
     rows = RolloutTemplate.objects.filter(team=team).select_related("team", "saved_by")
-    found = rows.filter(pk=template_id).first()
-    if found is None:
+    template = rows.filter(pk=template_id).first()
+    if template is None:
         raise NotFound(f"Rollout template {template_id} does not exist in {team.slug}.")
-    return found
+    return template
 
 
 def save(

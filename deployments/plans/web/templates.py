@@ -1,4 +1,4 @@
-"""The rollout plans that a team keeps: looked at, made, changed and removed without a deployment."""
+"""Pages of a team's rollout plan templates: list, create, edit and delete."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     """A new one, or `?template=` to begin with what is kept."""
     team = teams.get_visible(actor=user, slug=slug)
     policy.require(user, Action.REQUEST_CHANGE, team)
-    wanted = request.GET.get("template", "")
+    template_id = request.GET.get("template", "")
     begun = None
-    if wanted.isdecimal():
-        begun = templates.get(actor=user, team=team, template_id=int(wanted))
+    if template_id.isdecimal():
+        begun = templates.get(actor=user, team=team, template_id=int(template_id))
     form = TemplateForm(request.POST or None, initial=_initial(begun))
     if request.method == "POST":
         kept = form.run(

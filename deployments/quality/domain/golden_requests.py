@@ -1,4 +1,4 @@
-"""Golden requests: what one may hold, and whether a server's signature is the version's."""
+"""Golden requests: what one may contain, and whether a server's signature matches the version's."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
     """The request without an id, each input fitting the signature. Raises Rejected."""
     if not isinstance(request, Mapping) or not set(request) <= _REQUEST_FIELDS:
         raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
-    found = _outputs_in("request", "inputs", request)
-    _check_fit("request", found, _on_the_wire(signature, signature.inputs), is_whole=True)
+    inputs = _outputs_in("request", "inputs", request)
+    _check_fit("request", inputs, _on_the_wire(signature, signature.inputs), is_whole=True)
     kept = {name: request[name] for name in ("outputs", "parameters") if name in request}
-    made = {"inputs": [one.to_json() for one in found], **kept}
+    made = {"inputs": [tensor.to_json() for tensor in inputs], **kept}
     _check_storable("request", made)
     return made
 
@@ -46,9 +46,9 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
         answer = {"outputs": answer}
     if not isinstance(answer, Mapping):
         raise _bad("expected", "The expected answer must be a JSON object with outputs.")
-    found = _outputs_in("expected", "outputs", answer)
-    _check_fit("expected", found, _on_the_wire(signature, signature.outputs), is_whole=False)
-    made = [one.to_json() for one in found]
+    outputs = _outputs_in("expected", "outputs", answer)
+    _check_fit("expected", outputs, _on_the_wire(signature, signature.outputs), is_whole=False)
+    made = [output.to_json() for output in outputs]
     _check_storable("expected", made)
     return made
 
@@ -82,8 +82,8 @@ def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
 
 def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
     """What differs between the version's signature and what the server reports of its model
-    (`GET /v2/models/{name}`), in words; empty when they match, or when the file told none. A free
-    dimension fits any size.
+    (`GET /v2/models/{name}`); empty when they match, or when the file has none. A dynamic dimension
+    fits any size.
     """
     if not signature.inputs and not signature.outputs:
         return ""
@@ -94,13 +94,13 @@ def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
     for kind, tensors, field in sides:
         rows = reported.get(field)
         listed = rows if isinstance(rows, list) else []
-        found = {row.get("name"): row for row in listed if isinstance(row, Mapping)}
+        reported_rows = {row.get("name"): row for row in listed if isinstance(row, Mapping)}
         for tensor in tensors:
-            if problem := _tensor_problem(tensor, found.get(tensor.name)):
+            if problem := _tensor_problem(tensor, reported_rows.get(tensor.name)):
                 return f"{kind} {tensor.name} {problem}"
         known = {tensor.name for tensor in tensors}
         # More outputs than known do no harm; an unknown input would be missing from every request.
-        if kind == "input" and (more := set(found) - known):
+        if kind == "input" and (more := set(reported_rows) - known):
             return f"the server needs an unknown input {min(map(str, more))}"
     return ""
 
@@ -130,23 +130,26 @@ def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output,
 
 
 def _check_fit(
-    field: str, found: Sequence[Output], tensors: Sequence[Tensor], *, is_whole: bool
+    field: str, outputs: Sequence[Output], tensors: Sequence[Tensor], *, is_whole: bool
 ) -> None:
     """A version without a known signature fits anything."""
     if not tensors:
         return
     known = {tensor.name: tensor for tensor in tensors}
-    for one in found:
-        tensor = known.get(one.name)
+    for output in outputs:
+        tensor = known.get(output.name)
         if tensor is None:
-            raise _bad(field, f"The model has no {one.name}; it has {', '.join(known)}.")
-        if one.datatype != tensor.protocol_dtype:
-            raise _bad(field, f"{one.name} is {one.datatype}, but must be {tensor.protocol_dtype}.")
-        if not _fits(one.shape, tensor.dims):
+            raise _bad(field, f"The model has no {output.name}; it has {', '.join(known)}.")
+        if output.datatype != tensor.protocol_dtype:
             raise _bad(
-                field, f"{one.name} has shape {list(one.shape)}, but must fit {list(tensor.dims)}."
+                field, f"{output.name} is {output.datatype}, but must be {tensor.protocol_dtype}."
             )
-    missing = sorted(set(known) - {one.name for one in found})
+        if not _fits(output.shape, tensor.dims):
+            raise _bad(
+                field,
+                f"{output.name} has shape {list(output.shape)}, but must fit {list(tensor.dims)}.",
+            )
+    missing = sorted(set(known) - {output.name for output in outputs})
     if is_whole and missing:
         raise _bad(field, f"The request lacks {', '.join(missing)}.")
 
@@ -157,11 +160,11 @@ def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     )
 
 
-def _check_tolerance(name: str, found: object) -> dict[str, float]:
+def _check_tolerance(name: str, tolerance: object) -> dict[str, float]:
     message = f"{name} needs absolute (0 or more) and relative (0 to 1)."
-    if not isinstance(found, Mapping) or not set(found) <= {"absolute", "relative"}:
+    if not isinstance(tolerance, Mapping) or not set(tolerance) <= {"absolute", "relative"}:
         raise _bad("tolerances", message)
-    made = {"absolute": found.get("absolute", 0.0), "relative": found.get("relative", 0.0)}
+    made = {"absolute": tolerance.get("absolute", 0.0), "relative": tolerance.get("relative", 0.0)}
     for value in made.values():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value < math.inf:

@@ -1,4 +1,4 @@
-"""What is known of a candidate's answers: before it gets traffic, and at each analysis."""
+"""The state of a candidate's answers: before it gets traffic, and at each analysis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
-# A row holds a minute or more; beyond this many, what was seen first decides.
+# A row covers a minute or more; beyond this many, the first rows decide.
 _MOST_ROWS: Final = 2000
 _VERDICTS: Final[Mapping[str, Verdict]] = {
     ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
@@ -55,7 +55,7 @@ class BeforeTrafficRow:
 
 @dataclass(frozen=True, slots=True)
 class BeforeTraffic:
-    """NOT_ENOUGH waits: the candidate could not be asked yet. FAILED stops the rollout."""
+    """NOT_ENOUGH waits: the candidate has not answered yet. FAILED aborts the rollout."""
 
     verdict: Verdict
     message: str
@@ -87,21 +87,23 @@ def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:
     """By golden request: what a candidate answered last, before traffic or as a probe."""
     answered = GoldenResult.objects.filter(golden__in=rows, checked_at__isnull=False)
     newest = answered.order_by().values("golden").annotate(newest=Max("id"))
-    found = GoldenResult.objects.filter(pk__in=newest.values("newest"))
-    related = found.select_related("run__rollout__candidate_revision__version__model")
+    results = GoldenResult.objects.filter(pk__in=newest.values("newest"))
+    related = results.select_related("run__rollout__candidate_revision__version__model")
     return {one.golden_id: one for one in related}
 
 
 def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:
     rows = GoldenRequest.objects.filter(model__team__in=policy.visible_teams(actor))
-    found = rows.select_related("model__team", "version", "created_by").filter(pk=golden_id).first()
-    if found is None:
+    golden = (
+        rows.select_related("model__team", "version", "created_by").filter(pk=golden_id).first()
+    )
+    if golden is None:
         raise NotFound(f"Golden request {golden_id} does not exist, or you are not in its team.")
-    return found
+    return golden
 
 
 def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
-    """Whether the candidate may get requests of users, as far as its answers tell."""
+    """Whether the candidate's answers allow it to get user requests."""
     run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.BEFORE_TRAFFIC).first()
     if run is not None:
         return BeforeTraffic(
@@ -126,30 +128,30 @@ def guards_for(
     """Results of the guards on answers at a running step; none where there is no data."""
     run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
     disagreement = limits["disagreement"]
-    found = [] if run is None else [_golden_guard(run)]
+    results = [] if run is None else [_golden_guard(run)]
     if run is not None and disagreement is not None:
-        found.append(_disagreement_guard(run, disagreement))
-    told = set(_told(rollout).order_by().values_list("kind", flat=True).distinct())
+        results.append(_disagreement_guard(run, disagreement))
+    posted = set(_observations(rollout).order_by().values_list("kind", flat=True).distinct())
     for kind in Kind:
         limit = limits[answer_verdicts.LIMIT_OF[kind]]
-        if kind in told and limit is not None:
+        if kind in posted and limit is not None:
             stable = _summaries(rollout, rollout.stable_revision, kind)
             candidate = _summaries(rollout, rollout.candidate_revision, kind)
-            found.append(
+            results.append(
                 answer_verdicts.judge(kind, stable=stable, candidate=candidate, limit=limit)
             )
-    return tuple(found)
+    return tuple(results)
 
 
-def _told(rollout: Rollout) -> QuerySet[QualityObservation]:
-    """What was posted of both revisions since the rollout began, in the order in which it came."""
+def _observations(rollout: Rollout) -> QuerySet[QualityObservation]:
+    """Observations posted for both revisions since the rollout began, oldest first."""
     both = (rollout.stable_revision_id, rollout.candidate_revision_id)
     rows = QualityObservation.objects.filter(revision__in=both, at__gte=rollout.created_at)
     return rows.order_by("id")
 
 
 def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary]:
-    rows = _told(rollout).filter(revision=revision, kind=kind)[:_MOST_ROWS]
+    rows = _observations(rollout).filter(revision=revision, kind=kind)[:_MOST_ROWS]
     return [Summary(row.n, row.counts, tuple(row.total)) for row in rows]
 
 
@@ -157,7 +159,7 @@ def _disagreement_guard(run: GoldenRun, limit: float) -> GuardResult:
     results = (differences_of(row.against_stable) for row in run.results.all())
     answered = [differences for differences in results if differences]
     wrong = sum(not all(one.is_within for one in differences) for differences in answered)
-    return answer_verdicts.judge_disagreement(wrong=wrong, asked=len(answered), limit=limit)
+    return answer_verdicts.judge_disagreement(wrong=wrong, answered=len(answered), limit=limit)
 
 
 def _golden_guard(run: GoldenRun) -> GuardResult:

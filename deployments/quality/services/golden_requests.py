@@ -52,14 +52,14 @@ def save(
 
 
 def retire(*, actor: User, golden_id: int) -> GoldenRequest:
-    """It is not sent to later candidates; runs that have begun keep it."""
+    """Later candidates do not get it; runs that have begun keep it."""
     row = quality.get_golden_request(actor=actor, golden_id=golden_id)
     policy.require(actor, Action.UPLOAD, row)
     with transaction.atomic():
         rows = GoldenRequest.objects.filter(pk=row.pk, retired_at=None)
         if rows.update(retired_at=clock.now()) == 0:
             raise NotFound(f"{row.name} is no longer a golden request of {row.model}.")
-        _tell(actor, row, RETIRED, before={"name": row.name, "number": row.number}, after={})
+        _record(actor, row, RETIRED, before={"name": row.name, "number": row.number}, after={})
     return row
 
 
@@ -100,11 +100,11 @@ def _insert(
     )
     before = {"name": row.name, "number": last} if last else {}
     after = {"name": row.name, "number": row.number, "tolerances": row.tolerances}
-    _tell(actor, row, SAVED, before=before, after=after)
+    _record(actor, row, SAVED, before=before, after=after)
     return row
 
 
-def _tell(
+def _record(
     actor: User, row: GoldenRequest, action: Any, *, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     trail.record(

@@ -2,8 +2,8 @@
 
 Before traffic: begun when the candidate is ready; its verdict stays. While a step runs: the same
 requests again and again, as probes. Each answer is a row of its own, written when it came, so a
-crash costs at most one request, which is sent again: asking a model changes nothing.
-A candidate that cannot be asked is "not known": the run waits and says so, and never passes.
+crash costs at most one request, which is sent again: inference requests have no side effects.
+A candidate that does not respond is "not known": the run waits and says so, and never passes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from portal.core.wakeups import wake
 
 PROBE_SECONDS: Final = 30.0
 _LEASE_SECONDS: Final = 60.0
-# Of one look; what is left is asked at the next.
+# For one pass; the remaining requests are sent in the next.
 _WORK_SECONDS: Final = 40.0
 _STABLE_ATTEMPTS: Final = 3
-# So many looks in a row at which the candidate could not be asked make a probe "not known".
-_SILENT_LOOKS: Final = 3
+# Consecutive passes without a response from the candidate before a probe becomes "not known".
+_MOST_UNANSWERED: Final = 3
 _PREPARING: Final = (RolloutPhase.PREPARING, RolloutPhase.PAUSED)
 _RELATED: Final = (
     "rollout__change",
@@ -58,7 +58,7 @@ def sweep(*, limit: int = 20) -> int:
 
 
 def begin_due() -> None:
-    """Make the runs of rollouts whose candidate is ready, and of those that run a step."""
+    """Create the runs of rollouts whose candidate is ready, and of those at a running step."""
     rows = Rollout.objects.select_related("deployment", "change", "candidate_revision__version")
     no_run = rows.exclude(golden_runs__purpose=ProbePurpose.BEFORE_TRAFFIC)
     waiting = no_run.filter(
@@ -76,19 +76,19 @@ def begin_due() -> None:
 
 
 def advance(*, run_id: int) -> None:
-    """Ask what is due of one run; nothing when another worker holds it."""
+    """Send the due requests of one run; does nothing when another worker holds the lease."""
     lease = leases.claim(GoldenRun, run_id, seconds=_LEASE_SECONDS)
     if lease is None:
         return
     run = GoldenRun.objects.select_related(*_RELATED).get(pk=run_id)
-    if not _is_wanted(run):
+    if not _is_needed(run):
         leases.release(GoldenRun, lease, next_check_at=None)
         return
-    silence = _ask_all(run, lease)
+    problem = _send_due(run, lease)
     if not leases.is_held(GoldenRun, lease):
         return
-    if silence:
-        _note_silence(run, silence)
+    if problem:
+        _record_no_response(run, problem)
         leases.back_off(GoldenRun, lease, cap_seconds=30)
         return
     is_done = _conclude(run)
@@ -105,11 +105,11 @@ def _is_ready(rollout: Rollout) -> bool:
     return is_candidate and is_current and observed.is_ready is True
 
 
-def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[int]) -> None:
-    """With exactly the golden requests that were approved, also those deleted since; should a row be
-    gone none is sent, and the rollout waits until its deadline ends it.
+def _begin(rollout: Rollout, purpose: ProbePurpose, golden_ids: Sequence[int]) -> None:
+    """With exactly the golden requests that were approved, also those deleted since. If a row is
+    missing, none is sent, and the rollout waits until its deadline.
     """
-    if not asked:
+    if not golden_ids:
         return
     at = clock.now()
     try:
@@ -117,21 +117,21 @@ def _begin(rollout: Rollout, purpose: ProbePurpose, asked: Sequence[int]) -> Non
             run = GoldenRun.objects.create(
                 rollout=rollout, purpose=purpose, created_at=at, next_check_at=at
             )
-            rows = [GoldenResult(run=run, golden_id=one) for one in asked]
+            rows = [GoldenResult(run=run, golden_id=golden_id) for golden_id in golden_ids]
             GoldenResult.objects.bulk_create(rows)
     except IntegrityError:
         # Another worker made it a moment ago.
         return
 
 
-def _is_wanted(run: GoldenRun) -> bool:
+def _is_needed(run: GoldenRun) -> bool:
     if run.purpose == ProbePurpose.PROBE:
         return run.rollout.phase in STEP_PHASES
     return run.verdict == ProbeVerdict.WAITING and run.rollout.phase in _PREPARING
 
 
-def _ask_all(run: GoldenRun, lease: Lease) -> str:
-    """Why the candidate could not be asked; empty when it answered all that was asked now."""
+def _send_due(run: GoldenRun, lease: Lease) -> str:
+    """Why the candidate did not respond; empty when it answered every request of this pass."""
     until = clock.now() + timedelta(seconds=_WORK_SECONDS)
     try:
         _check_signature(run)
@@ -141,9 +141,9 @@ def _ask_all(run: GoldenRun, lease: Lease) -> str:
                 or leases.renew(GoldenRun, lease, seconds=_LEASE_SECONDS) is None
             ):
                 return ""
-            _ask(run, row)
-    except NotAnswered as silence:
-        return str(silence)
+            _send(run, row)
+    except NotAnswered as error:
+        return str(error)
     return ""
 
 
@@ -163,20 +163,20 @@ def _check_signature(run: GoldenRun) -> None:
     signature = signatures.from_json(candidate.version.signature)
     problem = golden_requests.signature_problem(signature, pod_inference.reported_model(candidate))
     run.signature_verdict = ProbeVerdict.FAILED if problem else ProbeVerdict.PASSED
-    run.signature_message = problem or _matching_words(signature)
+    run.signature_message = problem or _describe_match(signature)
     GoldenRun.objects.filter(pk=run.pk, signature_verdict=ProbeVerdict.WAITING).update(
         signature_verdict=run.signature_verdict, signature_message=run.signature_message
     )
 
 
-def _matching_words(signature: Signature) -> str:
+def _describe_match(signature: Signature) -> str:
     if not signature.inputs:
         return "no signature in the file to compare with"
     return "inputs and outputs match the file"
 
 
-def _ask(run: GoldenRun, row: GoldenResult) -> None:
-    """Raises NotAnswered when the candidate cannot be asked, or stable not yet."""
+def _send(run: GoldenRun, row: GoldenResult) -> None:
+    """Raises NotAnswered when the candidate does not respond, or stable does not yet."""
     request = row.golden.request
     GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
     got, refusal = _read(pod_inference.infer(run.rollout.candidate_revision, request))
@@ -202,14 +202,14 @@ def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output
     """Only for the comparison, so after a few attempts it is done without."""
     try:
         return _read(pod_inference.infer(stable, row.golden.request))
-    except NotAnswered as silence:
+    except NotAnswered as error:
         if row.attempts + 1 < _STABLE_ATTEMPTS:
-            raise NotAnswered(f"stable did not respond: {silence}") from silence
-        return (), f"stable did not respond: {silence}"
+            raise NotAnswered(f"stable did not respond: {error}") from error
+        return (), f"stable did not respond: {error}"
 
 
 def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
-    """The outputs, or what the model says instead."""
+    """The outputs, or why there are none."""
     if answer.is_cut:
         return (), "the response is larger than 2 MB"
     try:
@@ -225,18 +225,18 @@ def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
         return (), f"the response is not valid: {error}"
 
 
-def _note_silence(run: GoldenRun, silence: str) -> None:
-    message = f"unknown: the candidate did not respond to golden requests: {silence}"
+def _record_no_response(run: GoldenRun, problem: str) -> None:
+    message = f"unknown: the candidate did not respond to golden requests: {problem}"
     fields: dict[str, Any] = {"message": message}
-    if run.check_failures + 1 >= _SILENT_LOOKS:
-        # What a probe found long ago tells nothing of now.
+    if run.check_failures + 1 >= _MOST_UNANSWERED:
+        # The result of an old probe says nothing about the present.
         fields["verdict"] = ProbeVerdict.WAITING
     GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(**fields)
-    _tell_rollout(run.rollout_id)
+    _wake_rollout(run.rollout_id)
 
 
 def _conclude(run: GoldenRun) -> bool:
-    """Once all have answered: the verdict, and the rollout looks at once."""
+    """Store the verdict once all have answered, and requeue the rollout at once."""
     if _due_results(run):
         return False
     rows = list(run.results.select_related("golden").order_by("golden__name"))
@@ -257,10 +257,10 @@ def _conclude(run: GoldenRun) -> bool:
     GoldenRun.objects.filter(pk=run.pk, verdict=run.verdict).update(
         verdict=verdict, message=message, checked_at=clock.now(), rounds=run.rounds + 1
     )
-    _tell_rollout(run.rollout_id)
+    _wake_rollout(run.rollout_id)
     return True
 
 
-def _tell_rollout(rollout_id: int) -> None:
+def _wake_rollout(rollout_id: int) -> None:
     leases.nudge(Rollout, rollout_id)
     wake("deployments.advance_rollout", rollout_id)

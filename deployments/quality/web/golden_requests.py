@@ -36,7 +36,7 @@ def _json_of(text: str | bytes) -> Any:
 
 
 class JsonField(forms.CharField):
-    """A text that is JSON; what it holds is checked by the service."""
+    """A text that is JSON; the service checks its content."""
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
@@ -71,24 +71,24 @@ class GoldenForm(ServiceForm):
     file = forms.FileField(required=False, label="Or a file", help_text="At most 512 KiB.")
 
     def clean_file(self) -> Any:
-        found = self.cleaned_data.get("file")
-        if found is None:
+        upload = self.cleaned_data.get("file")
+        if upload is None:
             return None
-        if found.size > 2 * quality_golden_requests.MOST_BYTES:
-            raise forms.ValidationError(f"The file has {found.size:,} bytes.")
-        return _json_of(found.read())
+        if upload.size > 2 * quality_golden_requests.MOST_BYTES:
+            raise forms.ValidationError(f"The file has {upload.size:,} bytes.")
+        return _json_of(upload.read())
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        found = data.get("file") or data.get("document")
+        document = data.get("file") or data.get("document")
         known = {"request", "expected", "tolerances"}
-        if not self.errors and (not isinstance(found, dict) or not set(found) <= known):
+        if not self.errors and (not isinstance(document, dict) or not set(document) <= known):
             raise forms.ValidationError(f"Enter a JSON object with {', '.join(sorted(known))}.")
         return data
 
     def parts(self) -> dict[str, Any]:
-        found = self.cleaned_data.get("file") or self.cleaned_data["document"]
-        return {name: found.get(name) for name in ("request", "expected", "tolerances")}
+        document = self.cleaned_data.get("file") or self.cleaned_data["document"]
+        return {name: document.get(name) for name in ("request", "expected", "tolerances")}
 
 
 @require_POST
@@ -149,9 +149,9 @@ def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
 def _show(
     request: HttpRequest, model: Model, refused: ServiceForm, form: GoldenForm
 ) -> HttpResponse:
-    """`refused` may be another form than the one that is shown; then all its errors are told."""
+    """`refused` may be another form than the one that is shown; then all its errors are shown."""
     lists = [refused.non_field_errors()] if refused is form else refused.errors.values()
-    errors = [str(error) for found in lists for error in found]
+    errors = [str(error) for errors in lists for error in errors]
     context = {"model": model, "form": form, "errors": errors}
     return respond(request, "quality/new_golden.html", context, status=refused.status)
 

@@ -57,19 +57,19 @@ class GoldenLine:
 
 
 def before_traffic_context(rollout: Rollout) -> dict[str, Any]:
-    """For `delivery/_before_traffic.html`, which shows nothing where nothing was asked."""
-    found = quality.before_traffic(rollout=rollout)
-    lines = _output_lines(found.rows)
-    both = [row for row in found.rows if row.against_stable]
+    """For `pages/_before_traffic.html`, which is empty for a rollout without golden requests."""
+    state = quality.before_traffic(rollout=rollout)
+    lines = _output_lines(state.rows)
+    both = [row for row in state.rows if row.against_stable]
     differing = sum(not _is_same(row) for row in both)
     return {
-        "before_traffic": found,
-        "before_traffic_state": _STATES[found.verdict],
-        "signature_state": _STATES[found.signature_verdict],
-        "answers": [_answer_line(row) for row in found.rows],
+        "before_traffic": state,
+        "before_traffic_state": _STATES[state.verdict],
+        "signature_state": _STATES[state.signature_verdict],
+        "answers": [_answer_line(row) for row in state.rows],
         "output_lines": lines,
         "disagreement": _disagreement(len(both), differing),
-        "has_before_traffic": bool(found.rows) or found.verdict != Verdict.PASSED,
+        "has_before_traffic": bool(state.rows) or state.verdict != Verdict.PASSED,
     }
 
 
@@ -193,10 +193,10 @@ def _disagreement(answered: int, differing: int) -> str:
 
 def _format_tolerances(row: GoldenRequest) -> list[str]:
     stated = golden_requests.tolerances_of(row.tolerances)
-    found = []
+    texts = []
     for output in golden_requests.expected_of(row.expected):
         allowed = outputs.tolerance_of(output, stated)
         exact = output.datatype not in outputs.FLOATS or allowed == outputs.EXACT
         text = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g}%"
-        found.append(f"{output.name} {text}")
-    return found
+        texts.append(f"{output.name} {text}")
+    return texts

@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.rollouts.api.serializers import RolloutSerializer
-from deployments.rollouts.selectors.events import News, Watcher
+from deployments.rollouts.selectors.events import EventCursor, News
 from portal.api import streams
 from portal.api.base_serializer import Serializer
 from portal.api.requests import actor_of, read_query
@@ -109,11 +109,11 @@ class RolloutEventsView(APIView):
     def get(self, request: Request, rollout_id: int) -> HttpResponseBase:
         query = read_query(EventsQuerySerializer, request)
         after = _last_event(request, query.get("after", 0))
-        watcher = Watcher(actor=actor_of(request), rollout_id=rollout_id, after=after)
+        cursor = EventCursor(actor=actor_of(request), rollout_id=rollout_id, after=after)
         wait = query.get("wait")
         if request.accepted_media_type == streams.MEDIA_TYPE:
-            return _stream(watcher, _STREAM_SECONDS if wait is None else wait)
-        return _answer(watcher, wait or 0)
+            return _stream(cursor, _STREAM_SECONDS if wait is None else wait)
+        return _answer(cursor, wait or 0)
 
 
 def _last_event(request: Request, after: int) -> int:
@@ -123,52 +123,52 @@ def _last_event(request: Request, after: int) -> int:
     return after
 
 
-def _answer(watcher: Watcher, seconds: int) -> Response:
-    asked_after = watcher.after
-    found = News()
+def _answer(cursor: EventCursor, seconds: int) -> Response:
+    initial_after = cursor.after
+    latest = News()
     with streams.slot() as has_slot:
-        for count, news in enumerate(watcher.watch(seconds=seconds if has_slot else 0)):
-            found = News(news.events or found.events, news.view or found.view)
-            # The first look always shows the state, which a caller that comes back has already.
-            is_known = count == 0 and asked_after > 0 and not news.events
+        for count, news in enumerate(cursor.watch(seconds=seconds if has_slot else 0)):
+            latest = News(news.events or latest.events, news.view or latest.view)
+            # The first poll always returns the state, which a returning client already has.
+            is_known = count == 0 and initial_after > 0 and not news.events
             if not news.is_empty and not is_known:
                 break
     body = {
-        "events": found.events,
-        "after": watcher.after,
-        "view": found.view,
-        "is_final": watcher.is_final,
+        "events": latest.events,
+        "after": cursor.after,
+        "view": latest.view,
+        "is_final": cursor.is_final,
     }
     return Response(RolloutNewsSerializer(body).data, headers={"Cache-Control": "no-store"})
 
 
-def _stream(watcher: Watcher, seconds: int) -> HttpResponseBase:
-    # Looked at before the answer begins, so that a stranger gets a problem and not a broken stream.
-    first = watcher.look()
-    if watcher.is_final and not first.events:
+def _stream(cursor: EventCursor, seconds: int) -> HttpResponseBase:
+    # Polled before the response begins, so that a refusal is a problem and not a broken stream.
+    first = cursor.poll()
+    if cursor.is_final and not first.events:
         # Tells a browser's EventSource not to come back.
         return HttpResponse(status=204)
     return StreamingHttpResponse(
-        _lines(watcher, first, seconds),
+        _lines(cursor, first, seconds),
         content_type=f"{streams.MEDIA_TYPE}; charset=utf-8",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-def _lines(watcher: Watcher, first: News, seconds: int) -> Iterator[str]:
+def _lines(cursor: EventCursor, first: News, seconds: int) -> Iterator[str]:
     with streams.slot() as has_slot:
         yield streams.reconnect_after(_BACK_SECONDS if has_slot else _BACK_WHEN_FULL_SECONDS)
-        yield from _told(first)
-        if has_slot and not watcher.is_final:
-            for second, news in enumerate(watcher.watch(seconds=seconds), start=1):
-                yield from _told(news)
+        yield from _format_news(first)
+        if has_slot and not cursor.is_final:
+            for second, news in enumerate(cursor.watch(seconds=seconds), start=1):
+                yield from _format_news(news)
                 if news.is_empty and second % _HEARTBEAT_EVERY == 0:
                     yield streams.heartbeat()
-        if watcher.is_final:
-            yield streams.format_event("end", {"rollout_id": watcher.rollout_id})
+        if cursor.is_final:
+            yield streams.format_event("end", {"rollout_id": cursor.rollout_id})
 
 
-def _told(news: News) -> Iterator[str]:
+def _format_news(news: News) -> Iterator[str]:
     for event in news.events:
         data = cast("dict[str, Any]", RolloutEventSerializer(event).data)
         yield streams.format_event("event", data, event_id=event.pk)

@@ -30,36 +30,36 @@ class News:
 
 
 @dataclass(slots=True)
-class Watcher:
-    """Remembers what it has told. `after` is the id of the last event that the client has."""
+class EventCursor:
+    """A client's position in the events of a rollout. `after` is the id of the last event it has."""
 
     actor: Actor
     rollout_id: int
     after: int = 0
     is_final: bool = False
-    _seen: tuple[Any, ...] = field(default=(), init=False)
+    _marks: tuple[Any, ...] = field(default=(), init=False)
 
-    def look(self) -> News:
-        """One question while nothing happens. Raises NotFound for who may not see it any more."""
-        seen = rollouts.list_visible_to(self.actor).filter(pk=self.rollout_id).values_list(*_MARKS)
-        marks = seen.first()
-        if marks is not None and marks == self._seen:
+    def poll(self) -> News:
+        """One query while nothing changes. Raises NotFound once the actor may not see the rollout."""
+        rows = rollouts.list_visible_to(self.actor).filter(pk=self.rollout_id).values_list(*_MARKS)
+        marks = rows.first()
+        if marks is not None and marks == self._marks:
             return News()
-        # Events first: each is written with the state that it tells of, so the rollout read after
+        # Events first: each is written with the state that it describes, so the rollout read after
         # them is never older than the newest.
         events = self._new_events()
         rollout = rollouts.get_visible(actor=self.actor, rollout_id=self.rollout_id)
         view = rollouts.view_of(actor=self.actor, rollout=rollout)
-        self._seen = marks or ()
+        self._marks = marks or ()
         self.is_final = view.is_final
         return News(events, view)
 
     def watch(self, *, seconds: float) -> Iterator[News]:
-        """Looks again until the rollout has ended or the time is over. Empty news too, each second."""
+        """Poll every second until the rollout has ended or the time is over; yields empty news too."""
         ends_at = monotonic() + seconds
         pause = Event()
         while True:
-            yield self.look()
+            yield self.poll()
             if self.is_final or monotonic() + _LOOK_SECONDS > ends_at:
                 return
             pause.wait(_LOOK_SECONDS)

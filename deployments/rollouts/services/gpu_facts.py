@@ -1,4 +1,4 @@
-"""What guards need that request counters do not tell: GPU memory and prices."""
+"""Facts for guards that request counters do not contain: GPU memory and prices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.telemetry.selectors.current import WorkloadKey
 
 
 def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
-    """Only what a limit asks for: each costs a query at every reading."""
+    """Only what a limit needs: each costs a query at every reading."""
     metrics = {limit.metric for limit in limits}
     if not metrics & {Metric.GPU_MEMORY, Metric.COST_PER_1000}:
         return NO_FACTS
@@ -30,7 +30,7 @@ def _memory_gib(key: WorkloadKey) -> float | None:
 
 def _price(key: WorkloadKey) -> float | None:
     """Of one GPU for an hour: a figure to compare with, not an amount that anyone is charged."""
-    held = current.allocated_to([key]).get(key)
-    if held is None or held.usd_per_hour_amount is None or not held.gpus:
+    allocated = current.allocated_to([key]).get(key)
+    if allocated is None or allocated.usd_per_hour_amount is None or not allocated.gpus:
         return None
-    return float(held.usd_per_hour_amount / held.gpus)
+    return float(allocated.usd_per_hour_amount / allocated.gpus)

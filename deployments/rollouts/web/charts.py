@@ -19,7 +19,7 @@ from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Chart, Mark, Point
 
-# Of a rollout that takes days the last hours tell most.
+# The last hours of a rollout that takes days are the most useful.
 _LONGEST: Final = timedelta(hours=6)
 _MARKED: Final = ("running", "promoting", "paused", "aborting")
 _MOST_MARKS: Final = 6

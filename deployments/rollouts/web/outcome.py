@@ -22,7 +22,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class BothCost:
-    """Dollars an hour; None where nothing is held or a price is unknown."""
+    """Dollars an hour; None where nothing is allocated or a price is unknown."""
 
     stable: Decimal | None
     candidate: Decimal | None
@@ -47,14 +47,14 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
         _key(rollout, rollout.stable_revision),
         _key(rollout, rollout.candidate_revision),
     )
-    held = current.allocated_to([stable, candidate])
-    hourly = held[candidate].usd_per_hour_amount if candidate in held else None
+    allocated = current.allocated_to([stable, candidate])
+    hourly = allocated[candidate].usd_per_hour_amount if candidate in allocated else None
     until = None
     if hourly is not None and view.earliest_finish_at is not None:
         left = max(timedelta(), view.earliest_finish_at - clock.now())
         until = hourly * Decimal(int(left.total_seconds())) / 3600
     return BothCost(
-        stable=held[stable].usd_per_hour_amount if stable in held else None,
+        stable=allocated[stable].usd_per_hour_amount if stable in allocated else None,
         candidate=hourly,
         until_finish=until,
     )

@@ -1,4 +1,4 @@
-"""What the rollout page tells beside its ladder: a verdict, who did what, and two lines."""
+"""The verdict and the activity log of the rollout page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class StoryLine:
+class ActivityLine:
     at: datetime
     message: str
     who: str
@@ -44,9 +44,9 @@ def verdict_of(view: RolloutView) -> Verdict:
     return Verdict("waiting", "Waiting", view.promotable_reason)
 
 
-def why_no_promotion(found: Rollout, view: RolloutView) -> str:
+def why_no_promotion(rollout: Rollout, view: RolloutView) -> str:
     """Why the button is disabled; empty when it is enabled."""
-    phase = RolloutPhase(found.phase)
+    phase = RolloutPhase(rollout.phase)
     if phase == RolloutPhase.PAUSED:
         return "The rollout is paused. Resume it first."
     if phase != RolloutPhase.RUNNING:
@@ -55,18 +55,18 @@ def why_no_promotion(found: Rollout, view: RolloutView) -> str:
     return "" if verdict.state == "pass" else f"{verdict.text}. {sentence(verdict.reason)}".strip()
 
 
-def why_no_full_promotion(found: Rollout, view: RolloutView) -> str:
+def why_no_full_promotion(rollout: Rollout, view: RolloutView) -> str:
     verdict = verdict_of(view)
-    if found.phase == RolloutPhase.RUNNING and verdict.state != "fail":
+    if rollout.phase == RolloutPhase.RUNNING and verdict.state != "fail":
         return ""
-    return why_no_promotion(found, view)
+    return why_no_promotion(rollout, view)
 
 
-def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
-    """Newest first, with the people who asked and approved."""
-    events = serving_events.event_rows(rollouts.events_of(found)[:_MOST_LINES])
+def activity_of(rollout: Rollout, change: ChangeRequest | None) -> list[ActivityLine]:
+    """Newest first, with the people who requested and approved."""
+    events = serving_events.event_rows(rollouts.events_of(rollout)[:_MOST_LINES])
     moves = [
-        StoryLine(event.row.at, event.row.message, event.row.actor_name, event.tone)
+        ActivityLine(event.row.at, event.row.message, event.row.actor_name, event.tone)
         for event in events
     ]
     moves = [line for line, before in zip_longest(moves, moves[1:]) if not _is_echo(line, before)]
@@ -74,7 +74,7 @@ def story_of(found: Rollout, change: ChangeRequest | None) -> list[StoryLine]:
     return sorted(lines, key=lambda line: line.at, reverse=True)
 
 
-def _is_echo(line: StoryLine, before: StoryLine | None) -> bool:
+def _is_echo(line: ActivityLine, before: ActivityLine | None) -> bool:
     return before is not None and (line.message, line.who) == (before.message, before.who)
 
 
@@ -82,11 +82,11 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
-def _decisions(change: ChangeRequest) -> Sequence[StoryLine]:
+def _decisions(change: ChangeRequest) -> Sequence[ActivityLine]:
     at = change.submitted_at or change.created_at
-    asked = StoryLine(at, "asked for", change.requester.display_name, "")
+    requested = ActivityLine(at, "requested", change.requester.display_name, "")
     decided = [
-        StoryLine(
+        ActivityLine(
             approval.at,
             "approved" if approval.is_approved else "rejected",
             approval.user.display_name,
@@ -94,4 +94,4 @@ def _decisions(change: ChangeRequest) -> Sequence[StoryLine]:
         )
         for approval in change.approvals.all()
     ]
-    return [asked, *decided]
+    return [requested, *decided]

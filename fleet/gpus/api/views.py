@@ -20,5 +20,5 @@ class PricesView(APIView):
         responses=PriceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = prices.list_prices(on=clock.now().date())
-        return Response(PriceSerializer(found, many=True).data)
+        rows = prices.list_prices(on=clock.now().date())
+        return Response(PriceSerializer(rows, many=True).data)

@@ -1,4 +1,4 @@
-"""How a cluster is reached. Never holds a credential: only where one is found."""
+"""How a cluster is reached. Never contains a credential, only where to read it."""
 
 from __future__ import annotations
 

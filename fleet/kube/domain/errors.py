@@ -43,7 +43,7 @@ class NotAllowed(Refused):
 
 
 class Unreachable(ClusterError):
-    """No answer, or a 5xx one. It can heal."""
+    """No response, or a 5xx status. A retry can succeed."""
 
 
 class NotAttempted(ClusterError):
@@ -51,7 +51,7 @@ class NotAttempted(ClusterError):
 
 
 class Throttled(ClusterError):
-    """429: ask again after `retry_after_seconds`."""
+    """429: retry after `retry_after_seconds`."""
 
     def __init__(self, message: str, *, retry_after_seconds: float) -> None:
         super().__init__(message)

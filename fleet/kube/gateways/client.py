@@ -19,7 +19,7 @@ from fleet.kube.gateways.transport import Transport
 
 FIELD_MANAGER = "slipway"
 _PAGE = 500
-# The server ends a watch after this long; silence beyond it means that the stream is dead.
+# The server ends a watch after this long; no data beyond it means that the stream is dead.
 WATCH_SECONDS = 50
 _WATCH_GRACE_SECONDS = 15
 _APPLY_SECONDS = 30.0
@@ -173,8 +173,8 @@ class HttpKubeClient:
     ) -> Iterator[WatchEvent]:
         """Changes after `resource_version`, until the server ends the stream.
 
-        Raises WatchExpired when the version is too old, Unreachable when the stream falls silent
-        for longer than the server may stay silent.
+        Raises WatchExpired when the version is too old, Unreachable when the stream has
+        no data for longer than the server's timeout.
         """
         query = [
             ("watch", "true"),
@@ -183,8 +183,8 @@ class HttpKubeClient:
             ("timeoutSeconds", str(seconds)),
             *_selector(labels),
         ]
-        silence = float(seconds + _WATCH_GRACE_SECONDS)
-        for line in self._transport.lines(kind.path(), query=query, silence_seconds=silence):
+        idle_seconds = float(seconds + _WATCH_GRACE_SECONDS)
+        for line in self._transport.lines(kind.path(), query=query, idle_seconds=idle_seconds):
             yield self._event(kind, line)
 
     def proxy_get(
@@ -213,8 +213,8 @@ class HttpKubeClient:
 
     def groups(self) -> dict[str, list[str]]:
         """API group to served versions, the preferred one first."""
-        found = self._transport.json("GET", "/apis")
-        return {group["name"]: _preferred_first(group) for group in found.get("groups") or []}
+        listed = self._transport.json("GET", "/apis")
+        return {group["name"]: _preferred_first(group) for group in listed.get("groups") or []}
 
     def resources(self, api_version: str) -> frozenset[str]:
         """Plurals that a group and version serves now."""
@@ -249,10 +249,10 @@ class HttpKubeClient:
                     self._discovered[api_version, item["kind"]] = ResourceType(
                         api_version, item["kind"], item["name"], bool(item["namespaced"])
                     )
-        found = self._discovered.get((api_version, kind))
-        if found is None:
+        discovered = self._discovered.get((api_version, kind))
+        if discovered is None:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
-        return found
+        return discovered
 
     def _event(self, kind: ResourceType, line: bytes) -> WatchEvent:
         try:

@@ -35,10 +35,10 @@ def probe_connection(
     parts = urlsplit(host)
     name, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 443)
     try:
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
         return [ProbeStep(ADDRESS, ok=False, detail=f"could not resolve {name}: {error}")]
-    addresses = sorted({str(one[4][0]) for one in found})
+    addresses = sorted({str(info[4][0]) for info in infos})
     reached = [ProbeStep(ADDRESS, ok=True, detail=f"{name} resolves to {', '.join(addresses)}")]
     try:
         opened = socket.create_connection((name, port), timeout=_SECONDS)

@@ -1,4 +1,4 @@
-"""The one folder whose files may hold credentials of clusters.
+"""The one folder whose files may contain credentials of clusters.
 
 Who registers a cluster names a file; without this the portal would read any file that it can, and
 send a part of it to an address that the same person chose.
@@ -14,7 +14,7 @@ from fleet.kube.domain.errors import Refused
 
 
 class OutsideFolder(Refused):
-    """The file lies elsewhere; the message names the folder."""
+    """The file is elsewhere; the message names the folder."""
 
 
 def path_of(named: str) -> Path:

@@ -22,8 +22,8 @@ _REFRESH_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`renew` is told the authorization that a server refused, and returns whether to try again
-    with another one.
+    """`renew` takes the authorization that a server refused, and returns whether to retry with a
+    new one.
     """
 
     configuration: Any
@@ -31,15 +31,15 @@ class Access:
 
 
 def access_of(connection: Connection) -> Access:
-    """Raises Refused with what to mend when the credentials cannot be read."""
+    """Raises Refused with the fix when the credentials cannot be read."""
     if connection.kind == "eks":
-        found = _eks(connection)
+        access = _eks(connection)
     else:
         # Tokens of a pod and of a command are read anew by the client library, and a kubeconfig
         # that was replaced makes a new client.
-        found = Access(_from_file(connection), lambda _refused: False)
-    found.configuration.connection_pool_maxsize = _POOL_SIZE
-    return found
+        access = Access(_from_file(connection), lambda _refused: False)
+    access.configuration.connection_pool_maxsize = _POOL_SIZE
+    return access
 
 
 def _from_file(connection: Connection) -> Any:

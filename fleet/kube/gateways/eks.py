@@ -57,13 +57,13 @@ def session_for(region: str, role_arn: str) -> Any:
 def describe(name: str, region: str, role_arn: str = "") -> EksCluster:
     try:
         client = session_for(region, role_arn).client("eks", region_name=region, config=_TIMEOUTS)
-        found = client.describe_cluster(name=name)["cluster"]
-        certificate = base64.b64decode(found["certificateAuthority"]["data"])
+        cluster = client.describe_cluster(name=name)["cluster"]
+        certificate = base64.b64decode(cluster["certificateAuthority"]["data"])
     except (BotoCoreError, ClientError, KeyError, binascii.Error) as error:
         raise EksUnavailable(f"eks:DescribeCluster {name} in {region} failed: {error}") from error
     with tempfile.NamedTemporaryFile(prefix="slipway-eks-ca-", suffix=".pem", delete=False) as ca:
         ca.write(certificate)
-    return EksCluster(found["endpoint"], str(Path(ca.name)), str(found.get("version", "")))
+    return EksCluster(cluster["endpoint"], str(Path(ca.name)), str(cluster.get("version", "")))
 
 
 class TokenCache:
@@ -106,7 +106,7 @@ class TokenCache:
             session = self._session or session_for(self._region, self._role_arn)
             credentials = session.get_credentials()
             if credentials is None:
-                raise EksUnavailable("no AWS credentials were found for the portal")
+                raise EksUnavailable("the portal has no AWS credentials")
             sts = session.client("sts", region_name=self._region)
             signer = RequestSigner(
                 sts.meta.service_model.service_id,

@@ -21,7 +21,7 @@ _SIGNED: Final = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
 
 
 class SigningFailed(Exception):
-    """There are no credentials; the message says why, and holds none."""
+    """There are no credentials; the message says why, and contains none."""
 
 
 class SignedRequests(httpx.Auth):
@@ -58,7 +58,7 @@ _lock = threading.Lock()
 
 
 def _credentials(region: str, role_arn: str) -> Any:
-    """No lock is held while AWS is asked: two at once assume the role twice, which hurts nobody."""
+    """No lock is held during the call to AWS: two at once assume the role twice, which is harmless."""
     key, at = (region, role_arn), clock.now()
     with _lock:
         made_at, session = _sessions.get(key, (at - _SESSION_LIFE, None))
@@ -66,7 +66,7 @@ def _credentials(region: str, role_arn: str) -> Any:
         session = eks.session_for(region, role_arn)
         with _lock:
             _sessions[key] = (at, session)
-    found = session.get_credentials()
-    if found is None:
-        raise eks.EksUnavailable("no AWS credentials were found for the portal")
-    return found.get_frozen_credentials()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise eks.EksUnavailable("the portal has no AWS credentials")
+    return credentials.get_frozen_credentials()

@@ -118,26 +118,26 @@ class Transport:
             ) from error
         return parsed
 
-    def lines(self, path: str, *, query: Query, silence_seconds: float) -> Iterator[bytes]:
-        """Lines as they come, until the server ends the answer. Silence raises Unreachable."""
+    def lines(self, path: str, *, query: Query, idle_seconds: float) -> Iterator[bytes]:
+        """Lines as they arrive, until the server ends the response. Raises Unreachable without data."""
         auth = self._auth()
         headers = {"Accept": "application/json"} | auth
         try:
             response = self._send(
-                "GET", path, query, None, headers, silence_seconds, preload_content=False
+                "GET", path, query, None, headers, idle_seconds, preload_content=False
             )
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(error) from error
         try:
             if response.status == 401:
-                # Who watches begins again by itself.
+                # A watch is restarted by its caller.
                 self._is_renewed(auth)
             if response.status >= 300:
                 content = response.read(decode_content=True)
                 raise error_of(response.status, content, response.headers.get("Retry-After"))
             yield from _split_lines(response)
         except ReadTimeoutError as error:
-            # What fell silent without a word took the idle connections along, most likely.
+            # A stream that stalled without an error most likely lost the idle connections too.
             self._pool.clear()
             raise self._unreachable(error) from error
         except urllib3.exceptions.HTTPError as error:

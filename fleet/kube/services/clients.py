@@ -35,12 +35,12 @@ def connect(connection: Connection) -> KubeClient:
     """
     key = (os.getpid(), connection, _written_at(connection.kubeconfig_path))
     with _lock:
-        found = _clients.get(key)
-    if found is None:
+        client = _clients.get(key)
+    if client is None:
         made = factory(connection)
         with _lock:
-            found = _clients.setdefault(key, made)
-    return found
+            client = _clients.setdefault(key, made)
+    return client
 
 
 def _written_at(path: str) -> float:

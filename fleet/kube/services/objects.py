@@ -95,22 +95,22 @@ class _Push:
         self._dry_run = dry_run
         self._made: dict[_Place, Json] = {}
         self._errors: dict[int, ClusterError] = {}
-        self._silences = 0
+        self._timeouts = 0
 
     def early_of(self, index: int) -> list[_Place]:
-        found = enumerate(self._groups[index].manifests)
-        return [(index, place) for place, one in found if one["kind"] in _FIRST]
+        manifests = enumerate(self._groups[index].manifests)
+        return [(index, place) for place, manifest in manifests if manifest["kind"] in _FIRST]
 
     def late_of(self, index: int) -> list[_Place]:
-        found = enumerate(self._groups[index].manifests)
-        return [(index, place) for place, one in found if one["kind"] not in _FIRST]
+        manifests = enumerate(self._groups[index].manifests)
+        return [(index, place) for place, manifest in manifests if manifest["kind"] not in _FIRST]
 
     def each(self, places: Sequence[_Place]) -> None:
         """One after another, until one is refused."""
         for index, place in places:
             if index in self._errors:
                 return
-            if self._silences >= _MOST_SILENCES:
+            if self._timeouts >= _MOST_SILENCES:
                 self._errors[index] = NotAttempted(
                     "The cluster did not respond to earlier requests just now."
                 )
@@ -127,12 +127,12 @@ class _Push:
                 group.manifests[place], dry_run=self._dry_run, force=group.force
             )
         except Throttled:
-            self._silences = _MOST_SILENCES
+            self._timeouts = _MOST_SILENCES
             raise
         except Unreachable:
-            self._silences += 1
+            self._timeouts += 1
             raise
-        self._silences = 0
+        self._timeouts = 0
 
     def result_of(self, index: int) -> list[Json] | ClusterError:
         if index in self._errors:
@@ -159,10 +159,10 @@ def list_objects(
     labels: Mapping[str, str],
 ) -> list[dict[str, Any]]:
     client = clients.client_for(cluster_id)
-    found = client.list_all(
+    listing = client.list_all(
         client.resource_type(api_version, kind), namespace=namespace, labels=labels
     )
-    return found.items
+    return listing.items
 
 
 def list_several(
@@ -219,7 +219,7 @@ def _list_namespaces(
 def delete(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> None:
-    """Absent is fine: what was asked for is so."""
+    """An absent object counts as deleted."""
     client = clients.client_for(cluster_id)
     try:
         client.delete(client.resource_type(api_version, kind), namespace, name)

@@ -26,10 +26,10 @@ class PodsView(GenericAPIView[Any]):
     )
     def get(self, request: Request) -> Response:
         query = read_query(PodFilterSerializer, request)
-        found = pods.list_visible_to(
+        rows = pods.list_visible_to(
             actor_of(request),
             cluster_id=query.get("cluster"),
             team_slug=query.get("team"),
         )
-        page = self.paginate_queryset(found)
+        page = self.paginate_queryset(rows)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

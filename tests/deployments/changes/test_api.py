@@ -51,7 +51,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
     world.work()
     world.cluster.make_ready("detector-r1")
     deployment = Deployment.objects.get()
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     got = member.get(f"/api/v1/deployments/{deployment.pk}").data
     assert got["url"] == "http://gateway.example/vision/detector"
@@ -73,8 +73,8 @@ def test_the_whole_way_by_rest(world: World) -> None:
     )
     world.work()
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     rollout_id = member.get(f"/api/v1/deployments/{deployment.pk}").data["rollout_id"]
     seen = lead.get(f"/api/v1/rollouts/{rollout_id}").data
     assert (seen["phase"], seen["observed_weight"], seen["may_promote"]) == ("running", 20, True)

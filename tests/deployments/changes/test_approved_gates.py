@@ -118,17 +118,17 @@ def test_deleted_between_the_last_recheck_and_the_start_it_is_still_asked(
     golden = save(world)
     deployment, _ = served(world, r2=wrong)
     approved(world, deployment)
-    look = approvals.is_approved_now
+    is_approved = approvals.is_approved_now
 
     def look_then_lose(change: ChangeRequest) -> bool:
-        found = look(change)
+        found = is_approved(change)
         delete(world, golden)
         return found
 
     monkeypatch.setattr(approvals, "is_approved_now", look_then_lose)
     world.work()
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout = sweep(world, deployment)
 
     assert rollout.golden == [golden.pk]

@@ -50,7 +50,7 @@ def ready(world: World, kind: str) -> tuple[Deployment, dict[str, Any]]:
         return deployment, {"kind": kind, "revision_number": 2}
     if kind == "start":
         stop.stop(actor=world.member, deployment_id=deployment.pk)
-        return world.look(deployment), {"kind": kind}
+        return world.reconcile_now(deployment), {"kind": kind}
     if kind == "scale":
         return deployment, {"kind": kind, "min_replicas": 2, "max_replicas": 3}
     return deployment, canary(world, spec={**SPEC, "cpu": "3"})

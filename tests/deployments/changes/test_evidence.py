@@ -57,7 +57,7 @@ def test_verdicts_are_kept_when_they_turn_and_not_at_every_look(world: World) ->
     fill(world, deployment)
     for _ in range(5):
         world.clock.move(1)
-        world.look(deployment)
+        world.reconcile_now(deployment)
 
     kept = list(RolloutVerdict.objects.order_by("id"))
 
@@ -103,16 +103,16 @@ def test_the_refusal_of_a_late_click_says_what_has_turned(world: World) -> None:
 def test_a_bad_candidate_is_not_swapped_for_a_stable_revision_that_is_down(world: World) -> None:
     deployment, rollout = start(world)
     world.cluster.make_ready("detector-r1", is_ready=False, message="out of memory")
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.clock.move(20)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 50, failure=50)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
     assert view(world, rollout).guards[1].verdict == "fail"
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.ABORTING
 
@@ -133,16 +133,16 @@ def test_the_cluster_is_unreachable_in_the_middle_of_a_step(world: World) -> Non
     world.clock.move(20)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 50, failure=50)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert Rollout.objects.get().phase == RolloutPhase.ABORTING, "decided all the same"
     assert deployment.candidate_weight == 0
 
     world.cluster.fail_with = None
     world.clock.move(60)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert weights(world) == {"detector-r1-predictor": 100}
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.ABORTED
     assert world.cluster.names("InferenceService") == ["detector-r1"]
@@ -170,14 +170,14 @@ def test_what_was_sent_before_the_step_counts_for_its_guards_but_not_for_its_spl
     world.clock.move(7)
     send(world, "detector-r1", 100)
     send(world, "detector-r2", 20)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
     assert (shown.candidate_requests, shown.observed_share) == (20, None)
     world.clock.move(5)
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     shown = view(world, rollout)
     assert (shown.candidate_requests, shown.observed_share) == (30, 0.1)

@@ -49,7 +49,7 @@ def states(deployment: Deployment) -> list[str]:
 
 def late(world: World, deployment: Deployment) -> Deployment:
     world.clock.move(desired_state.PROGRESS_SECONDS)
-    return world.look(deployment)
+    return world.reconcile_now(deployment)
 
 
 def test_a_pod_that_crashes_and_restarts_does_not_swing_the_state(world: World) -> None:
@@ -57,12 +57,12 @@ def test_a_pod_that_crashes_and_restarts_does_not_swing_the_state(world: World) 
 
     for container in (BACK_OFF, AGAIN, BACK_OFF, AGAIN):
         pod(world, container)
-        world.look(deployment)
+        world.reconcile_now(deployment)
         world.clock.move(60)
 
     assert states(deployment) == ["progressing", "degraded"]
     world.cluster.make_ready("detector-r1")
-    assert world.look(deployment).state == "ready"
+    assert world.reconcile_now(deployment).state == "ready"
 
 
 @pytest.mark.parametrize("container", [BACK_OFF, AGAIN])
@@ -71,13 +71,13 @@ def test_at_its_deadline_it_is_stopped_and_the_request_fails_with_the_reason(
 ) -> None:
     deployment = begun(world)
     pod(world, container)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.clock.move(desired_state.PROGRESS_SECONDS - 1)
-    assert world.look(deployment).is_stopped is False
+    assert world.reconcile_now(deployment).is_stopped is False
 
     world.clock.move(1)
-    world.look(deployment)
-    deployment = world.look(deployment)
+    world.reconcile_now(deployment)
+    deployment = world.reconcile_now(deployment)
 
     change = ChangeRequest.objects.get()
     assert (change.state, "failed to load 'detector'" in change.state_reason) == ("failed", True)
@@ -89,7 +89,7 @@ def test_at_its_deadline_it_is_stopped_and_the_request_fails_with_the_reason(
     assert notice.subject == "vision/detector failed to start"
     for _ in range(3):
         world.clock.move(desired_state.PROGRESS_SECONDS)
-        world.look(deployment)
+        world.reconcile_now(deployment)
     assert states(deployment)[-1] == "stopped"
     assert AuditEvent.objects.filter(action="deployment.stopped").count() == 1
 
@@ -97,18 +97,18 @@ def test_at_its_deadline_it_is_stopped_and_the_request_fails_with_the_reason(
 def test_given_up_it_can_be_started_again_or_retired(world: World) -> None:
     deployment = begun(world)
     late(world, deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     start = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     world.approved(start)
     assert world.cluster.names("InferenceService") == ["detector-r1"]
     late(world, deployment)
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
     assert (deployment.state, world.cluster.names("InferenceService")) == ("stopped", [])
     retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     world.approved(retire)
 
-    assert world.look(deployment).is_retired
+    assert world.reconcile_now(deployment).is_retired
 
 
 def test_what_served_before_is_not_given_up(world: World) -> None:
@@ -130,7 +130,7 @@ def test_a_cluster_that_does_not_answer_stops_nothing(world: World) -> None:
     world.cluster.fail_with = None
     world.cluster.make_ready("detector-r1")
     world.clock.move(120)
-    assert world.look(deployment).state == "ready"
+    assert world.reconcile_now(deployment).state == "ready"
 
 
 def test_after_a_silence_what_is_still_not_ready_is_given_up(world: World) -> None:
@@ -140,8 +140,8 @@ def test_after_a_silence_what_is_still_not_ready_is_given_up(world: World) -> No
 
     world.cluster.fail_with = None
     world.clock.move(120)
-    world.look(deployment)
-    deployment = world.look(deployment)
+    world.reconcile_now(deployment)
+    deployment = world.reconcile_now(deployment)
 
     assert (deployment.state, world.cluster.names("InferenceService")) == ("stopped", [])
 
@@ -149,10 +149,10 @@ def test_after_a_silence_what_is_still_not_ready_is_given_up(world: World) -> No
 def test_it_is_stopped_on_request_while_it_still_tries(world: World) -> None:
     deployment = begun(world)
     pod(world, BACK_OFF)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     stop.stop(actor=world.member, deployment_id=deployment.pk, reason="the wrong file")
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
 
     assert (deployment.state, ChangeRequest.objects.get().state) == ("stopped", "failed")
     assert world.cluster.names("InferenceService") == []
@@ -161,7 +161,7 @@ def test_it_is_stopped_on_request_while_it_still_tries(world: World) -> None:
 def test_a_request_to_retire_it_stops_it_at_once(world: World) -> None:
     deployment = begun(world)
     pod(world, AGAIN)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     deployment = world.look(deployment)
@@ -174,7 +174,7 @@ def test_a_request_to_retire_it_stops_it_at_once(world: World) -> None:
     assert (deployment.state, world.cluster.names("InferenceService")) == ("stopped", [])
     approve(world.lead, retire)
     world.work()
-    assert world.look(deployment).is_retired
+    assert world.reconcile_now(deployment).is_retired
 
 
 def test_what_has_served_is_not_stopped_by_a_request_to_retire_it(world: World) -> None:

@@ -140,9 +140,9 @@ def start_canary_on(world: World) -> None:
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
 
 def end_session(page: Page) -> None:

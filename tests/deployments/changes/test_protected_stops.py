@@ -53,11 +53,11 @@ def test_an_approved_request_stops_it(world: World) -> None:
         format="json",
     )
     assert asked.status_code == 201, asked.data
-    assert world.look(deployment).state == DeploymentState.READY
+    assert world.reconcile_now(deployment).state == DeploymentState.READY
     change = ChangeRequest.objects.get(kind="stop")
 
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     change.refresh_from_db()
     assert (deployment.state, change.state) == (DeploymentState.STOPPED, ChangeState.DONE)
@@ -94,7 +94,7 @@ def test_elsewhere_a_member_stops_at_once(world: World, environment: str) -> Non
 
     stop.stop(actor=world.member, deployment_id=deployment.pk)
 
-    assert world.look(deployment).state == DeploymentState.STOPPED
+    assert world.reconcile_now(deployment).state == DeploymentState.STOPPED
 
 
 def test_what_never_served_stops_at_once_in_production_too(world: World) -> None:

@@ -111,7 +111,7 @@ def test_a_new_default_image_does_not_touch_what_serves(world: World, settings: 
     world.cluster.calls.clear()
     settings.SLIPWAY_TRITON_IMAGE = "nvcr.io/nvidia/tritonserver:99.01-py3"
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.writes == []
 

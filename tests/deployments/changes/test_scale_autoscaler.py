@@ -45,7 +45,7 @@ def test_fixed_number_that_becomes_a_range_scales_by_queue(world: World) -> None
         "KEDA uses nv_inference_pending_request_count, scraped by the deployment's ServiceMonitor."
     ]
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     written = world.cluster.objects
     scaled = written["ScaledObject", "vision", "detector-r1"]["spec"]
     assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (2, 4)
@@ -59,7 +59,7 @@ def test_range_after_a_range_keeps_the_autoscaler(world: World) -> None:
     deployment = world.serving()
     world.approved(scale(world, deployment, 1, 2))
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     again = scale(world, deployment, 1, 3)
 

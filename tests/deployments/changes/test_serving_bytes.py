@@ -76,13 +76,13 @@ def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
     key = overwrite(world, world.version1)
     world.work()
     for _ in range(3):
-        world.look(deployment_of(change))
+        world.reconcile_now(deployment_of(change))
 
     world.store.put_right(key)
-    world.look(deployment_of(change))
+    world.reconcile_now(deployment_of(change))
     serving_watch.sweep()
     world.cluster.make_ready("detector-r1")
-    deployment = world.look(deployment_of(change))
+    deployment = world.reconcile_now(deployment_of(change))
 
     assert (deployment.state, deployment.state_reason) == ("ready", "")
     assert told(deployment) == ["bytes differ", "bytes as approved"]
@@ -112,7 +112,7 @@ def test_a_start_after_a_stop_compares_again(world: World) -> None:
     deployment = world.serving()
     Deployment.objects.update(environment="development")
     stop.stop(actor=world.member, deployment_id=deployment.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.names("InferenceService") == []
     change = requests.request_start(actor=world.member, deployment_id=deployment.pk)
     approve(world, change)
@@ -202,7 +202,7 @@ def test_it_is_watched_while_it_serves(world: World) -> None:
 
     world.clock.move(1)
     assert serving_watch.sweep() == 1
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
 
     assert told(deployment) == ["bytes differ"]
     assert (deployment.state, key in deployment.state_reason) == ("ready", True)
@@ -213,7 +213,7 @@ def test_it_is_watched_while_it_serves(world: World) -> None:
     world.clock.move(serving_watch.EVERY.total_seconds())
     serving_watch.sweep()
     assert told(deployment) == ["bytes differ", "bytes as approved"]
-    assert world.look(deployment).state_reason == ""
+    assert world.reconcile_now(deployment).state_reason == ""
 
 
 def test_one_sweep_looks_at_few_and_the_oldest_first(world: World) -> None:
@@ -249,6 +249,6 @@ def test_stopped_deployments_are_not_watched(world: World) -> None:
     deployment = world.serving()
     Deployment.objects.update(environment="development")
     stop.stop(actor=world.member, deployment_id=deployment.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert serving_watch.sweep() == 0

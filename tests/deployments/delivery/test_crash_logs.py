@@ -41,7 +41,7 @@ def test_a_crash_without_a_message_is_explained_by_the_log(world: World) -> None
     )
     crash(world, 1)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.state == "degraded"
     assert "failed to load 'detector' version 1: bad shape" in deployment.state_reason
@@ -57,6 +57,6 @@ def test_a_container_killed_by_a_probe_is_explained_by_the_event(world: World) -
     }
     crash(world, 137)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert "Liveness probe failed: connection refused" in deployment.state_reason

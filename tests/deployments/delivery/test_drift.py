@@ -36,21 +36,21 @@ def held(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
         actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
     )
     live.edit(f"{ISVC}/{name}-r1", edit)
-    return live.look(deployment)
+    return live.reconcile_now(deployment)
 
 
 def test_drift_is_reverted_and_recorded_with_its_author(live: Live) -> None:
     deployment = live.deployed("one")
     live.edit(f"{ISVC}/one-r1", MORE)
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert most_replicas(live, "one") == 1
     assert told(deployment, "drift") == [
         "kubectl-edit changed spec.predictor.maxReplicas of InferenceService one-r1 from 1 to 3; "
         "reverted to the approved manifests"
     ]
-    live.look(deployment)
+    live.reconcile_now(deployment)
     assert len(told(deployment, "drift")) == 1
     assert Drift.from_json(deployment.drift).reverts == 1
 
@@ -59,7 +59,7 @@ def test_fields_that_others_add_are_kept(live: Live) -> None:
     deployment = live.deployed("two")
     live.edit(f"{ISVC}/two-r1", {"metadata": {"annotations": {"their/note": "x"}}})
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     found = live.get(f"{ISVC}/two-r1")
     assert found is not None
@@ -73,7 +73,7 @@ def test_pending_drift_stays_and_is_the_state_reason(live: Live) -> None:
     assert most_replicas(live, "three") == 3
     assert "kubectl-edit changed spec.predictor.maxReplicas" in deployment.state_reason
     assert "held for review" in deployment.state_reason
-    live.look(deployment)
+    live.reconcile_now(deployment)
     assert len(told(deployment, "drift held")) == 1
 
 
@@ -81,7 +81,7 @@ def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
     deployment = held(live, "four")
 
     drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert most_replicas(live, "four") == 1
     assert deployment.is_revert_requested is False
@@ -89,7 +89,7 @@ def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
     event = AuditEvent.objects.get(action="deployment.drift_re_applied")
     assert event.actor_name == "member"
     live.edit(f"{ISVC}/four-r1", MORE)
-    live.look(deployment)
+    live.reconcile_now(deployment)
     assert most_replicas(live, "four") == 3, "the policy still holds"
 
 
@@ -106,7 +106,7 @@ def test_adopting_drift_requests_a_change_and_approves_nothing(live: Live) -> No
     assert change.scale["scaling"]["kind"] == "fixed"
     assert "kubectl-edit" in change.comment
     live.world.approved(change)
-    live.look(deployment)
+    live.reconcile_now(deployment)
     assert most_replicas(live, "five") == 3
     assert Drift.from_json(deployment.drift).outcome == "", "what was approved is what is there"
 
@@ -130,7 +130,7 @@ def test_an_edit_without_a_field_in_the_spec_cannot_be_adopted(live: Live) -> No
         actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
     )
     live.edit(f"{ISVC}/six-r1", {"spec": {"predictor": {"serviceAccountName": "root"}}})
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     with pytest.raises(Invalid, match=r"has no field for them.*serviceAccountName"):
         drift_decisions.adopt(actor=live.world.member, deployment_id=deployment.pk)
@@ -163,7 +163,7 @@ def test_repeated_edits_of_a_tool_are_held_for_review(live: Live) -> None:
     for _ in range(4):
         live.edit(f"{ISVC}/nine-r1", MORE, manager="vpa")
         live.world.clock.move(60)
-        live.world.look(deployment)
+        live.world.reconcile_now(deployment)
 
     assert len(told(deployment, "drift")) == 3
     assert most_replicas(live, "nine") == 3
@@ -178,8 +178,8 @@ def test_deleted_objects_are_created_again_under_every_policy(live: Live) -> Non
     for path in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"):
         live.http.delete(path)
 
-    live.look(deployment)
-    live.look(deployment)
+    live.reconcile_now(deployment)
+    live.reconcile_now(deployment)
 
     assert all(live.get(p) for p in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"))
     assert "InferenceService ten-r1 was deleted" in told(deployment, "drift")[0]
@@ -191,7 +191,7 @@ def test_a_deleted_namespace_is_created_again_with_all_objects(live: Live) -> No
         live.http.delete(path)
     live.remove_namespace("vision")
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert live.get("/api/v1/namespaces/vision") is not None
     assert live.get(f"{ISVC}/eleven-r1") is not None
@@ -207,7 +207,7 @@ def test_orphans_are_pruned_and_objects_of_others_are_kept(live: Live) -> None:
         body = {"metadata": {"name": name, "labels": its}, "spec": spec}
         assert live.http.post(PDB, json=body).status_code == 201
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert live.get(f"{PDB}/twelve-old") is None
     assert live.get(f"{PDB}/twelve-theirs") is not None

@@ -159,7 +159,7 @@ def test_another_field_manager_is_overruled_on_the_portals_own_objects(
     reconcile.sweep()
     live.edit(f"{ISVC}/contested-r1", {"spec": {"predictor": {"maxReplicas": 9}}}, manager="argo")
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     found = live.get(f"{ISVC}/contested-r1")
     assert found is not None

@@ -82,13 +82,13 @@ def test_a_namespace_deleted_during_a_push_is_created_again(live: Live, proxy: P
     for path in (f"{ISVC}/bare-r1", f"{PDB}/bare-r1", f"{ROUTE}/bare"):
         live.http.delete(path)
 
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert "being terminated" in deployment.state_reason
     assert not is_there(live, "bare")
 
     live.remove_namespace("vision")
-    live.look(deployment)
+    live.reconcile_now(deployment)
 
     assert_as_approved(live, proxy, "bare")
     assert "being terminated" not in deployment.state_reason

@@ -46,7 +46,7 @@ def operator(world: World, server: GitServer, draft: GitDraft) -> Operator:
 
 def look_later(world: World, deployment: Deployment) -> Deployment:
     world.clock.move(20)
-    return world.look(deployment)
+    return world.reconcile_now(deployment)
 
 
 def deployed(world: World, operator: Operator) -> Deployment:

@@ -109,9 +109,9 @@ def test_the_bound_holds_at_every_look() -> None:
     missed = 0
     for _ in range(300):
         failures = 0
-        for look in range(1, 41):
+        for interval in range(1, 41):
             failures += sum(dice.random() < 0.05 for _ in range(10))
-            bound = e_process.upper_bound(failures=failures, requests=10 * look, alpha=0.05)
+            bound = e_process.upper_bound(failures=failures, requests=10 * interval, alpha=0.05)
             if bound < 0.05:
                 missed += 1
                 break
@@ -130,10 +130,10 @@ def test_the_band_of_a_share_narrows_and_holds_at_every_look() -> None:
     left = 0
     for _ in range(200):
         hits = 0
-        for look in range(1, 21):
+        for interval in range(1, 21):
             hits += sum(dice.random() < 0.1 for _ in range(25))
-            low, high = e_process.share_band(share=0.1, n=25 * look, alpha=0.05)
-            if not low <= hits / (25 * look) <= high:
+            low, high = e_process.share_band(share=0.1, n=25 * interval, alpha=0.05)
+            if not low <= hits / (25 * interval) <= high:
                 left += 1
                 break
     assert left <= 10

@@ -29,7 +29,7 @@ def test_a_request_is_approved_applied_and_becomes_ready(world: World) -> None:
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
 
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
     change.refresh_from_db()
     assert (deployment.state, deployment.state_reason) == (DeploymentState.READY, "")
     assert change.state == ChangeState.DONE
@@ -67,7 +67,7 @@ def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> Non
     condition = {"type": "PodScheduled", "status": "False", "message": message}
 
     world.cluster.put_pod("vision", "p", labels, {"phase": "Pending", "conditions": [condition]})
-    deployment = world.look(deployment_of(change))
+    deployment = world.reconcile_now(deployment_of(change))
 
     assert deployment.state == DeploymentState.PROGRESSING
     assert deployment.state_reason == f"waiting for free GPU: {message}"
@@ -78,7 +78,7 @@ def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World
     world.approved(change)
 
     world.clock.move(31 * 60)
-    deployment = world.look(deployment_of(change))
+    deployment = world.reconcile_now(deployment_of(change))
     change.refresh_from_db()
 
     assert deployment.state == DeploymentState.STOPPED
@@ -104,16 +104,16 @@ def test_a_silent_cluster_leaves_the_state_and_says_so_once(world: World) -> Non
     deployment = world.serving()
     world.cluster.fail_with = Unreachable("connection refused")
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.clock.move(60)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.state == DeploymentState.READY
     assert "connection refused" in deployment.state_reason
     assert DeploymentEvent.objects.filter(kind="unreachable").count() == 1
     world.cluster.fail_with = None
     world.clock.move(120)
-    assert world.look(deployment).state_reason == ""
+    assert world.reconcile_now(deployment).state_reason == ""
 
 
 class WorkerKilled(BaseException):
@@ -180,7 +180,7 @@ def test_what_was_deleted_behind_our_back_is_made_again(world: World) -> None:
     deployment = world.serving()
     del world.cluster.objects["InferenceService", "vision", "detector-r1"]
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.names("InferenceService") == ["detector-r1"]
     assert deployment.state == DeploymentState.DEGRADED
@@ -191,7 +191,7 @@ def test_a_route_edited_by_hand_is_put_right(world: World) -> None:
     route = world.cluster.objects["HTTPRoute", "vision", "detector"]
     route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 7
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
 

@@ -25,7 +25,7 @@ from tests.deployments.world import World
 def stopped(world: World, **changed: Any) -> Deployment:
     deployment = world.serving(**{"environment": "staging", **changed})
     stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
-    return world.look(deployment)
+    return world.reconcile_now(deployment)
 
 
 def test_stopping_removes_route_and_workload_and_keeps_the_revision(world: World) -> None:
@@ -33,7 +33,7 @@ def test_stopping_removes_route_and_workload_and_keeps_the_revision(world: World
     world.cluster.calls.clear()
 
     stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.state == DeploymentState.STOPPED
     assert world.cluster.names("InferenceService") == []
@@ -88,10 +88,10 @@ def test_stopping_aborts_the_rollout_and_both_end(world: World) -> None:
     deployment, rollout = canaries.start(world, environment="staging")
 
     stop.stop(actor=world.member, deployment_id=deployment.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     for _ in range(3):
         world.clock.move(30)
-        world.look(deployment)
+        world.reconcile_now(deployment)
 
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.ABORTED
@@ -129,11 +129,11 @@ def test_starting_again_is_approved_and_brings_back_the_same_revision(world: Wor
     assert world.look(deployment).state == DeploymentState.STOPPED
 
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert deployment.state == DeploymentState.PROGRESSING
     assert quotas.committed_gpus(world.team) == 1
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     change.refresh_from_db()
     assert (deployment.state, change.state) == (DeploymentState.READY, ChangeState.DONE)
@@ -162,7 +162,7 @@ def test_a_start_that_never_comes_up_fails_at_its_deadline(world: World) -> None
     world.approved(change)
 
     world.clock.move(desired_state.PROGRESS_SECONDS + 1)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     change.refresh_from_db()
     assert change.state == ChangeState.FAILED
@@ -173,7 +173,7 @@ def test_a_stopped_deployment_can_be_retired(world: World) -> None:
     change = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.is_retired
 
@@ -187,9 +187,9 @@ def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None
     assert "minReplicas: 2" in evidence.review(change).rendered.to_yaml()
 
     world.approved(change)
-    assert world.look(deployment).state == DeploymentState.PROGRESSING
+    assert world.reconcile_now(deployment).state == DeploymentState.PROGRESSING
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     change.refresh_from_db()
     predictor = world.cluster.objects["InferenceService", "vision", "detector-r1"]["spec"]
@@ -238,7 +238,7 @@ def test_a_canary_after_scaling_starts_from_what_was_approved_last(world: World)
         )
     )
     world.cluster.make_ready("detector-r1")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     canary = requests.request_canary(
         actor=world.member,
@@ -258,7 +258,7 @@ def test_scaling_up_is_not_called_degraded_while_the_old_replica_serves(world: W
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     apply_changes.sweep()
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.state == DeploymentState.PROGRESSING
     assert "1 of 2" in deployment.state_reason

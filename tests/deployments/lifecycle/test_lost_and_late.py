@@ -102,7 +102,7 @@ def test_a_retirement_that_is_late_fails_and_still_ends(world: World) -> None:
 
     world.cluster.fail_with = None
     world.clock.move(120)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.is_retired
     assert world.cluster.names("InferenceService") == []

@@ -96,7 +96,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
         ),
         lambda: actions.abort(actor=world.member, rollout_id=rollout.pk, reason="stop"),
     )
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == "aborting"
     assert deployment.candidate_weight == 0
@@ -123,7 +123,7 @@ def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back
     world.clock.move(10)
     canaries.send(world, "detector-r1", 900)
     canaries.send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = Rollout.objects.get().evidence_hash
     world.clock.move(5)
     canaries.send(world, "detector-r1", 900)
@@ -133,7 +133,7 @@ def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back
         lambda: actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown),
         lambda: rollout_reconcile.advance(rollout_id=rollout.pk),
     )
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert isinstance(clicked, Conflict)
     assert Rollout.objects.get().phase == "aborting"

@@ -54,11 +54,11 @@ def test_deploying_promoting_and_retiring(calls: list[str], world: World) -> Non
     )
     for _ in range(4):
         world.clock.move(30)
-        world.look(deployment)
+        world.reconcile_now(deployment)
     live_objects.compare(actor=world.viewer, deployment_id=deployment.pk)
     retirement = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
     world.approved(retirement)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Deployment.objects.get().is_retired
     assert {"apply", "delete", "list_all", "get"} <= set(calls)
@@ -69,7 +69,7 @@ def test_aborting_and_rolling_back(calls: list[str], world: World) -> None:
     actions.abort(actor=world.member, rollout_id=rollout.pk, reason="stop")
     for _ in range(4):
         world.clock.move(30)
-        world.look(deployment)
+        world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == "aborted"
 
@@ -77,7 +77,7 @@ def test_aborting_and_rolling_back(calls: list[str], world: World) -> None:
         actor=world.member, deployment_id=deployment.pk, revision_number=2
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert deployment.candidate_revision_id == change.revision_id
 

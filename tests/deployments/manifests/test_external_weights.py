@@ -122,7 +122,7 @@ def test_a_canary_serves_the_weights_of_its_own_version(
     second = register(world, NEXT, parameters_millions=9000)
     change = world.approved(requests.request_deploy(actor=world.member, draft=draft(world, first)))
     world.cluster.make_ready("chat-r1")
-    deployment = world.look(deployment_of(change))
+    deployment = world.reconcile_now(deployment_of(change))
 
     canary = requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=second.pk, steps=STEPS

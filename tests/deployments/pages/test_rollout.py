@@ -135,9 +135,9 @@ def test_polling_stops_when_the_rollout_is_over(
     assert running.status_code == 200
     assert 'hx-trigger="every 3s"' in running.content.decode()
     actions.abort(actor=world.member, rollout_id=rollout.pk)
-    world.look(rollout.deployment)
+    world.reconcile_now(rollout.deployment)
     world.clock.move(3600)
-    world.look(rollout.deployment)
+    world.reconcile_now(rollout.deployment)
 
     final = client.get(URL, **HTMX, HTTP_HX_TARGET="rollout")
 
@@ -186,7 +186,7 @@ def test_a_rollout_that_stopped_says_why_and_where_the_requests_go(
     page = client.get(URL).content.decode()
     for _ in range(6):
         world.clock.move(20)
-        world.look(rollout.deployment)
+        world.reconcile_now(rollout.deployment)
     over = client.get(URL).content.decode()
 
     assert "Aborted" in page
@@ -205,7 +205,7 @@ def test_a_completed_rollout_says_what_came_after_and_offers_the_way_back(
     )
     for _ in range(8):
         world.clock.move(20)
-        world.look(rollout.deployment)
+        world.reconcile_now(rollout.deployment)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.COMPLETED
 

@@ -16,7 +16,7 @@ SignIn = Callable[[User], Client]
 def test_pages_offer_both_ways_out_while_it_tries(world: World, signed_in: SignIn) -> None:
     deployment = begun(world)
     pod(world, BACK_OFF)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     client = signed_in(world.member)
 
     page = client.get("/deployments/vision/detector").content.decode()
@@ -25,4 +25,4 @@ def test_pages_offer_both_ways_out_while_it_tries(world: World, signed_in: SignI
     asked = client.post("/deployments/vision/detector/retire", {"confirmation": "detector"})
 
     assert asked.status_code == 302
-    assert world.look(deployment).state == "stopped"
+    assert world.reconcile_now(deployment).state == "stopped"

@@ -11,9 +11,9 @@ from deployments.models import Pipeline
 from portal.accounts.models import User
 from tests.deployments.pipelines_world import (
     ENSEMBLE,
-    look,
     members,
     node,
+    reconcile_now,
     serving,
     start_router,
     step,
@@ -50,9 +50,9 @@ def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     done = client(world.lead).post(f"{decide}/approve", decision, format="json")
 
     assert (done.status_code, done.json()["state"]) == (200, "approved")
-    pipeline = look(Pipeline.objects.get())
+    pipeline = reconcile_now(Pipeline.objects.get())
     start_router(world, pipeline)
-    look(pipeline)
+    reconcile_now(pipeline)
     told = client(world.viewer).get(f"{URL}/{pipeline.pk}").json()
     assert (told["state"], told["url"]) == ("ready", "http://gateway.example/vision/both")
     assert [one["type"] for one in told["observed"]["conditions"]] == ["Ready", "RouterAvailable"]

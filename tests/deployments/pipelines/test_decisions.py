@@ -24,7 +24,15 @@ from portal.accounts.models import Membership, User
 from portal.core.errors import Conflict, Forbidden, Invalid
 from portal.notifications import links
 from portal.notifications.models import Channel, DecisionLink
-from tests.deployments.pipelines_world import approve, ask, look, members, node, serving, step
+from tests.deployments.pipelines_world import (
+    approve,
+    ask,
+    members,
+    node,
+    reconcile_now,
+    serving,
+    step,
+)
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -50,7 +58,7 @@ def test_an_emergency_override_runs_at_once_and_somebody_else_reviews_it(world: 
 
     override(world.lead, change)
 
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
     change.refresh_from_db()
     assert change.state == ChangeState.APPLYING
     review = EmergencyReview.objects.get()
@@ -106,7 +114,7 @@ def test_a_decision_link_approves_a_pipeline_once(world: World, signed_in: SignI
     assert "ensemble: detector, classifier (required)" in shown
     assert (done.status_code, done["Location"]) == (302, f"/approvals/{change.pk}")
     assert client.post(page, {"choice": "approve", "comment": ""}).status_code == 409
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
 
 
 def test_a_decided_request_shows_what_was_decided_on(world: World, signed_in: SignIn) -> None:
@@ -131,13 +139,13 @@ def test_what_changed_between_approval_and_run_goes_back_to_its_approvers(world:
     approve(world.lead, change)
     Cluster.objects.update(gateway_url="http://elsewhere.example")
 
-    assert look(pipeline_of(change)).desired_generation == 0
+    assert reconcile_now(pipeline_of(change)).desired_generation == 0
 
     change.refresh_from_db()
     assert (change.state, change.decided) == (ChangeState.SUBMITTED, {})
     assert Approval.objects.get().void_reason
     approve(world.lead, change)
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
 
 
 def test_an_approval_by_who_is_no_lead_at_the_run_does_not_count(world: World) -> None:
@@ -145,7 +153,7 @@ def test_an_approval_by_who_is_no_lead_at_the_run_does_not_count(world: World) -
     approve(world.lead, change)
     Membership.objects.filter(user=world.lead).update(role="member")
 
-    assert look(pipeline_of(change)).desired_generation == 0
+    assert reconcile_now(pipeline_of(change)).desired_generation == 0
 
 
 def test_the_checks_are_repeated_before_an_approval(world: World) -> None:
@@ -175,7 +183,7 @@ def test_a_delegate_approves_a_pipeline_in_the_leads_place(world: World) -> None
 
     approval = Approval.objects.get(change=change)
     assert (approval.as_role, approval.stands_for) == ("delegate", world.lead)
-    assert look(pipeline).desired_generation == 2
+    assert reconcile_now(pipeline).desired_generation == 2
 
 
 def test_a_worker_that_dies_while_it_begins_leaves_an_approved_request(
@@ -195,7 +203,7 @@ def test_a_worker_that_dies_while_it_begins_leaves_an_approved_request(
     assert (change.state, Pipeline.objects.get().desired_generation) == ("approved", 0)
 
     world.clock.move(31)
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
 
 
 def test_a_pipeline_has_one_open_request_and_a_request_one_subject(world: World) -> None:

@@ -12,7 +12,7 @@ from deployments.states import DeploymentState
 from tests.deployments.delivery.test_git_delivery import draft, operator, writes
 from tests.deployments.git_server import GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
-from tests.deployments.pipelines_world import approve, ask, look, start_router
+from tests.deployments.pipelines_world import approve, ask, reconcile_now, start_router
 from tests.deployments.world import World
 
 __all__ = ["draft", "operator", "server"]
@@ -25,7 +25,7 @@ def follow(world: World, operator: Operator, pipeline: Pipeline) -> Pipeline:
         operator.sync()
         if "both" in world.cluster.names("InferenceGraph"):
             start_router(world, pipeline)
-        look(pipeline, rounds=1)
+        reconcile_now(pipeline, rounds=1)
     return pipeline
 
 
@@ -36,7 +36,7 @@ def test_a_pipeline_is_committed_and_ready_only_when_the_cluster_shows_it(
     world.cluster.calls.clear()
     approve(world.lead, change)
 
-    pipeline = look(pipeline_of(change))
+    pipeline = reconcile_now(pipeline_of(change))
 
     assert writes(world) == []
     assert server.commits() == [f"vision/both: push router (change request {change.pk})"]
@@ -65,10 +65,10 @@ def test_a_retirement_empties_its_folder(
 ) -> None:
     change = ask(world)
     approve(world.lead, change)
-    pipeline = follow(world, operator, look(pipeline_of(change)))
+    pipeline = follow(world, operator, reconcile_now(pipeline_of(change)))
     approve(world.lead, requests.request_retire(actor=world.member, pipeline_id=pipeline.pk))
 
-    look(pipeline)
+    reconcile_now(pipeline)
     follow(world, operator, pipeline)
 
     assert pipeline.is_retired
@@ -87,9 +87,9 @@ def test_a_repository_that_refuses_is_the_reason_and_is_tried_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(git, "commit", refuse)
-        pipeline = look(pipeline_of(change))
+        pipeline = reconcile_now(pipeline_of(change))
     assert pipeline.state_reason == "Git: the branch is protected"
 
     world.clock.move(16)
-    look(pipeline)
+    reconcile_now(pipeline)
     assert server.commits() == [f"vision/both: push router (change request {change.pk})"]

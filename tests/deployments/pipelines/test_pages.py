@@ -12,7 +12,7 @@ from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.serving.gateways import inference
 from deployments.states import Environment
 from portal.accounts.models import User
-from tests.deployments.pipelines_world import ask, look, members, node, serving, step
+from tests.deployments.pipelines_world import ask, members, node, reconcile_now, serving, step
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
@@ -61,7 +61,7 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
         review, {"decision": "approve", "evidence_hash": change.evidence_hash}
     )
     assert decided.status_code == 302
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
 
 
 def test_what_is_wrong_shows_at_its_step_and_asks_for_nothing(

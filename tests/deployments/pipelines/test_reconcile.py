@@ -21,8 +21,8 @@ from tests.deployments.pipelines_world import (
     ENSEMBLE,
     approve,
     ask,
-    look,
     node,
+    reconcile_now,
     serving,
     start_router,
     step,
@@ -38,7 +38,7 @@ def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) 
     key = ("InferenceGraph", "vision", "both")
     world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] = "Sequence"
 
-    look(pipeline)
+    reconcile_now(pipeline)
 
     assert world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] == "Ensemble"
     event = AuditEvent.objects.get(action="pipeline.drift_reverted")
@@ -47,7 +47,7 @@ def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) 
     assert pipeline.state == DeploymentState.READY
 
     del world.cluster.objects["HTTPRoute", "vision", "both"]
-    look(pipeline)
+    reconcile_now(pipeline)
     assert ("HTTPRoute", "vision", "both") in world.cluster.objects
 
 
@@ -61,7 +61,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     with refused(world, Conflict, "change_open"):
         pipeline_requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
     approve(world.lead, change)
-    look(pipeline)
+    reconcile_now(pipeline)
 
     change.refresh_from_db()
     assert (change.state, pipeline.desired_generation) == (ChangeState.DONE, 2)
@@ -88,7 +88,7 @@ def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) ->
         requests.request_retire(actor=world.member, deployment_id=deployment.pk)
 
     lifecycle_stop.stop(actor=world.member, deployment_id=deployment.pk, reason="too hot")
-    look(pipeline)
+    reconcile_now(pipeline)
 
     assert (pipeline.state, pipeline.state_reason) == (
         DeploymentState.DEGRADED,
@@ -99,13 +99,13 @@ def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) ->
 def test_an_answerless_cluster_changes_nothing_but_the_reason(world: World) -> None:
     pipeline = serving(world)
     world.cluster.fail_with = Unreachable("no route to host")
-    look(pipeline, rounds=1)
+    reconcile_now(pipeline, rounds=1)
     assert pipeline.state == DeploymentState.READY
     assert pipeline.state_reason == "The cluster says: no route to host"
     assert pipeline.check_failures == 1
 
     world.cluster.fail_with = None
-    look(pipeline)
+    reconcile_now(pipeline)
     assert (pipeline.state_reason, pipeline.check_failures) == ("", 0)
 
 
@@ -113,12 +113,12 @@ def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -
     change = ask(world)
     approve(world.lead, change)
     world.cluster.refuse["InferenceGraph"] = ObjectInvalid("the webhook says no")
-    look(pipeline_of(change), rounds=1)
+    reconcile_now(pipeline_of(change), rounds=1)
     change.refresh_from_db()
     assert change.state in (ChangeState.APPROVED, ChangeState.APPLYING)
 
     world.clock.move(601)
-    look(pipeline_of(change), rounds=2)
+    reconcile_now(pipeline_of(change), rounds=2)
     change.refresh_from_db()
     assert (change.state, change.state_reason) == (
         ChangeState.FAILED,
@@ -204,7 +204,7 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
     )
 
     pipeline_stop.stop(actor=world.member, pipeline_id=pipeline.pk, reason="too loud")
-    look(pipeline)
+    reconcile_now(pipeline)
 
     assert world.cluster.writes[-2:] == [
         ("delete", "HTTPRoute", "both"),
@@ -225,9 +225,9 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
     look(pipeline)
     assert pipeline.state == DeploymentState.STOPPED
     approve(world.lead, started)
-    look(pipeline)
+    reconcile_now(pipeline)
     start_router(world, pipeline)
-    look(pipeline)
+    reconcile_now(pipeline)
     assert (pipeline.state, pipeline.is_stopped) == (DeploymentState.READY, False)
     with refused(world, Conflict, "not_stopped"):
         pipeline_requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
@@ -244,7 +244,7 @@ def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: Wo
         approve(world.lead, change)
 
     approve(world.lead2, change)
-    look(pipeline)
+    reconcile_now(pipeline)
 
     change.refresh_from_db()
     assert (change.state, change.state_reason) == (ChangeState.DONE, "Stopped.")
@@ -264,10 +264,10 @@ def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> N
 def test_a_stop_ends_what_is_being_applied(world: World) -> None:
     change = ask(world)
     approve(world.lead, change)
-    look(pipeline_of(change), rounds=1)
+    reconcile_now(pipeline_of(change), rounds=1)
 
     pipeline_stop.stop(actor=world.lead2, pipeline_id=pipeline_of(change).pk)
-    pipeline = look(pipeline_of(change))
+    pipeline = reconcile_now(pipeline_of(change))
 
     change.refresh_from_db()
     assert change.state == ChangeState.FAILED

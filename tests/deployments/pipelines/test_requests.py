@@ -22,9 +22,9 @@ from tests.deployments.pipelines_world import (
     approve,
     ask,
     draft,
-    look,
     members,
     node,
+    reconcile_now,
     serving,
     start_router,
     step,
@@ -40,22 +40,22 @@ def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> N
     pipeline = pipeline_of(change)
     assert (pipeline.state, pipeline.spec) == (DeploymentState.PENDING, {})
     writes = list(world.cluster.writes)
-    look(pipeline)
+    reconcile_now(pipeline)
     assert world.cluster.writes == writes
 
     approve(world.lead, change, "fine")
-    look(pipeline)
+    reconcile_now(pipeline)
     assert world.cluster.writes[len(writes) :] == [("apply", "InferenceGraph", "both")]
     assert pipeline.state == DeploymentState.PROGRESSING
     assert pipeline.state_reason == "KServe has not started the router yet."
 
     start_router(world, pipeline, is_up=False)
-    look(pipeline)
+    reconcile_now(pipeline)
     assert pipeline.state_reason == (
         "The router is not up: Deployment does not have minimum availability."
     )
     start_router(world, pipeline)
-    look(pipeline)
+    reconcile_now(pipeline)
 
     assert world.cluster.writes[len(writes) :] == [
         ("apply", "InferenceGraph", "both"),
@@ -121,12 +121,12 @@ def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
     with pytest.raises(Conflict, match="changed after"):
         approve(world.lead, change)
     approve(world.lead, change)
-    assert not look(pipeline_of(change)).desired_generation
+    assert not reconcile_now(pipeline_of(change)).desired_generation
     with refused(world, Conflict, "approved_already"):
         approve(world.lead, change)
     approve(world.lead2, change)
 
-    assert look(pipeline_of(change)).desired_generation == 1
+    assert reconcile_now(pipeline_of(change)).desired_generation == 1
     given = Approval.objects.order_by("id").values_list("user__username", "void_reason")
     assert list(given) == [("lead", ""), ("lead2", "")]
 
@@ -140,7 +140,7 @@ def test_an_approval_is_void_when_whoever_gave_it_is_no_lead_any_more(world: Wor
 
     approve(world.lead2, change)
 
-    assert look(pipeline_of(change)).desired_generation == 0
+    assert reconcile_now(pipeline_of(change)).desired_generation == 0
     assert Approval.objects.exclude(void_reason="").get().user == world.lead
 
 

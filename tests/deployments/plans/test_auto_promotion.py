@@ -33,7 +33,7 @@ def _fill(world: World, deployment: Deployment) -> Rollout:
     world.clock.move(10)
     canaries.send(world, "detector-r1", 1800)
     canaries.send(world, "detector-r2", 200)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     return Rollout.objects.get()
 
 
@@ -48,7 +48,7 @@ def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> N
     assert [step.auto_promote for step in shown.steps] == [False, False]
 
     auto_promotion.choose(actor=world.lead, team=world.team, percent=50)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.step_index == 1
 

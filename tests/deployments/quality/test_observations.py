@@ -101,7 +101,7 @@ def _second(world: World, deployment: Deployment) -> tuple[Deployment, Rollout]:
         steps=canaries.STEPS,
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     return deployment, Rollout.objects.get()
 
 

@@ -26,7 +26,7 @@ def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> 
     world.clock.move(5)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 5, failure=100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     for act in (actions.promote, actions.promote_fully):
         with pytest.raises(Conflict) as refusal:
@@ -58,13 +58,13 @@ def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
     world.clock.move(70)
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert weights(world)["detector-r2-predictor"] == 10, "too few requests"
     world.clock.move(5)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert weights(world)["detector-r2-predictor"] == 50
     promoted = RolloutEvent.objects.filter(step_index=1).order_by("id").first()
@@ -73,7 +73,7 @@ def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
         "promoted automatically, as approved with the plan 10 → 50%",
         "",
     )
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert Rollout.objects.get().step_index == 1, "the second step is left to a person"
 
 
@@ -94,7 +94,7 @@ def test_a_paused_candidate_that_turns_bad_is_sent_home_all_the_same(world: Worl
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 50, failure=50)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.ABORTING
     assert weights(world) == {"detector-r1-predictor": 100}

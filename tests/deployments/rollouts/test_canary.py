@@ -25,13 +25,13 @@ def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> Non
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"]
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
 
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == {
         "detector-r1-predictor": 90,
@@ -62,7 +62,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
     assert shown.is_promotable, shown.promotable_reason
     assert (shown.stable_requests, shown.candidate_requests) == (900, 100)
@@ -77,21 +77,21 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
         None,
         None,
     ), "what the last step showed says nothing of this one"
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.weights("vision", "detector") == {
         "detector-r1-predictor": 50,
         "detector-r2-predictor": 50,
     }
     shown = view(world, rollout)
     actions.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.weights("vision", "detector") == {"detector-r2-predictor": 100}
     assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"], "draining"
 
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.COMPLETED
     assert world.cluster.names("InferenceService") == ["detector-r2"]
@@ -106,7 +106,7 @@ def test_a_failing_candidate_goes_home_by_itself_and_says_why(world: World) -> N
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 80, failure=40)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.ABORTING
@@ -123,7 +123,7 @@ def test_a_wrong_split_blocks_promotion_but_is_not_the_candidates_fault(world: W
     world.clock.move(111)
     send(world, "detector-r1", 500)
     send(world, "detector-r2", 500)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
 
     for act in (actions.promote, actions.promote_fully):
@@ -144,7 +144,7 @@ def test_too_little_traffic_waits_and_says_so(world: World) -> None:
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     shown = view(world, rollout)
     assert not shown.is_promotable
@@ -167,7 +167,7 @@ def test_a_verdict_that_turned_since_it_was_shown_refuses_the_click(world: World
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
     world.clock.move(5)
     send(world, "detector-r2", 5, failure=500)
@@ -185,7 +185,7 @@ def test_of_two_leads_who_click_at_once_one_wins(
 ) -> None:
     steps = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}, STEPS[1]]
     deployment, rollout = start(world, steps)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
     from deployments.rollouts.services import evidence
 
@@ -237,7 +237,7 @@ def test_rolling_back_serves_the_old_version_as_a_new_revision(world: World) -> 
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r3")
     for _ in range(3):
         soak(world, deployment, 16)

@@ -120,12 +120,12 @@ class Walk:
             if not ROLLOUT[RolloutPhase(self.row.phase)]:
                 break
             self.survive(lambda: act(self))
-            self.survive(lambda: self.world.look(self.deployment))
+            self.survive(lambda: self.world.reconcile_now(self.deployment))
         # The row has ended; what it no longer wants is still to be removed from the cluster.
         for _ in range(12):
-            self.survive(lambda: self.world.look(self.deployment))
+            self.survive(lambda: self.world.reconcile_now(self.deployment))
         self.deaths.is_armed = False
-        self.world.look(self.deployment)
+        self.world.reconcile_now(self.deployment)
 
     def survive(self, work: Callable[[], object]) -> None:
         try:

@@ -89,7 +89,7 @@ def test_what_is_stopped_answers_nothing_anywhere(
 ) -> None:
     deployment = stopped(world)
     if is_seen:
-        world.look(deployment)
+        world.reconcile_now(deployment)
     client = signed_in(world.viewer)
 
     assert shown_rates(client) == ["0.0"] * 4
@@ -105,7 +105,7 @@ def test_what_is_stopped_answers_nothing_anywhere(
 
 def test_the_api_says_the_same_of_what_is_stopped(world: World, signed_in: SignIn) -> None:
     deployment = stopped(world)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     stats = statistics.by_revision(deployment)
 
@@ -129,7 +129,7 @@ def test_steps_that_were_skipped_do_not_read_passed(world: World, signed_in: Sig
     )
     for _ in range(4):
         world.clock.move(30)
-        world.look(deployment)
+        world.reconcile_now(deployment)
     rollout = Rollout.objects.get()
 
     page = signed_in(world.viewer).get(f"{ONE}/rollout").content.decode()
@@ -146,13 +146,13 @@ def test_steps_that_ran_to_their_end_passed(world: World) -> None:
     deployment, rollout = start_canary(world)
     for _ in range(2):
         world.clock.move(61)
-        world.look(deployment)
+        world.reconcile_now(deployment)
         rollout.refresh_from_db()
         shown = rollouts.view_of(actor=world.lead, rollout=rollout)
         rollout_services.promote(
             actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash
         )
-        world.look(deployment)
+        world.reconcile_now(deployment)
 
     view = rollouts.view_of(actor=world.lead, rollout=Rollout.objects.get())
 

@@ -22,20 +22,20 @@ def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> Non
     assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"]
     assert weights(world) == {"detector-r1-predictor": 100}
     world.clock.move(5)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
     assert shown.is_promotable
     assert shown.promotable_reason == "soak done, checked, no traffic so far"
     assert [guard.guard for guard in shown.guards] == ["Answers before traffic"]
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     assert weights(world) == {"detector-r2-predictor": 100}
     soak(world, deployment, 30)
     assert "detector-r1" in world.cluster.names("InferenceService"), "kept for a minute"
     soak(world, deployment, 31)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.COMPLETED
     assert world.cluster.names("InferenceService") == ["detector-r2"]
@@ -44,11 +44,11 @@ def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> Non
 def test_blue_green_that_was_paused_in_the_dark_begins_its_check_anew(world: World) -> None:
     deployment, rollout = begin(world, steps=[], kind="blue-green")
     actions.pause(actor=world.member, rollout_id=rollout.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     actions.unpause(actor=world.member, rollout_id=rollout.pk)
 
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
     assert weights(world) == {"detector-r1-predictor": 100}
@@ -128,7 +128,7 @@ def test_no_traffic_before_the_answers_were_checked(
         message="1 of 3 answered",
         created_at=world.clock.at,
     )
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
     for _ in range(3):
         soak(world, deployment, 16)

@@ -59,10 +59,10 @@ def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, 
         plan={"guards": list(guards)},
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    return world.look(deployment), Rollout.objects.get()
+    world.reconcile_now(deployment)
+    return world.reconcile_now(deployment), Rollout.objects.get()
 
 
 def read(world: World, deployment: Deployment, times: int = 1) -> None:
@@ -72,7 +72,7 @@ def read(world: World, deployment: Deployment, times: int = 1) -> None:
         send(world, "detector-r1", 900)
         send(world, "detector-r2", 100)
         assert prometheus_readings.sweep() == 1
-        world.look(deployment)
+        world.reconcile_now(deployment)
 
 
 def line(world: World, rollout: Rollout, name: str) -> Any:
@@ -159,7 +159,7 @@ def test_a_prometheus_that_is_away_says_so_and_an_old_reading_is_no_reading(
     world.clock.move(41)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     old = line(world, rollout, "Checkout errors")
     Cluster.objects.update(prometheus_url="http://127.0.0.1:1")
     read(world, deployment)

@@ -15,7 +15,7 @@ from django.db import connection
 from rest_framework.test import APIClient
 
 from deployments.models import Rollout, RolloutEvent
-from deployments.rollouts.selectors.events import Watcher
+from deployments.rollouts.selectors.events import EventCursor
 from deployments.rollouts.services import actions
 from portal.accounts import tokens
 from portal.accounts.models import User
@@ -94,7 +94,7 @@ def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
     actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
     for _ in range(6):
         world.clock.move(20)
-        world.look(deployment)
+        world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == "aborted"
 
@@ -178,7 +178,7 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
             if data["phase"] == "running":
                 actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
             world.clock.move(20)
-            world.look(rollout.deployment)
+            world.reconcile_now(rollout.deployment)
 
     kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
     assert [name for name in told if name not in ("state", "end")] == kept
@@ -192,14 +192,14 @@ def test_events_never_come_with_an_older_state(
 ) -> None:
     last = RolloutEvent.objects.order_by("id").last()
     assert last is not None
-    read_events = Watcher._new_events
+    read_events = EventCursor._new_events
 
-    def pause_then_read(watcher: Watcher) -> tuple[RolloutEvent, ...]:
+    def pause_then_read(cursor: EventCursor) -> tuple[RolloutEvent, ...]:
         actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="now")
-        return read_events(watcher)
+        return read_events(cursor)
 
-    monkeypatch.setattr(Watcher, "_new_events", pause_then_read)
-    news = Watcher(actor=world.viewer, rollout_id=rollout.pk, after=last.pk).look()
+    monkeypatch.setattr(EventCursor, "_new_events", pause_then_read)
+    news = EventCursor(actor=world.viewer, rollout_id=rollout.pk, after=last.pk).poll()
 
     assert [event.message for event in news.events] == ["paused: now"]
     assert news.view is not None
@@ -220,10 +220,10 @@ def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout)
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="look")
+    actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="check")
     waiting.join(timeout=30)
 
-    assert [event["message"] for event in found["events"]] == ["paused: look"]
+    assert [event["message"] for event in found["events"]] == ["paused: check"]
     assert found["rollout"]["phase"] == "paused"
 
 

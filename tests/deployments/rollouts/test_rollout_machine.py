@@ -112,7 +112,7 @@ class Rollouts(RuleBasedStateMachine):
         )
 
     @rule(is_crashing=st.booleans())
-    def look(self, is_crashing: bool) -> None:
+    def reconcile_now(self, is_crashing: bool) -> None:
         """A crash after deciding loses the effect; the next look must decide the same again."""
         found = decide.decide(self.progress, self.observation(), self.now)
         if is_crashing:
@@ -231,7 +231,7 @@ class Rollouts(RuleBasedStateMachine):
         if self.progress.phase == RolloutPhase.PAUSED and self.progress.desired == NO_TRAFFIC:
             return
         self.failing, self.stable_ready = "error ratio", True
-        self.look(is_crashing=False)
+        self.reconcile_now(is_crashing=False)
         assert self.progress.phase == RolloutPhase.ABORTING
         assert self.progress.desired == NO_TRAFFIC
 
@@ -241,7 +241,7 @@ class Rollouts(RuleBasedStateMachine):
         self.report_candidate(is_ready=True)
         self.failing, self.is_promotable, self.checks = "", True, Checks.PASSED
         self.follow()
-        self.look(is_crashing=False)
+        self.reconcile_now(is_crashing=False)
 
     # What people do.
 

@@ -85,14 +85,14 @@ class Rows(RuleBasedStateMachine):
     # What the workers do, and how they die.
 
     @rule()
-    def look(self) -> None:
-        self.world.look(self.deployment)
+    def reconcile_now(self) -> None:
+        self.world.reconcile_now(self.deployment)
 
     @rule()
     def the_candidate_comes_up(self) -> None:
         if "detector-r2" in self.world.cluster.names("InferenceService"):
             self.world.cluster.make_ready("detector-r2")
-        self.look()
+        self.reconcile_now()
 
     @rule(where=st.sampled_from([(transitions, "reload"), (leases, "release")]))
     def a_worker_dies(self, where: tuple[object, str]) -> None:
@@ -119,7 +119,7 @@ class Rows(RuleBasedStateMachine):
         send(self.world, "detector-r1", 9 * (100 - row.candidate_weight))
         if share:
             send(self.world, "detector-r2", 9 * share, failure=failure)
-        self.look()
+        self.reconcile_now()
 
     @property
     def deployment_row(self) -> Deployment:
@@ -198,7 +198,7 @@ class Rows(RuleBasedStateMachine):
             self.world.clock.move(8 * 24 * 3600)
             self.the_candidate_comes_up()
         assert not ROLLOUT[RolloutPhase(self.row.phase)]
-        self.look()
+        self.reconcile_now()
         is_done = self.row.phase == RolloutPhase.COMPLETED
         left = "detector-r2" if is_done else "detector-r1"
         assert self.world.cluster.names("InferenceService") == [left]

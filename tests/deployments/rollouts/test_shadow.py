@@ -43,10 +43,10 @@ def begin(world: World) -> tuple[Deployment, Rollout]:
     let_mirror(*MIRRORING)
     deployment = world.serving()
     world.approved(ask(world, deployment))
-    world.look(deployment)
+    world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
-    world.look(deployment)
-    return world.look(deployment), Rollout.objects.get()
+    world.reconcile_now(deployment)
+    return world.reconcile_now(deployment), Rollout.objects.get()
 
 
 def fill(world: World, deployment: Deployment, *, copies: int = 100, failure: int = 0) -> None:
@@ -54,7 +54,7 @@ def fill(world: World, deployment: Deployment, *, copies: int = 100, failure: in
     world.clock.move(111)
     send(world, "detector-r1", 1000)
     send(world, "detector-r2", copies - failure, failure=failure)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
 
 def routed(world: World) -> tuple[dict[str, int], dict[str, int]]:
@@ -86,19 +86,19 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     assert waits.message.startswith("At 10% mirrored: ")
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
     assert routed(world) == (STABLE, {"detector-r2-predictor": 50})
     world.clock.move(5)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     last = view(world, rollout)
     assert (last.next_text, last.is_promotable) == ("to all users", True)
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=last.evidence_hash)
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     assert routed(world) == ({"detector-r2-predictor": 100}, {})
     soak(world, deployment, 16)
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
 
     assert Rollout.objects.get().phase == RolloutPhase.COMPLETED
     assert deployment.stable_revision.number == 2
@@ -120,7 +120,7 @@ def test_a_failing_shadow_is_sent_away_and_the_words_say_that_no_user_was_hurt(
     assert routed(world) == (STABLE, {})
     assert "detector-r2" in world.cluster.names("InferenceService"), "removed before it is drained"
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.ABORTED
     assert world.cluster.names("InferenceService") == ["detector-r1"]
@@ -156,7 +156,7 @@ def test_a_mirror_that_is_not_what_was_asked_for_raises_an_alarm_and_blocks(worl
 def test_pause_keeps_the_mirror_and_abort_ends_it_first(world: World) -> None:
     deployment, rollout = begin(world)
     actions.pause(actor=world.member, rollout_id=rollout.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert routed(world) == (STABLE, {"detector-r2-predictor": 10})
     actions.unpause(actor=world.member, rollout_id=rollout.pk)
     rollout.refresh_from_db()
@@ -166,7 +166,7 @@ def test_pause_keeps_the_mirror_and_abort_ends_it_first(world: World) -> None:
 
     deployment.refresh_from_db()
     assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert routed(world) == (STABLE, {})
     assert "detector-r2" in world.cluster.names("InferenceService")
 

@@ -16,7 +16,7 @@ def fill(world: World, deployment: Deployment) -> None:
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
 
 def test_readings_that_stop_are_told_once_and_leave_no_verdict_standing(world: World) -> None:
@@ -35,7 +35,7 @@ def test_readings_that_stop_are_told_once_and_leave_no_verdict_standing(world: W
 
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert outcome.alarm_of(view(world, rollout)) == ""
 
@@ -47,7 +47,7 @@ def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: Worl
         world.clock.move(5)
         send(world, "detector-r1", 0)
         send(world, "detector-r2", 0)
-        world.look(deployment)
+        world.reconcile_now(deployment)
 
     rollout.refresh_from_db()
     assert rollout.phase == "running"
@@ -71,7 +71,7 @@ def test_a_server_that_was_restarted_counts_from_zero_and_loses_nothing(world: W
     )
     send(world, "detector-r1", 63)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     shown = view(world, rollout)
     assert shown.candidate_requests == before + 7

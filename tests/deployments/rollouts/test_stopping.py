@@ -18,12 +18,12 @@ def test_abort_sends_everything_back_then_removes_the_candidate(world: World) ->
     deployment, rollout = start(world)
 
     actions.abort(actor=world.member, rollout_id=rollout.pk, reason="looks wrong")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
     assert "detector-r2" in world.cluster.names("InferenceService"), "it drains first"
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.ABORTED
     assert rollout.phase_reason == "aborted: looks wrong"
@@ -38,7 +38,7 @@ def test_abort_reaches_the_gateway_even_when_the_candidate_cannot_be_pushed(worl
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no")
 
     actions.abort(actor=world.member, rollout_id=rollout.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
 
@@ -49,26 +49,26 @@ def test_abort_while_the_old_revision_drains_swaps_back(world: World) -> None:
     actions.promote_fully(
         actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash
     )
-    world.look(deployment)
-    world.look(deployment)
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
     assert deployment.stable_revision.number == 2
 
     actions.abort(actor=world.member, rollout_id=rollout.pk, reason="p95 doubled")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
     assert deployment.stable_revision.number == 1
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.names("InferenceService") == ["detector-r1"]
 
 
 def test_a_finished_rollout_cannot_be_aborted(world: World) -> None:
     deployment, rollout = start(world)
     actions.abort(actor=world.member, rollout_id=rollout.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     with pytest.raises(Conflict, match="roll back"):
         actions.abort(actor=world.member, rollout_id=rollout.pk)
@@ -80,11 +80,11 @@ def test_a_candidate_that_is_not_ready_in_time_is_removed(world: World) -> None:
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
     )
     world.approved(change)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     soak(world, deployment, 31 * 60)
     soak(world, deployment, 16)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     rollout = Rollout.objects.get()
     assert rollout.phase == RolloutPhase.ABORTED
@@ -95,10 +95,10 @@ def test_a_candidate_that_is_not_ready_in_time_is_removed(world: World) -> None:
 def test_a_candidate_that_falls_over_loses_its_traffic_by_itself(world: World) -> None:
     deployment, rollout = start(world)
     world.cluster.make_ready("detector-r2", is_ready=False, message="out of memory")
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     soak(world, deployment, 121)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     rollout.refresh_from_db()
     assert rollout.phase == RolloutPhase.ABORTING
@@ -108,7 +108,7 @@ def test_a_candidate_that_falls_over_loses_its_traffic_by_itself(world: World) -
 def test_pausing_stays_and_blocks_promotion_until_unpaused(world: World) -> None:
     deployment, rollout = start(world)
     actions.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
-    world.look(deployment)
+    world.reconcile_now(deployment)
     shown = view(world, rollout)
 
     with pytest.raises(Conflict, match="Resume it first"):
@@ -129,9 +129,9 @@ def test_pausing_while_preparing_moves_no_traffic(world: World) -> None:
     actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.cluster.make_ready("detector-r2")
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
     actions.unpause(actor=world.member, rollout_id=rollout.pk)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector")["detector-r2-predictor"] == 10

@@ -19,7 +19,7 @@ def _interval(world: World, deployment: Deployment, *, stable: int, candidate: i
     rollout = sweep(world, deployment, seconds=31)
     canaries.send(world, "detector-r1", stable + _PROBES)
     canaries.send(world, "detector-r2", candidate + _PROBES)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
     return rollout
 

@@ -64,7 +64,7 @@ def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in
 def test_a_rollout_that_may_be_promoted_asks_the_lead(world: World, signed_in: SignIn) -> None:
     deployment, _ = start_canary(world)
     world.clock.move(61)
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     page = signed_in(world.lead).get("/").content.decode()
 

@@ -229,7 +229,7 @@ def test_a_member_stops_and_asks_to_start_again(world: World, signed_in: SignIn)
     assert "returns 404 until it is started again" in client.get(f"{ONE}/stop").content.decode()
 
     client.post(f"{ONE}/stop", {"comment": "too dear"})
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     page = client.get(ONE).content.decode()
     assert "Stopped" in page

@@ -29,7 +29,9 @@ def _add(actor: User, team: Team | None, **options: Any) -> Channel:
 
 def test_a_lead_adds_changes_and_removes_a_channel_of_the_team(lead: User, team: Team) -> None:
     channel = _add(lead, team)
-    channels.set_wanted(actor=lead, channel_id=channel.pk, wanted=["rollout.waits"], is_on=False)
+    channels.subscribe(
+        actor=lead, channel_id=channel.pk, event_codes=["rollout.waits"], is_on=False
+    )
     channels.remove(actor=lead, channel_id=channel.pk)
 
     assert Channel.objects.count() == 0
@@ -76,7 +78,7 @@ def test_a_tried_channel_gets_a_message_even_while_it_is_off(
     lead: User, team: Team, hook: Hook
 ) -> None:
     channel = _add(lead, team, kind="webhook", address=f"{hook.url}/x")
-    channels.set_wanted(actor=lead, channel_id=channel.pk, wanted=[], is_on=False)
+    channels.subscribe(actor=lead, channel_id=channel.pk, event_codes=[], is_on=False)
 
     channels.try_out(actor=lead, channel_id=channel.pk, path="/account/notifications")
     sending.sweep()

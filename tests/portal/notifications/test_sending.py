@@ -167,14 +167,14 @@ def test_the_same_words_within_ten_minutes_are_told_once(
 def test_channels_get_only_what_they_want_and_only_while_they_are_on(
     lead: User, team: Team, hook: Hook
 ) -> None:
-    wanted = _hook_of(lead, team, hook, wanted=["rollout.waits"])
+    event_codes = _hook_of(lead, team, hook, event_codes=["rollout.waits"])
     off = _hook_of(lead, team, hook)
-    channels.set_wanted(actor=lead, channel_id=off.pk, wanted=[], is_on=False)
+    channels.subscribe(actor=lead, channel_id=off.pk, event_codes=[], is_on=False)
 
     _tell(team)
     _tell(team, event="rollout.aborted")
 
-    assert [delivery.channel_id for delivery in Delivery.objects.all()] == [wanted.pk]
+    assert [delivery.channel_id for delivery in Delivery.objects.all()] == [event_codes.pk]
 
 
 def test_a_person_who_has_left_the_team_is_told_nothing_any_more(
