@@ -20,9 +20,9 @@ CHANGE_APPLYING = register("change.applying", "started to apply")
 CHANGE_DONE = register("change.done", "finished")
 CHANGE_FAILED = register("change.failed", "failed to apply")
 DEPLOYMENT_STATE = register("deployment.state_changed", "recorded a state change of")
-BYTES_DIFFER = register("deployment.bytes_differ", "found changed serving files of")
+BYTES_DIFFER = register("deployment.bytes_differ", "detected changed serving files of")
 BYTES_AS_APPROVED = register(
-    "deployment.bytes_as_approved", "found the approved serving files again for"
+    "deployment.bytes_as_approved", "confirmed the approved serving files again for"
 )
 DEPLOYMENT_STOPPED = register("deployment.stopped", "stopped")
 DEPLOYMENT_RETIRED = register("deployment.retired", "retired")

@@ -110,7 +110,7 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": SLIPWAY_REDIS_URL,
-        # A cache that hangs must not hold up a sign-in.
+        # A cache that hangs must not delay a sign-in.
         "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
     }
 }
@@ -151,7 +151,7 @@ SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
 SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
 # Where requests of API servers to pods come from: golden requests and trials take that way.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
-# Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency asks it.
+# Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
 SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
     "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
 )
@@ -163,7 +163,7 @@ SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
 if SLIPWAY_SERVING_ROLE_ARN and "{team}" not in SLIPWAY_SERVING_ROLE_ARN:
     raise env.BadEnvironment(
         "SLIPWAY_SERVING_ROLE_ARN names one role for all teams, which could read every team's models. "
-        "Write {team} where the team's short name stands: arn:aws:iam::…:role/slipway-models-{team}."
+        "Write {team} in place of the team's short name: arn:aws:iam::…:role/slipway-models-{team}."
     )
 # Given to pods on clusters of kind local only; elsewhere pods have their own role.
 SLIPWAY_LOCAL_S3_KEYS = (
@@ -179,7 +179,7 @@ SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
 SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0])
 SLIPWAY_SMTP_URL = env.optional_secret("SLIPWAY_SMTP_URL")
 SLIPWAY_SMTP_FROM = env.text("SLIPWAY_SMTP_FROM", "slipway@localhost")
-# Hosts inside the network that webhooks may go to, though the portal refuses such by itself.
+# Hosts inside the network that webhooks may go to; the portal refuses all others.
 SLIPWAY_NOTIFY_PRIVATE_HOSTS = env.names("SLIPWAY_NOTIFY_PRIVATE_HOSTS")
 
 LANGUAGE_CODE = "en"

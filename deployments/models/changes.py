@@ -119,7 +119,7 @@ class Approval(models.Model):
     is_approved = models.BooleanField()
     # lead, admin, delegate, or named by a rule
     as_role = models.CharField(max_length=10, default="lead")
-    # The lead on whose authority a delegate decided.
+    # The lead on whose behalf a delegate decided.
     stands_for = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )

@@ -34,15 +34,15 @@ class Deployment(Leased):
     candidate_revision = models.ForeignKey(
         "Revision", on_delete=models.PROTECT, null=True, related_name="+"
     )
-    # Percent of requests that the route shall send to the candidate.
+    # Percent of requests that the route sends to the candidate.
     candidate_weight = models.PositiveSmallIntegerField(default=0)
-    # Percent of requests that the route shall copy to it, its answers dropped; users notice nothing.
+    # Percent of requests that the route mirrors to it; its responses are dropped.
     candidate_mirror = models.PositiveSmallIntegerField(default=0)
     is_stopped = models.BooleanField(default=False)
     # What differs from the revision's spec, as deployments/spec/domain/replicas.py keeps it; without
     # effect on any other revision.
     scale = models.JSONField(default=dict)
-    # Desired: everything removed. `is_retired` follows once the cluster holds nothing of it.
+    # Desired: everything removed. `is_retired` follows once no object of it is left on the cluster.
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
     desired_generation = models.PositiveIntegerField(default=1)

@@ -119,7 +119,7 @@ class ModelVersion(Leased):
     @property
     def storage_uri(self) -> str:
         """What serving reads: the parent of the Triton model directory, ending with "/"; of a version
-        by reference, where its weights lie.
+        by reference, where its weights are.
         """
         return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
 

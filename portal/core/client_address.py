@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from django.conf import settings
 from django.http import HttpRequest
 
-# The usual allocation of one site; all its addresses count as one client.
+# The typical allocation of one site; all its addresses count as one client.
 _IPV6_PREFIX = 64
 
 

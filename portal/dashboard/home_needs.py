@@ -31,7 +31,7 @@ _MAX_OF_A_KIND = 8
 class Need:
     # The state that sets the pill's tone, and the pill's text.
     state: str
-    ask: str
+    prompt: str
     title: str
     detail: str
     url: str
@@ -63,7 +63,7 @@ def _promotable(rollout: Rollout) -> Need:
     mirrored = " mirrored" if mirror and not progress.is_last_step else ""
     return Need(
         state="canary",
-        ask="Promote?",
+        prompt="Promote?",
         title=f"{deployment.name} {now} → {progress.next_weight}%{mirrored}",
         detail=rollouts.observation_of(rollout).reason or "The step is ready to be promoted.",
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
@@ -78,7 +78,7 @@ def _waiting(change: ChangeRequest) -> Need:
     cost = f" · {formats.money(item.month_min)}/month" if item.month_min is not None else ""
     return Need(
         state="submitted",
-        ask="Approve?",
+        prompt="Approve?",
         title=item.title,
         detail=f"{item.detail}{cost}",
         url=reverse("change", args=(change.pk,)),
@@ -91,7 +91,7 @@ def _waiting(change: ChangeRequest) -> Need:
 def _emergency(review: EmergencyReview) -> Need:
     return Need(
         state="degraded",
-        ask="Review",
+        prompt="Review",
         title=f"Emergency override: {items.item_of(review.change).title}",
         detail=f"Needs review. Reason: {review.reason}",
         url=f"{reverse('change', args=(review.change_id,))}#review",
@@ -104,7 +104,7 @@ def _emergency(review: EmergencyReview) -> Need:
 def _failing(deployment: Deployment) -> Need:
     return Need(
         state="failed",
-        ask="Failing",
+        prompt="Failing",
         title=deployment.name,
         detail=deployment.state_reason or "The cluster reported no reason.",
         url=reverse("timeline", args=(deployment.team.slug, deployment.name)),
@@ -117,7 +117,7 @@ def _bad_version(version: ModelVersion) -> Need:
     model = version.model
     return Need(
         state=version.state,
-        ask=version.state.capitalize(),
+        prompt=version.state.capitalize(),
         title=version.label,
         detail=version.state_reason or "No reason was recorded.",
         url=reverse("version", args=(model.team.slug, model.name, version.number)),
@@ -131,7 +131,7 @@ def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
     forecast = "not known" if spend.forecast is None else formats.money(spend.forecast)
     return Need(
         state="degraded",
-        ask="Budget",
+        prompt="Budget",
         title=f"{team.slug} is forecast to exceed its budget by {formats.money(over)}",
         detail=f"Forecast for {spend.month}: {forecast}",
         url=reverse("costs"),

@@ -1,4 +1,4 @@
-"""`make check`: every static check of the repository, two at a time; says what failed and how to mend it."""
+"""`make check`: every static check of the repository, two at a time; reports what failed and how to fix it."""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ def check_machine() -> None:
 
 def refusal() -> str:
     """Names the interpreter to use instead."""
-    found = ".".join(str(number) for number in sys.version_info[:3])
+    current = ".".join(str(number) for number in sys.version_info[:3])
     versions = interpreters.supported_versions()
     path = interpreters.find_supported()
     if path:
-        return f"Run: make demo PYTHON={path} (the demo needs Python {versions}; this is {found})."
+        return f"Run: make demo PYTHON={path} (the demo needs Python {versions}; this is {current})."
     return (
-        f"The demo needs Python {versions}; this is {found}, and none of them is installed. "
+        f"The demo needs Python {versions}; this is {current}, and none of them is installed. "
         "Install one, for example with uv: uv python install 3.12 && "
         "make demo PYTHON=$(uv python find 3.12)."
     )

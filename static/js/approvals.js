@@ -1,5 +1,5 @@
 // The inbox by keyboard: j and k move, Enter opens, a and r go to the decision.
-// A key never decides by itself: it puts the focus on the button that does.
+// A key never decides: it moves the focus to the button that does.
 "use strict";
 
 const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;

@@ -15,19 +15,19 @@
     });
   };
   const detailsIn = (from) => {
-    const found = all("details", from);
-    const names = namesOf(found, (element) => element.querySelector("summary")?.textContent.trim());
-    return found.map((element, index) => [names[index], element]);
+    const elements = all("details", from);
+    const names = namesOf(elements, (element) => element.querySelector("summary")?.textContent.trim());
+    return elements.map((element, index) => [names[index], element]);
   };
   const boxesIn = (from) => {
-    const found = [from, ...all(".scroll, .code, pre, textarea", from)];
-    const names = namesOf(found, (element) => `${element.tagName}.${element.classList[0]}`);
-    return found.map((element, index) => [names[index], element]);
+    const elements = [from, ...all(".scroll, .code, pre, textarea", from)];
+    const names = namesOf(elements, (element) => `${element.tagName}.${element.classList[0]}`);
+    return elements.map((element, index) => [names[index], element]);
   };
   const fieldsIn = (from) => {
-    const found = all("input:not([type=hidden]), select, textarea", from);
-    const names = namesOf(found, (element) => `${element.name}=${element.type === "radio" ? element.value : ""}`);
-    return found.map((element, index) => [names[index], element]);
+    const elements = all("input:not([type=hidden]), select, textarea", from);
+    const names = namesOf(elements, (element) => `${element.name}=${element.type === "radio" ? element.value : ""}`);
+    return elements.map((element, index) => [names[index], element]);
   };
   const isTyped = (field) => {
     if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
@@ -76,7 +76,7 @@
       twins(before.focused.element, target)[before.focused.index]?.focus({ preventScroll: true });
   };
 
-  // Only what is asked for again in the same place: an answer to a form is new, and shows as the
+  // Only for a repeated request of the same target: the response to a form is new, and shows as the
   // server sent it.
   const kept = new WeakMap();
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -1,5 +1,5 @@
 /* A session that ended while the page was open. The page says so once, keeps what was typed, stops
-   asking, and goes on as soon as the same person has signed in again, here or in another tab. */
+   polling, and continues as soon as the same person has signed in again, here or in another tab. */
 (() => {
   "use strict";
   const { user, session, signIn } = document.body.dataset;
@@ -42,7 +42,7 @@
     document.getElementById("signed-out")?.remove();
     document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": token }));
     document.querySelectorAll("input[name=csrfmiddlewaretoken]").forEach((field) => { field.value = token; });
-    // What was chosen meanwhile is asked for now.
+    // Request what was chosen meanwhile.
     [...stopped].filter((element) => element.isConnected).forEach((element) => htmx.trigger(element, "change"));
     stopped.clear();
   };
@@ -50,9 +50,9 @@
     if (!isSignedOut) return;
     const response = await fetch(session, { cache: "no-store" }).catch(() => undefined);
     if (!response?.ok) return;
-    const found = await response.json();
-    if (found.user === user) goOn(found.csrf_token);
-    else say(`You are now signed in as ${found.user}, but this page was opened by ${user}. Copy what you typed, then reload the page.`,
+    const current = await response.json();
+    if (current.user === user) goOn(current.csrf_token);
+    else say(`You are now signed in as ${current.user}, but this page was opened by ${user}. Copy what you typed, then reload the page.`,
       link("Reload", location.href));
   };
 

@@ -65,12 +65,12 @@
     }
   });
 
-  // Copy buttons: data-copy holds the text, or "#id" of the element whose text is meant.
+  // Copy buttons: data-copy is the text, or "#id" of the element with the text.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    const wanted = button.dataset.copy;
-    const text = wanted.startsWith("#") ? document.querySelector(wanted).textContent : wanted;
+    const source = button.dataset.copy;
+    const text = source.startsWith("#") ? document.querySelector(source).textContent : source;
     try {
       await navigator.clipboard.writeText(text.trim());
       button.classList.add("copied");
@@ -81,7 +81,7 @@
     }
   });
 
-  // Rows of a form that nobody needs yet come one by one.
+  // Spare rows of a form are shown one at a time.
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add-row]");
     if (!button) return;

@@ -14,7 +14,7 @@ from deployments.models import ChangeRequest
 
 @dataclass(frozen=True, slots=True)
 class ReviewedChange:
-    """A request as it is at this moment, evaluated once and handed on to whatever decides on it.
+    """A request as it is at this moment, evaluated once and passed to every decision on it.
 
     `digest` is SHA-256 over everything; `golden` are keys of the golden requests among it.
     """

@@ -32,7 +32,7 @@ _before_retire: list[Callable[[Deployment], None]] = []
 
 @dataclass(frozen=True, slots=True)
 class ChangeDraft:
-    """A change that may be requested now, as far as the portal itself can tell."""
+    """A change that may be requested now, by the checks that need no cluster."""
 
     deployment: Deployment
     requested: ChangeSpec

@@ -25,7 +25,7 @@ _REPLACED: Final = "Replaced by the same person's emergency override."
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> ChangeRequest:
-    """Never one's own request. It is applied at once, and opens a review that somebody else must
+    """Never one's own request. It is applied at once, and opens a review that another person must
     close; while one of the team is overdue there is no further override.
     """
     change = changes.get_visible(actor=actor, change_id=change_id)

@@ -49,4 +49,4 @@ def _write(store: ArtifactStore, objects: Mapping[str, bytes]) -> None:
             continue
         store.put(key, body, content_type="text/plain; charset=utf-8")
         if not serving_bytes.holds(store, key, body):
-            raise object_store.StoreUnreachable(f"{key} does not hold what was written")
+            raise object_store.StoreUnreachable(f"{key} differs from what was written")

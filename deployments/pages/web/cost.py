@@ -52,7 +52,7 @@ def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> li
     count = sum(inferences)
     return [
         CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
-        CostTile("Current daily rate", row.usd_per_day, f"{row.gpus.normalize():f} GPUs held"),
+        CostTile("Current daily rate", row.usd_per_day, f"{row.gpus.normalize():f} GPUs"),
         CostTile(
             "1,000 inferences",
             total * 1000 / count if count else None,

@@ -8,7 +8,7 @@ from typing import Final
 from deployments.models import Revision, SyntheticRequest
 from portal.core import clock
 
-# Longer than any interval that an analysis looks back over.
+# Longer than any interval that an analysis covers.
 _KEPT: Final = timedelta(hours=1)
 
 

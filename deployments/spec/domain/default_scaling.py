@@ -1,4 +1,4 @@
-"""The autoscaler of a spec that asks for a range of replicas and names none.
+"""The autoscaler of a spec that requests a range of replicas and names none.
 
 A GPU service waits for its GPU, so CPU says nothing of its load: only queues and requests in flight
 do, and only where the cluster can measure them.
@@ -82,7 +82,7 @@ def _obstacles(spec: ServingSpec, offered: Capabilities, *, is_in_place: bool) -
         if not offered.offers(kind).ok:
             continue
         if kind == KNATIVE and is_in_place:
-            yield "Knative scales only pods that it started: ask for a canary that names knative."
+            yield "Knative scales only pods that it started: request a canary that names knative."
             continue
         try:
             _with(spec, kind)

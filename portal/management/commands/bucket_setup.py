@@ -1,4 +1,4 @@
-"""`manage.py bucket_setup`: makes the artifact bucket fit and safe, then says what holds. Repeatable."""
+"""`manage.py bucket_setup`: sets up the artifact bucket, then reports its settings. Repeatable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             help="ARN of a role or user of the portal itself, which alone may write; repeatable",
         )
         parser.add_argument(
-            "--check", action="store_true", help="change nothing; fail when something does not hold"
+            "--check", action="store_true", help="change nothing; fail when a setting is missing"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

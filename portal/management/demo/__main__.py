@@ -74,15 +74,15 @@ def _run(folder: Folder, *, web_port: int | None) -> None:
 
 
 def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
-    wanted = parts.all_parts(folder, chosen)
-    supervision.write_config(folder, wanted)
+    demo_parts = parts.all_parts(folder, chosen)
+    supervision.write_config(folder, demo_parts)
     print(f"Starting Slipway; its state and logs are in {folder.root}", flush=True)
     samples = subprocess.Popen(
         [sys.executable, "-m", "portal.management.demo.samples", str(folder.samples)],
         cwd=environment.REPOSITORY,
     )
     supervisor = supervision.start(folder, os.environ)
-    run = launcher.Launcher(folder=folder, parts=wanted, supervisor=supervisor)
+    run = launcher.Launcher(folder=folder, parts=demo_parts, supervisor=supervisor)
     try:
         run.bring_up(prepare=lambda: _prepare(folder, secrets, chosen))
         if samples.wait():
