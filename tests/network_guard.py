@@ -37,5 +37,5 @@ class Guarded:
         self._calls = calls
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._gateway, name)
-        return guarded(found, self._calls, name) if callable(found) else found
+        attribute = getattr(self._gateway, name)
+        return guarded(attribute, self._calls, name) if callable(attribute) else attribute

@@ -69,8 +69,8 @@ _LISTED = {
 }
 # What axe would find first, without its 500 kB.
 _UNFIT = """() => {
-  const seen = (node) => node.checkVisibility();
-  const shown = [...document.querySelectorAll("main input, main select, main textarea, main button, main a[href], summary")].filter(seen);
+  const visible = (node) => node.checkVisibility();
+  const shown = [...document.querySelectorAll("main input, main select, main textarea, main button, main a[href], summary")].filter(visible);
   const named = (node) => node.getAttribute("aria-label") || node.getAttribute("aria-labelledby") || node.title ||
     node.type === "hidden" || node.labels?.length || node.textContent.trim();
   const nameless = shown.filter((node) => !named(node)).map((node) => `without a name: ${node.outerHTML.slice(0, 120)}`);
@@ -140,7 +140,7 @@ def take(page: Page, base: str, path: str, target: Path, report: Report) -> None
 
 
 def with_first_listed(page: Page, base: str, paths: Sequence[str]) -> list[str]:
-    found = list(paths)
+    rows = list(paths)
     for path in paths:
         if path not in _LISTED:
             continue
@@ -148,8 +148,8 @@ def with_first_listed(page: Page, base: str, paths: Sequence[str]) -> list[str]:
         page.goto(f"{base}{path}")
         hrefs = page.eval_on_selector_all("main a", "a => a.map(x => x.getAttribute('href'))")
         for first in [href for href in hrefs if re.match(pattern, href or "")][:1]:
-            found += [first, *(f"{first}{end}" for end in below)]
-    return found
+            rows += [first, *(f"{first}{end}" for end in below)]
+    return rows
 
 
 def _name_of(path: str) -> str:
@@ -163,19 +163,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--password", required=True)
     parser.add_argument("--out", type=Path, default=Path("var/screenshots"))
     parser.add_argument("--page", action="append", default=[])
-    asked = parser.parse_args(arguments)
-    asked.out.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
     report = Report()
     with browser() as running:
         context = running.new_context()
         page = context.new_page()
         report.watch(page)
-        sign_in(page, asked.base, asked.user, asked.password)
-        paths = asked.page or with_first_listed(page, asked.base, PAGES)
+        sign_in(page, options.base, options.user, options.password)
+        paths = options.page or with_first_listed(page, options.base, PAGES)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
             for path in paths:
-                take(page, asked.base, path, asked.out / f"{_name_of(path)}-{width}", report)
+                take(page, options.base, path, options.out / f"{_name_of(path)}-{width}", report)
     for complaint in dict.fromkeys(report.complaints):
         sys.stdout.write(f"{complaint}\n")
     return 1 if report.complaints else 0

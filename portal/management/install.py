@@ -51,7 +51,9 @@ def refusal() -> str:
     versions = interpreters.supported_versions()
     path = interpreters.find_supported()
     if path:
-        return f"Run: make demo PYTHON={path} (the demo needs Python {versions}; this is {current})."
+        return (
+            f"Run: make demo PYTHON={path} (the demo needs Python {versions}; this is {current})."
+        )
     return (
         f"The demo needs Python {versions}; this is {current}, and none of them is installed. "
         "Install one, for example with uv: uv python install 3.12 && "

@@ -74,13 +74,13 @@ def test_every_module_is_named_after_its_topic(name: str) -> None:
 
 
 def test_tasks_are_woken_never_delayed() -> None:
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
         for path in sources()
         for call in calls(path, "delay")
     ]
 
-    assert found == []
+    assert places == []
 
 
 def test_only_the_kernel_sends_messages() -> None:
@@ -107,7 +107,7 @@ def test_doors_hold_no_queries_and_no_transactions() -> None:
     doors = [path for path in sources() if {"api", "web"} & set(path.relative_to(ROOT).parts[1:3])]
     kernel = {"idempotency.py", "models.py"}
 
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in doors
         if path.name not in kernel
@@ -115,28 +115,28 @@ def test_doors_hold_no_queries_and_no_transactions() -> None:
         if pattern.search(line)
     ]
 
-    assert found == []
+    assert places == []
 
 
 def test_what_is_silenced_says_why() -> None:
     """ "# noqa: CODE  why" and "# type: ignore[code]  # why"."""
     silenced = re.compile(r"# (?:noqa|type: ignore)(.*)$")
     with_reason = re.compile(r"(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|\[[\w, -]+\])\s+(?:#|-)?\s*\w+")
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sources()
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if (match := silenced.search(line)) and not with_reason.match(match.group(1))
     ]
 
-    assert found == []
+    assert places == []
 
 
 def test_no_error_is_swallowed_blindly() -> None:
     """To roll back and raise again is no swallowing. At a border one file must not stop the others."""
     borders = {"verification.py", "sandbox_child.py"}
     blind = re.compile(r"except(?::| (?:Base)?Exception\b)")
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sources()
         if path.name not in borders and blind.search(path.read_text())
@@ -149,20 +149,20 @@ def test_no_error_is_swallowed_blindly() -> None:
         )
     ]
 
-    assert found == []
+    assert places == []
 
 
 def test_nothing_is_left_to_do() -> None:
     # ONNX Runtime has an error of that name.
     pattern = re.compile(r"\b(TODO|FIXME|XXX|HACK|(?<!runtime_errors\.)NotImplemented)\b")
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sources()
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if pattern.search(line)
     ]
 
-    assert found == []
+    assert places == []
 
 
 def test_every_celery_task_of_the_schedule_exists() -> None:

@@ -16,8 +16,8 @@ _NOT_BENCHMARKS = {"__main__", "result", "scene"}
 
 
 def names() -> list[str]:
-    found = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)}
-    return sorted(found - _NOT_BENCHMARKS)
+    modules = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)}
+    return sorted(modules - _NOT_BENCHMARKS)
 
 
 def run(name: str) -> Result:

@@ -50,12 +50,12 @@ class World:
 
 def drift(random: Random, *, phi: float, deviation: float) -> Floats:
     """A stationary autoregressive series: each interval remembers `phi` of the one before."""
-    found = np.empty((ROLLOUTS, _TOTAL))
-    found[:, 0] = random.normal(0, deviation, ROLLOUTS)
+    values = np.empty((ROLLOUTS, _TOTAL))
+    values[:, 0] = random.normal(0, deviation, ROLLOUTS)
     for t in range(1, _TOTAL):
         fresh = random.normal(0, deviation, ROLLOUTS)
-        found[:, t] = phi * found[:, t - 1] + np.sqrt(1 - phi**2) * fresh
-    return found
+        values[:, t] = phi * values[:, t - 1] + np.sqrt(1 - phi**2) * fresh
+    return values
 
 
 def _shared_load(random: Random) -> tuple[Floats, Floats]:
@@ -121,12 +121,12 @@ def _times(random: Random, n: Ints, tail: float) -> Floats:
     """Sums of so many times each; their mean is BASE_MS whatever the tail."""
     if not tail:
         return random.standard_gamma(np.maximum(n, 1e-9)) * BASE_MS
-    found = np.zeros(n.shape)
+    times = np.zeros(n.shape)
     for row in range(len(n)):
         each = random.lognormal(-(tail**2) / 2, tail, int(n[row].sum()) + 1) * BASE_MS
         starts = np.concatenate([[0], np.cumsum(n[row])[:-1]])
-        found[row] = np.where(n[row] > 0, np.add.reduceat(each, starts), 0.0)
-    return found
+        times[row] = np.where(n[row] > 0, np.add.reduceat(each, starts), 0.0)
+    return times
 
 
 def main() -> Result:
@@ -135,6 +135,6 @@ def main() -> Result:
     for world in WORLDS:
         share = float((aborts(simulate(world, np.random.default_rng(_SEED))) >= 0).mean())
         promised += [share] if world.is_promised else []
-        told = "promised" if world.is_promised else "not promised"
-        print(f"  {world.name:<60} aborts {share:7.2%}   {told}", flush=True)
+        promise = "promised" if world.is_promised else "not promised"
+        print(f"  {world.name:<60} aborts {share:7.2%}   {promise}", flush=True)
     return Result("dependence", round(100 * max(promised), 3), 100 * ALPHA, "% false aborts")

@@ -105,10 +105,10 @@ class Journey:
         return there, answered, started
 
     def _has_object(self, name: str) -> bool:
-        found = self._kubectl(
+        listing = self._kubectl(
             "get", "inferenceservice", f"{name}-r1", "-n", "vision", "--ignore-not-found"
         )
-        return name in found
+        return name in listing
 
     def _answers(self, url: str) -> bool:
         try:

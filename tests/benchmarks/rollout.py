@@ -45,7 +45,9 @@ def promote_a_good_one(scene: Scene) -> None:
         for shown in scene.promote_through(rollout_id, [5, 25, 50]):
             share = shown["observed_share"]
             band = f"{shown['share_low']:.1%} to {shown['share_high']:.1%}"
-            print(f"  {shown['requested_weight']:>3} % asked, {share:.1%} observed, band {band}")
+            print(
+                f"  {shown['requested_weight']:>3} % requested, {share:.1%} observed, band {band}"
+            )
             assert is_share_inside_band(shown), shown
         aborted = scene.start(other, steps(25))
         scene.wait_until_promotable(aborted, 25)

@@ -88,7 +88,7 @@ def _step(
     shape = (rollouts, INTERVALS)
     candidate = random.binomial(REQUESTS, weight, shape)
     stable = REQUESTS - candidate
-    found: list[NDArray[np.generic]] = []
+    arrays: list[NDArray[np.generic]] = []
     for n, rate, mean in (
         (stable, BASE_ERRORS, BASE_MS),
         (candidate, BASE_ERRORS * errors, BASE_MS * slower),
@@ -96,15 +96,15 @@ def _step(
         failed = random.binomial(n, rate)
         # A sum of exponential times is a gamma variable.
         spent = random.standard_gamma(np.maximum(n - failed, 1e-9)) * mean
-        found += [n, failed, np.round(spent, 3)]
-    return tuple(found)
+        arrays += [n, failed, np.round(spent, 3)]
+    return tuple(arrays)
 
 
 def aborts(streams: Streams) -> Ints:
     """The interval at which each rollout is aborted; -1 when it never is."""
     alpha = counter_verdicts.alpha_of_one_test(ALPHA, tests=2, steps=len(WEIGHTS))
     rollouts, total = streams.stable_n.shape
-    found = np.full(rollouts, -1)
+    aborted = np.full(rollouts, -1)
     for step in range(len(WEIGHTS)):
         ratio, floor, latency = _Capital(rollouts), _Capital(rollouts), _Capital(rollouts)
         blocks = _Blocks(rollouts)
@@ -118,8 +118,8 @@ def aborts(streams: Streams) -> Ints:
             latency.bet(worse, is_block, np.full(rollouts, e_process.SIGN_CHANCE))
             says = np.minimum(ratio.peak, floor.peak) >= 1 / alpha
             says |= latency.peak >= 1 / alpha
-            found = np.where((found < 0) & says, t, found)
-    return found
+            aborted = np.where((aborted < 0) & says, t, aborted)
+    return aborted
 
 
 class _Capital:
@@ -231,11 +231,11 @@ BAD = (
 )
 
 
-def agree_with_product(streams: Streams, found: Ints, *, rows: int = _COMPARED) -> None:
+def agree_with_product(streams: Streams, aborted: Ints, *, rows: int = _COMPARED) -> None:
     for row in range(rows):
-        if (own := aborts_in_product(streams, row)) != found[row]:
+        if (own := aborts_in_product(streams, row)) != aborted[row]:
             raise AssertionError(
-                f"stream {row}: arrays abort at {found[row]}, the product at {own}"
+                f"stream {row}: arrays abort at {aborted[row]}, the product at {own}"
             )
 
 
@@ -248,20 +248,20 @@ def main() -> Result:
         streams = simulate(truth, rollouts=rollouts, seed=_SEED)
         print(f"{truth.name} ({rollouts:,} rollouts)")
         for rule, judge in RULES.items():
-            found = judge(streams)
-            _print(rule, found, truth)
+            verdicts = judge(streams)
+            _print(rule, verdicts, truth)
             if rule == "Slipway":
-                agree_with_product(streams, found)
-                shares += [float((found >= 0).mean())] if truth in GOOD else []
+                agree_with_product(streams, verdicts)
+                shares += [float((verdicts >= 0).mean())] if truth in GOOD else []
     print(f"\n{time.monotonic() - began:.0f} s")
     return Result("sequential", round(100 * max(shares), 3), 100 * ALPHA, "% false aborts")
 
 
-def _print(rule: str, found: Ints, truth: Truth) -> None:
-    aborted = found[found >= 0]
-    line = f"  {rule:<30} aborts {len(aborted) / len(found):7.2%}"
+def _print(rule: str, values: Ints, truth: Truth) -> None:
+    aborted = values[values >= 0]
+    line = f"  {rule:<30} aborts {len(aborted) / len(values):7.2%}"
     if truth in BAD:
-        early = found[(found >= 0) & (found < truth.starts_at())]
+        early = values[(values >= 0) & (values < truth.starts_at())]
         after = aborted[aborted >= truth.starts_at()] - truth.starts_at() + 1
         line += f"   {_when(after)}   before it was bad {len(early)}"
     print(line)

@@ -70,10 +70,10 @@ def version(model: Model, number: int, bucket: str, client: Any, user: Any) -> M
 def answers(url: str, count: int, model: str = "adder") -> Counter[float]:
     """What 1 becomes, so many times; -1 for anything but an answer."""
     body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
-    found: Counter[float] = Counter()
+    counter: Counter[float] = Counter()
     with httpx.Client(verify=False) as client:
         for _ in range(count):
             answer = client.post(f"{url}/v2/models/{model}/infer", json=body)
             is_good = answer.status_code == 200
-            found[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
-    return found
+            counter[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
+    return counter

@@ -38,14 +38,14 @@ def test_a_change_is_told_to_a_watch_that_began_before_it(
     later = threading.Timer(0.2, lambda: client.apply(manifest))
     later.start()
 
-    seen = [
+    names = [
         event.object["metadata"]["name"]
         for event in client.watch(kind, resource_version=version, seconds=5)
         if event.type == "ADDED" and event.object["metadata"]["namespace"] == context.namespace
     ]
     later.join()
 
-    assert seen == [context.deployment]
+    assert names == [context.deployment]
 
 
 def test_a_version_from_before_all_memory_is_expired(cluster_id: int) -> None:
@@ -91,14 +91,14 @@ def test_several_deployments_are_listed_at_once_and_no_others(
 def test_a_kind_that_the_cluster_lacks_holds_nothing(
     cluster_id: int, context: ManifestContext
 ) -> None:
-    (found,) = objects.list_several(
+    (listings,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=[("nowhere.slipway.dev/v1", "Nothing")],
         namespaces=[context.namespace],
         labels={},
     )
 
-    assert found == []
+    assert listings == []
 
 
 def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(

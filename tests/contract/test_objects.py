@@ -169,7 +169,7 @@ def test_everything_of_a_deployment_is_found_by_its_label(
     manifest = revision.own(context, served(engine))[0]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
-    def found(label: str) -> list[str]:
+    def named(label: str) -> list[str]:
         items = objects.list_objects(
             cluster_id=cluster_id,
             api_version=manifest["apiVersion"],
@@ -179,8 +179,8 @@ def test_everything_of_a_deployment_is_found_by_its_label(
         )
         return [i["metadata"]["name"] for i in items if not i["metadata"].get("ownerReferences")]
 
-    assert found("4711") == ["detector-r1"]
-    assert found("4712") == []
+    assert named("4711") == ["detector-r1"]
+    assert named("4712") == []
 
 
 def test_deleting_twice_is_fine(cluster_id: int, context: ManifestContext) -> None:

@@ -23,7 +23,7 @@ from fleet.kube.services import clients, objects
 from fleet.observation.services import watch
 from tests.accounts import make_team
 
-Asked = tuple[str, str, str]
+Permission = tuple[str, str, str]
 
 # What a team's namespace, or the cluster, holds once.
 SHARED = (
@@ -55,22 +55,22 @@ PLURALS = {
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> set[Asked]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> set[Permission]:
     """Each request that reaches the transport, as RBAC sees it."""
-    found: set[Asked] = set()
+    requested: set[Permission] = set()
     send = Transport._send
 
-    def seen(
+    def record(
         self: Transport, method: str, path: str, query: Any, *rest: Any, **options: Any
     ) -> Any:
-        found.update(as_rbac(method, path, query))
+        requested.update(as_rbac(method, path, query))
         return send(self, method, path, query, *rest, **options)
 
-    monkeypatch.setattr(Transport, "_send", seen)
-    return found
+    monkeypatch.setattr(Transport, "_send", record)
+    return requested
 
 
-def as_rbac(method: str, path: str, query: Any) -> set[Asked]:
+def as_rbac(method: str, path: str, query: Any) -> set[Permission]:
     parts = [unquote(part) for part in path.strip("/").split("/")]
     group, rest = (
         ("", parts[2:]) if parts[0] == "api" else (parts[1] if parts[1:] else "", parts[3:])
@@ -91,7 +91,7 @@ def as_rbac(method: str, path: str, query: Any) -> set[Asked]:
 
 
 def quietly(call: Any, *args: Any, **options: Any) -> None:
-    """What the cluster says to it does not matter: it was asked."""
+    """The cluster's response does not matter: the request was made."""
     try:
         call(*args, **options)
     except ClusterError:
@@ -113,25 +113,29 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         manifest = {
             "apiVersion": api_version,
             "kind": kind,
-            "metadata": {"name": "asked", "namespace": namespace},
+            "metadata": {"name": "requested", "namespace": namespace},
         }
         where: Mapping[str, Any] = {"api_version": api_version, "kind": kind}
         quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest], dry_run=True)
-        quietly(objects.get, cluster_id=cluster_id, namespace=namespace, name="asked", **where)
+        quietly(objects.get, cluster_id=cluster_id, namespace=namespace, name="requested", **where)
         if (api_version, kind) not in SHARED:
             quietly(
                 objects.list_objects, cluster_id=cluster_id, namespace=namespace, labels={}, **where
             )
             quietly(
-                objects.delete, cluster_id=cluster_id, namespace=namespace, name="asked", **where
+                objects.delete,
+                cluster_id=cluster_id,
+                namespace=namespace,
+                name="requested",
+                **where,
             )
     for of_kind in watch.WATCHED:
         quietly(client.list_all, of_kind)
         quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
-    quietly(client.get, capabilities._GATEWAY_CLASS, None, "asked")
+    quietly(client.get, capabilities._GATEWAY_CLASS, None, "requested")
     for api_version, kind in NAMED:
-        where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "asked"}
+        where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "requested"}
         quietly(objects.get, cluster_id=cluster_id, **where)
     quietly(objects.pod_log, cluster_id=cluster_id, namespace=namespace, pod="p", tail_lines=1)
     quietly(client.proxy_get, namespace, "p", 8002, "/metrics")
@@ -140,7 +144,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
 
 
 def test_the_list_of_permissions_is_what_the_portal_asks_for(
-    cluster_id: int, namespace: str, asked: set[Asked], monkeypatch: pytest.MonkeyPatch
+    cluster_id: int, namespace: str, requested: set[Permission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = {
         "serving.kserve.io": ["v1beta1"],
@@ -149,13 +153,13 @@ def test_the_list_of_permissions_is_what_the_portal_asks_for(
         "keda.sh": ["v1alpha1"],
     }
     monkeypatch.setattr(HttpKubeClient, "groups", lambda _self: everything)
-    asked.clear()
+    requested.clear()
 
     everything_the_portal_does(cluster_id, namespace)
 
     listed = {(verb, one.group, one.resource) for one in PERMISSIONS for verb in one.verbs}
-    assert asked - listed == set()
-    assert listed - asked == set()
+    assert requested - listed == set()
+    assert listed - requested == set()
 
 
 def rbac(*arguments: str) -> list[dict[str, Any]]:
@@ -207,12 +211,12 @@ def test_cluster_wide_form_says_what_it_grants(db: None) -> None:
 
     call_command("cluster_rbac", "--cluster-wide", stdout=out)
 
-    told = [line for line in out.getvalue().splitlines() if line.startswith("#")]
-    assert "EVERY namespace, kube-system" in told[0]
+    lines = [line for line in out.getvalue().splitlines() if line.startswith("#")]
+    assert "EVERY namespace, kube-system" in lines[0]
     granted = {
         f"# - {', '.join(one.verbs)} {one}: {one.why}" for one in PERMISSIONS if one.is_per_team
     }
-    assert granted <= set(told)
+    assert granted <= set(lines)
 
 
 def test_without_teams_and_namespaces_nothing_is_granted(db: None) -> None:

@@ -38,15 +38,15 @@ def test_what_is_written_is_taken_found_and_not_written_again(
 
     objects.apply(cluster_id=cluster_id, manifests=made, force=True)
 
-    (found,), (route,) = objects.list_several(
+    (graph,), (route,) = objects.list_several(
         cluster_id=cluster_id,
         kinds=KINDS,
         namespaces=[context.namespace],
         labels={metadata.PIPELINE_ID_LABEL: "4712"},
     )
-    live = Live(graph=found, route=route, router={"metadata": {}})
+    live = Live(graph=graph, route=route, router={"metadata": {}})
     assert reconcile.decide(*made, live) == Act.NONE
-    found["spec"]["nodes"]["root"]["steps"].reverse()
+    graph["spec"]["nodes"]["root"]["steps"].reverse()
     assert reconcile.decide(*made, live) == Act.PUSH_GRAPH
 
 

@@ -159,9 +159,9 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
     _until(lambda: _running_since() is not None, state)
     _until(lambda: adder.answers(url, 20)[3.0] > 0, state, 20)
-    seen = adder.answers(url, 400)
-    assert seen[2.0] + seen[3.0] == 400
-    assert 80 < seen[3.0] < 160, seen
+    answers = adder.answers(url, 400)
+    assert answers[2.0] + answers[3.0] == 400
+    assert 80 < answers[3.0] < 160, answers
     # It rides along: stable and candidate answer it alike.
     assert adder.answers(url, 20, model="large-adder")[10.0] == 20
 
@@ -229,19 +229,19 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     assert rollout.change_id == canary.pk
     assert not rollout.events.filter(kind="running").exists()
     assert adder.answers(url, 20)[2.0] == 20
-    found = quality.before_traffic(rollout=rollout)
-    assert found.signature_message == "inputs and outputs match the file"
-    assert found.message == (
+    before_traffic = quality.before_traffic(rollout=rollout)
+    assert before_traffic.signature_message == "inputs and outputs match the file"
+    assert before_traffic.message == (
         "1 of 1 golden requests failed: one: "
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )
-    assert found.rows[0].against_stable[0].largest_absolute == 1.0
+    assert before_traffic.rows[0].against_stable[0].largest_absolute == 1.0
 
 
 def _config_of(folder: Path, model: str) -> str:
     """The configuration with the revision's settings, as it lies in the pod's own repository."""
-    found = {path.read_text() for path in folder.rglob(f"{model}/configs/slipway-*.pbtxt")}
-    (only,) = found
+    texts = {path.read_text() for path in folder.rglob(f"{model}/configs/slipway-*.pbtxt")}
+    (only,) = texts
     return only
 
 

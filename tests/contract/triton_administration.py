@@ -44,12 +44,12 @@ _REGION = {"key": "/x", "offset": 0, "byte_size": 8}
 
 def require_shut(url: str) -> None:
     """Without a word to Triton, or by Triton itself: models share one address with packed ones."""
-    found = {}
+    statuses = {}
     for method, path in [*_ADMINISTRATION, *(("POST", path) for path in _AROUND)]:
         # By hand: the client would put dots in order before it sends them.
-        found[path] = _status_of(method, url, path)
-    assert {path: status for path, status in found.items() if status not in (403, 404)} == {}
-    assert found["v2/repository/index"] == found["v2/logging"] == 404
+        statuses[path] = _status_of(method, url, path)
+    assert {path: status for path, status in statuses.items() if status not in (403, 404)} == {}
+    assert statuses["v2/repository/index"] == statuses["v2/logging"] == 404
     assert plain_http.client.get(f"{url}/v2/models/adder").json()["name"] == "adder"
     assert plain_http.client.get(f"{url}/v2/models/adder/ready").status_code == 200
     assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 200

@@ -42,8 +42,8 @@ def checked(world: World, version: ModelVersion, **changed: Any) -> Preflight:
     return preflight.check(actor=world.member, draft=draft(world, version, **changed))
 
 
-def named(found: Preflight, name: str) -> Check:
-    return next(check for check in found.checks if check.name == name)
+def named(result: Preflight, name: str) -> Check:
+    return next(check for check in result.checks if check.name == name)
 
 
 @pytest.fixture

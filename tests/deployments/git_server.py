@@ -126,12 +126,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        found = b""
+        content = b""
         while size := int(self.rfile.readline(), 16):
-            found += self.rfile.read(size)
+            content += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return found
+        return content
 
     def _answer(self, body: bytes) -> None:
         self.git.requests += 1

@@ -21,16 +21,16 @@ class Operator:
     server: GitServer
 
     def sync(self) -> None:
-        wanted = {}
+        desired = {}
         for path, text in self.server.tree().items():
             if path.startswith(f"{FOLDER}/") and not path.endswith("kustomization.yaml"):
                 item: dict[str, Any] = yaml.safe_load(text)
                 name = item["metadata"]["name"]
-                wanted[item["kind"], item["metadata"].get("namespace", ""), name] = item
+                desired[item["kind"], item["metadata"].get("namespace", ""), name] = item
         cluster = self.world.cluster
-        for key in [key for key in cluster.objects if key not in wanted and key[0] != "Pod"]:
+        for key in [key for key in cluster.objects if key not in desired and key[0] != "Pod"]:
             if key[0] != "Namespace":
                 del cluster.objects[key]
-        for item in wanted.values():
+        for item in desired.values():
             cluster.apply(item)
         cluster.calls.clear()

@@ -47,7 +47,7 @@ class Pods:
 
     answers: dict[int, Callable[[float], float]]
     metadata: dict[str, Any] = field(default_factory=metadata)
-    asked: list[tuple[int, float]] = field(default_factory=list)
+    requests: list[tuple[int, float]] = field(default_factory=list)
     crash_before: int | None = None
     status: int = 200
 
@@ -57,11 +57,11 @@ class Pods:
             raise Unreachable(f"pod {call.pod} cannot be reached")
         if call.body is None:
             return PodResponse(200, json.dumps(self.metadata).encode())
-        if len(self.asked) == self.crash_before:
+        if len(self.requests) == self.crash_before:
             self.crash_before = None
             raise KeyboardInterrupt
         x = json.loads(call.body)["inputs"][0]["data"][0]
-        self.asked.append((number, x))
+        self.requests.append((number, x))
         if self.status != 200 and number == 2:
             return PodResponse(self.status, b'{"error": "the GPU is on fire"}')
         answer = {"outputs": [tensor("y", self.answers[number](x))]}

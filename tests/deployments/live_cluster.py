@@ -65,8 +65,8 @@ class Live:
 
     def get(self, path: str) -> dict[str, Any] | None:
         answer = self.http.get(path)
-        found: dict[str, Any] = answer.json()
-        return found if answer.status_code == 200 else None
+        body: dict[str, Any] = answer.json()
+        return body if answer.status_code == 200 else None
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def draft(world: World, spec: Any = None, **changed: Any) -> PipelineDraft:
     )
 
 
-def ask(world: World, spec: Any = None, **changed: Any) -> ChangeRequest:
+def request_change(world: World, spec: Any = None, **changed: Any) -> ChangeRequest:
     members(world)
     return requests.request_create(actor=world.member, draft=draft(world, spec, **changed))
 
@@ -112,7 +112,7 @@ def start_router(world: World, pipeline: Pipeline, *, is_up: bool = True) -> Non
 
 def serving(world: World, spec: Any = None) -> Pipeline:
     """A pipeline that was asked for, approved, applied and is ready."""
-    change = ask(world, spec)
+    change = request_change(world, spec)
     approve(world.lead, change)
     pipeline = reconcile_now(pipeline_of(change))
     start_router(world, pipeline)

@@ -80,14 +80,14 @@ class RecordingCluster:
 
     def list_all(self, kind: Any, *, namespace: str | None = None, labels: Any = None) -> Listing:
         self._answer()
-        found = [
+        items = [
             copy.deepcopy(item)
             for (its_kind, its_namespace, _), item in sorted(self.objects.items())
             if its_kind == kind.kind
             and namespace in (None, its_namespace)
             and _matches(item["metadata"].get("labels", {}), labels or {})
         ]
-        return Listing(items=found, resource_version="1")
+        return Listing(items=items, resource_version="1")
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
         self._answer()
@@ -108,10 +108,10 @@ class RecordingCluster:
             del self.objects[key]
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
-        found = find(api_version, kind)
-        if found is None:
+        resource = find(api_version, kind)
+        if resource is None:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
-        return found
+        return resource
 
     def probe_connection(self) -> list[ProbeStep]:
         return [ProbeStep("Connection", ok=True, detail="answers")]
@@ -178,18 +178,18 @@ class RecordingCluster:
 
     def mirrors(self, namespace: str, name: str) -> dict[str, int]:
         filters = self.objects["HTTPRoute", namespace, name]["spec"]["rules"][0]["filters"]
-        found = [one["requestMirror"] for one in filters if one["type"] == "RequestMirror"]
-        return {one["backendRef"]["name"]: one["percent"] for one in found}
+        mirrors = [one["requestMirror"] for one in filters if one["type"] == "RequestMirror"]
+        return {one["backendRef"]["name"]: one["percent"] for one in mirrors}
 
     def names(self, kind: str) -> list[str]:
         return sorted(name for its_kind, _, name in self.objects if its_kind == kind)
 
 
-def _matches(labels: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+def _matches(labels: Mapping[str, str], expected: Mapping[str, Any]) -> bool:
     """A wanted value is a text, or several of which one must be it."""
     return all(
         labels.get(name) in ([value] if isinstance(value, str) else value)
-        for name, value in wanted.items()
+        for name, value in expected.items()
     )
 
 

@@ -27,14 +27,14 @@ def test_every_state_has_its_row(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_state_can_be_reached_from_the_first(name: str) -> None:
     enum, table = TABLES[name]
-    seen, edge = set(), [next(iter(enum))]
+    reached, edge = set(), [next(iter(enum))]
     while edge:
         state = edge.pop()
-        if state not in seen:
-            seen.add(state)
+        if state not in reached:
+            reached.add(state)
             edge.extend(table[state])
 
-    assert seen == set(enum)
+    assert reached == set(enum)
 
 
 def test_abort_is_legal_from_every_phase_that_is_not_final() -> None:

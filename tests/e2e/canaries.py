@@ -77,8 +77,8 @@ class Scene:
         self.lead.approve(change)
 
         def opened() -> int | None:
-            found = self.member.get(f"deployments/{self.deployment['id']}")["rollout_id"]
-            return int(found) if found else None
+            shown = self.member.get(f"deployments/{self.deployment['id']}")["rollout_id"]
+            return int(shown) if shown else None
 
         return wait_for("open rollout", opened)
 
@@ -119,13 +119,13 @@ class Scene:
 
     def promote_through(self, rollout_id: int, weights: list[int]) -> list[dict[str, Any]]:
         """Every step by the lead's click and then fully; what stood on the screen at each click."""
-        seen = []
+        shown_steps = []
         for number, weight in enumerate(weights):
             shown = self.wait_until_promotable(rollout_id, weight)
-            seen.append(shown)
+            shown_steps.append(shown)
             self.promote(shown, fully=number == len(weights) - 1)
         self.wait_for_phase(rollout_id, "completed", seconds=180)
-        return seen
+        return shown_steps
 
     def seconds_until_aborted(self, rollout_id: int) -> float:
         """From now until the route sends the candidate nothing any more."""

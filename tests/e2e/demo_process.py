@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 150
 
 
-def wait_for(what: str, ask: Callable[[], T | None], *, seconds: float = 60) -> T:
+def wait_for(what: str, send: Callable[[], T | None], *, seconds: float = 60) -> T:
     """Poll until there is an answer; fail with the message `what` when there is none."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = ask()
-        if found:
-            return found
+        answer = send()
+        if answer:
+            return answer
         time.sleep(0.25)
     raise AssertionError(f"no {what} within {seconds:g} s")
 
@@ -66,14 +66,14 @@ class DemoProcess:
 
     @property
     def url(self) -> str:
-        found = re.search(r"Slipway is ready: (\S+)", self.said)
-        assert found, self.said
-        return found[1]
+        match = re.search(r"Slipway is ready: (\S+)", self.said)
+        assert match, self.said
+        return match[1]
 
     def password(self, name: str) -> str:
-        found = re.search(rf"^ +{name} +(\S+)", self.said, re.MULTILINE)
-        assert found, self.said
-        return found[1]
+        match = re.search(rf"^ +{name} +(\S+)", self.said, re.MULTILINE)
+        assert match, self.said
+        return match[1]
 
     @property
     def samples(self) -> Path:
@@ -85,13 +85,13 @@ class DemoProcess:
 
     def processes(self) -> list[psutil.Process]:
         """Everything that this demo runs, found by its folder: the supervisor's tree, and strays."""
-        found = []
+        rows = []
         for process in psutil.process_iter(["cmdline", "environ"]):
-            told = [*(process.info["cmdline"] or []), *(process.info["environ"] or {}).values()]
-            is_ours = any(str(self.folder) in text for text in told)
+            texts = [*(process.info["cmdline"] or []), *(process.info["environ"] or {}).values()]
+            is_ours = any(str(self.folder) in text for text in texts)
             if is_ours and process.pid != os.getpid() and process.status() != "zombie":
-                found.append(process)
-        return found
+                rows.append(process)
+        return rows
 
     def pid_of(self, part: str) -> int:
         """The process id of a part as the supervisor knows it; 0 while it is down."""

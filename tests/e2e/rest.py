@@ -125,7 +125,7 @@ class Classifier:
         self._config = json.loads((demo.samples / "filetype.json").read_text())
 
     def kind_of(self, content: bytes) -> str:
-        answer = self.ask(content)
+        answer = self.send(content)
         answer.raise_for_status()
         scores = answer.json()["outputs"][0]["data"]
         return self.labels[scores.index(max(scores))]
@@ -134,7 +134,7 @@ class Classifier:
     def labels(self) -> list[str]:
         return list(self._config["target_labels_space"])
 
-    def ask(self, content: bytes) -> httpx.Response:
+    def send(self, content: bytes) -> httpx.Response:
         tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
         body = {"inputs": [{**tensor, "data": self.features(content)}]}
         return plain_http.client.post(self.url, json=body, timeout=10)
@@ -153,9 +153,9 @@ def _make_token(url: str, name: str, password: str) -> str:
     """Signs in as the page does, and makes a token as the page's script would."""
     with httpx.Client(base_url=url, follow_redirects=True, timeout=30) as browser:
         page = browser.get("/sign-in")
-        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
-        assert found
-        form = {"csrfmiddlewaretoken": found[1], "username": name, "password": password}
+        match = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        assert match
+        form = {"csrfmiddlewaretoken": match[1], "username": name, "password": password}
         browser.post("/sign-in", data=form).raise_for_status()
         headers = {"X-CSRFToken": browser.cookies["csrftoken"]}
         body = {"name": "end-to-end test", "days": 1}

@@ -69,9 +69,9 @@ def weights_at(demo: DemoProcess, deployment: str) -> list[int]:
     dump = plain_http.client.get(f"http://127.0.0.1:{port}/config_dump").json()
     return sorted(
         cluster["weight"]
-        for found in _routes(dump)
-        if any(str(path).startswith(f"/vision/{deployment}/") for path in found["match"].values())
-        for cluster in found["route"].get("weighted_clusters", {}).get("clusters", [])
+        for route in _routes(dump)
+        if any(str(path).startswith(f"/vision/{deployment}/") for path in route["match"].values())
+        for cluster in route["route"].get("weighted_clusters", {}).get("clusters", [])
     )
 
 

@@ -34,8 +34,8 @@ def second(member: Person, lead: Person, version: dict[str, Any]) -> Iterator[st
 def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
     member: Person, lead: Person, classifier: Classifier, second: str
 ) -> None:
-    asked = {kind: _ask(member, lead, kind) for kind in KINDS}
-    urls = {kind: _wait_until_ready(member, pipeline) for kind, pipeline in asked.items()}
+    responses = {kind: _ask(member, lead, kind) for kind in KINDS}
+    urls = {kind: _wait_until_ready(member, pipeline) for kind, pipeline in responses.items()}
     tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
     body = {"id": "first", "inputs": [{**tensor, "data": classifier.features(b"%PDF-1.4")}]}
     # Not the same version, after tests that promoted another one behind the first.
@@ -49,8 +49,8 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
         kind: plain_http.client.post(url, json=body, timeout=10) for kind, url in urls.items()
     }
 
-    found = {kind: answer.status_code for kind, answer in answers.items()}
-    assert found == dict.fromkeys(KINDS, 200)
+    statuses = {kind: answer.status_code for kind, answer in answers.items()}
+    assert statuses == dict.fromkeys(KINDS, 200)
     together = answers.pop("ensemble").json()
     assert {name: one["outputs"] for name, one in together.items()} == {
         "filetype": computed,
@@ -61,7 +61,7 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
     assert answers.pop("switch").json()["outputs"] == computed
     assert answers.pop("sequence").json()["outputs"] == by_second
     assert answers == {}
-    for pipeline in asked.values():
+    for pipeline in responses.values():
         _approve(lead, member.post(f"pipelines/{pipeline}/retire"))
 
 
@@ -78,7 +78,7 @@ def _approve(lead: Person, change: dict[str, Any]) -> dict[str, Any]:
 
 def _wait_until_ready(member: Person, pipeline: int) -> str:
     def is_ready() -> str | None:
-        found = member.try_get(f"pipelines/{pipeline}")
-        return str(found["url"]) if found and found["state"] == "ready" else None
+        shown = member.try_get(f"pipelines/{pipeline}")
+        return str(shown["url"]) if shown and shown["state"] == "ready" else None
 
     return wait_for(f"pipeline {pipeline}", is_ready, seconds=60)

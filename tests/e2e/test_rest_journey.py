@@ -97,8 +97,8 @@ def test_requests_and_dollars_are_counted(
         classifier.kind_of(b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n")
 
     def row_of(path: str) -> dict[str, Any] | None:
-        found = member.try_get(f"{path}?group_by=deployment") or []
-        rows = found if isinstance(found, list) else found["rows"]
+        body_rows = member.try_get(f"{path}?group_by=deployment") or []
+        rows = body_rows if isinstance(body_rows, list) else body_rows["rows"]
         return next((row for row in rows if row["key"]["deployment"] == "filetype"), None)
 
     def counted() -> dict[str, Any] | None:

@@ -37,10 +37,10 @@ def test_a_good_one_is_promoted_step_by_step_and_no_request_fails(scene: Scene) 
     good = scene.upload("good", Kind(rounds=GOOD.rounds, note="v2"))
 
     with scene.load(60) as load:
-        seen = scene.promote_through(scene.start(good, steps(25, 50)), [25, 50])
+        weights = scene.promote_through(scene.start(good, steps(25, 50)), [25, 50])
 
-    assert [shown["requested_weight"] for shown in seen] == [25, 50]
-    assert all(is_share_inside_band(shown) for shown in seen), seen
+    assert [shown["requested_weight"] for shown in weights] == [25, 50]
+    assert all(is_share_inside_band(shown) for shown in weights), weights
     assert load.counted.failures == {}
     assert load.counted.answered == load.counted.sent > 100
 

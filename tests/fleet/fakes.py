@@ -71,8 +71,8 @@ class FakeKube:
         self._check(kind)
         items = [
             item
-            for (found, in_namespace, _), item in self.objects.items()
-            if found == kind.kind
+            for (stored, in_namespace, _), item in self.objects.items()
+            if stored == kind.kind
             and namespace in (None, in_namespace)
             and (labels or {}).items() <= (item["metadata"].get("labels") or {}).items()
         ]
@@ -86,9 +86,9 @@ class FakeKube:
     def merge_patch(
         self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
     ) -> dict[str, Any]:
-        found = self.get(kind, namespace, name)
-        found.update(patch)
-        return found
+        current = self.get(kind, namespace, name)
+        current.update(patch)
+        return current
 
     def watch(
         self,
@@ -134,7 +134,7 @@ class FakeKube:
         return self.way
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
-        found = find(api_version, kind)
-        if found is None:
+        resource = find(api_version, kind)
+        if resource is None:
             raise ObjectNotFound(f"{kind} in {api_version} is not served")
-        return found
+        return resource

@@ -17,16 +17,16 @@ Judge = Callable[[BaseHTTPRequestHandler, bytes], int]
 
 
 class Server:
-    """`judge` gives the status of an answer; `seen` counts requests."""
+    """`judge` gives the status of an answer; `request_count` counts requests."""
 
     def __init__(self, judge: Judge, context: ssl.SSLContext | None = None) -> None:
-        self.seen = 0
+        self.request_count = 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.seen += 1
+                outer.request_count += 1
                 self.send_response(judge(self, body))
                 self.send_header("Content-Length", str(len(ONE)))
                 self.end_headers()
@@ -47,9 +47,9 @@ class Server:
         return f"{self.scheme}://127.0.0.1:{self.server.server_address[1]}"
 
 
-def asked(endpoint: Endpoint) -> QueryResult | PrometheusError:
-    [found] = gateway.query(endpoint, ["vector(1)"])
-    return found
+def run_query(endpoint: Endpoint) -> QueryResult | PrometheusError:
+    [result] = gateway.query(endpoint, ["vector(1)"])
+    return result
 
 
 def draft(**changed: Any) -> ClusterDraft:

@@ -29,12 +29,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet", "catalogue
 
 @pytest.fixture
 def people(vision: Team) -> dict[str, User]:
-    found = {name: make_user(username=name) for name in PEOPLE if name != "admin"}
-    found["admin"] = make_user(username="admin", is_platform_admin=True)
+    users = {name: make_user(username=name) for name in PEOPLE if name != "admin"}
+    users["admin"] = make_user(username="admin", is_platform_admin=True)
     for role in (Role.VIEWER, Role.MEMBER, Role.LEAD):
-        make_membership(user=found[role], team=vision, role=role)
-    make_membership(user=found["stranger"], team=Team.objects.get(slug="nlp"))
-    return found
+        make_membership(user=users[role], team=vision, role=role)
+    make_membership(user=users["stranger"], team=Team.objects.get(slug="nlp"))
+    return users
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def test_costs_and_csv_name_what_has_no_price(people: dict[str, User]) -> None:
             "hours": 1,
         }
     ]
-    told = [(row["x_IsSealed"], row["x_IsPriced"], row["ListUnitPrice"]) for row in rows]
-    assert set(told) == {("true", "true", "5.672000"), ("false", "false", "")}
+    sealed = [(row["x_IsSealed"], row["x_IsPriced"], row["ListUnitPrice"]) for row in rows]
+    assert set(sealed) == {("true", "true", "5.672000"), ("false", "false", "")}
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("5.672")
 
 
@@ -267,11 +267,13 @@ def test_connection_test_of_a_good_cluster_lists_what_works(
 
     answer = client_of(people["admin"]).post(f"/api/v1/clusters/{cluster.pk}/test")
 
-    found = {check["name"]: check["ok"] for check in answer.json()}
-    assert found | {"Permissions": True, "KServe": True, "Gateway API": None, "KEDA": None} == found
-    told = client_of(people["member"]).get(f"/api/v1/clusters/{cluster.pk}").json()
-    assert told["capabilities"]["features"]["kserve"]["is_there"] is True
-    assert told["capabilities"]["features"]["keda"]["is_there"] is False
+    checks = {check["name"]: check["ok"] for check in answer.json()}
+    assert (
+        checks | {"Permissions": True, "KServe": True, "Gateway API": None, "KEDA": None} == checks
+    )
+    body = client_of(people["member"]).get(f"/api/v1/clusters/{cluster.pk}").json()
+    assert body["capabilities"]["features"]["kserve"]["is_there"] is True
+    assert body["capabilities"]["features"]["keda"]["is_there"] is False
 
 
 @pytest.mark.parametrize("who", PEOPLE)

@@ -30,7 +30,7 @@ def _walk(resolver: URLResolver, prefix: str) -> Iterator[str]:
 
 def methods_of(client: Client, route: str) -> set[str]:
     """What the view itself says it takes; HEAD and OPTIONS left out."""
-    example = _PARAMETER.sub(lambda found: _EXAMPLES[found[1] or "str"], route)
+    example = _PARAMETER.sub(lambda pattern: _EXAMPLES[pattern[1] or "str"], route)
     allowed = client.options(f"/{example}").get("Allow", "every method: restrict the view")
     return {name.strip() for name in allowed.split(",")} - {"HEAD", "OPTIONS"}
 
@@ -39,4 +39,4 @@ def path_of(route: str, names: Mapping[str, Any]) -> str:
     """The page of what exists. Pipelines have names of their own."""
     if route.startswith("pipelines/"):
         names = {**names, "name": names["pipeline"]}
-    return "/" + _PARAMETER.sub(lambda found: str(names[found[2]]), route)
+    return "/" + _PARAMETER.sub(lambda pattern: str(names[pattern[2]]), route)

@@ -15,7 +15,7 @@ from deployments.states import ChangeState
 from portal.accounts import delegations
 from portal.accounts.models import Membership
 from portal.core.errors import Forbidden, Invalid
-from tests.deployments.decided_changes import approve, ask
+from tests.deployments.decided_changes import approve, request_change
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -34,7 +34,7 @@ def delegate(world: World, days: int = 7, username: str = "member") -> Any:
 
 def test_a_delegate_approves_in_the_leads_place_while_it_lasts(world: World) -> None:
     delegate(world)
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
     assert [one.pk for one in change_selectors.inbox(world.member)] == [change.pk]
 
     approve(world.member, change)
@@ -50,7 +50,7 @@ def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
     world: World, asker: str
 ) -> None:
     delegate(world)
-    change = ask(world, by=getattr(world, asker))
+    change = request_change(world, by=getattr(world, asker))
 
     with refused(world, Forbidden):
         approve(world.member, change)
@@ -77,7 +77,7 @@ def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> N
 
 def test_a_delegate_promotes_nothing_and_breaks_no_glass(world: World) -> None:
     delegate(world)
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
 
     with refused(world, Forbidden, "role_required"):
         emergency_override.approve(
@@ -124,7 +124,7 @@ def test_a_delegate_moves_no_protected_alias(world: World) -> None:
 
 def test_a_delegate_who_became_a_viewer_decides_nothing(world: World) -> None:
     delegate(world)
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
     Membership.objects.filter(user=world.member).update(role="viewer")
 
     assert list(change_selectors.inbox(world.member)) == []
@@ -136,7 +136,7 @@ def test_a_delegate_who_became_a_viewer_decides_nothing(world: World) -> None:
 
 def test_what_a_delegate_approved_does_not_outlive_their_becoming_a_viewer(world: World) -> None:
     delegate(world)
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
     approve(world.member, change)
 
     Membership.objects.filter(user=world.member).update(role="viewer")

@@ -69,9 +69,9 @@ def test_a_price_that_is_not_known_counts_as_above_and_no_cost_does_not() -> Non
 
 
 def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
-    found = approval_rules.requirements([], SUBJECT)
+    requirements = approval_rules.requirements([], SUBJECT)
 
-    assert [one.rule for one in found] == ["Four eyes"]
+    assert [one.rule for one in requirements] == ["Four eyes"]
     for role, stands_for, is_enough in [
         (ApproverRole.LEAD, None, True),
         (ApproverRole.ADMIN, None, True),
@@ -80,7 +80,7 @@ def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
         (ApproverRole.NAMED, None, False),
     ]:
         one = Approver(person_id=ANA, role=role, stands_for_id=stands_for)
-        assert approval_rules.is_satisfied(found, [one], requester_id=REQUESTER) is is_enough
+        assert approval_rules.is_satisfied(requirements, [one], requester_id=REQUESTER) is is_enough
 
 
 def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
@@ -96,29 +96,31 @@ def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
 
 def test_a_named_person_does_not_replace_the_lead() -> None:
     named = rule(name="security", role=RequiredRole.NAMED, people=(Person(DEE, "dee"),))
-    found = approval_rules.requirements([named], SUBJECT)
+    requirements = approval_rules.requirements([named], SUBJECT)
     dee = Approver(person_id=DEE, role=ApproverRole.NAMED)
     lead = Approver(person_id=ANA, role=ApproverRole.LEAD)
 
-    rows = approval_rules.progress_of(found, [dee], requester_id=REQUESTER)
+    rows = approval_rules.progress_of(requirements, [dee], requester_id=REQUESTER)
     assert [(row.requirement.rule, row.given, row.missing) for row in rows] == [
         ("security", 1, 0),
         ("Four eyes", 0, 1),
     ]
-    assert approval_rules.is_satisfied(found, [dee, lead], requester_id=REQUESTER)
+    assert approval_rules.is_satisfied(requirements, [dee, lead], requester_id=REQUESTER)
 
 
 def test_a_lead_and_their_own_delegate_are_one_approval() -> None:
-    found = approval_rules.requirements([rule(needed=2)], SUBJECT)
+    requirements = approval_rules.requirements([rule(needed=2)], SUBJECT)
     lead = Approver(person_id=ANA, role=ApproverRole.LEAD)
     delegate = Approver(person_id=BO, role=ApproverRole.DELEGATE, stands_for_id=ANA)
     other = Approver(person_id=CHI, role=ApproverRole.LEAD)
-    rows = approval_rules.progress_of(found, [lead, delegate], requester_id=REQUESTER)
+    rows = approval_rules.progress_of(requirements, [lead, delegate], requester_id=REQUESTER)
 
     assert [row.description for row in rows] == ["1 of 2 approvals by a lead or platform admin"]
     assert not approval_rules.would_help(rows, [lead], delegate, requester_id=REQUESTER)
     assert approval_rules.would_help(rows, [lead], other, requester_id=REQUESTER)
-    assert approval_rules.is_satisfied(found, [lead, delegate, other], requester_id=REQUESTER)
+    assert approval_rules.is_satisfied(
+        requirements, [lead, delegate, other], requester_id=REQUESTER
+    )
 
 
 def test_a_rule_says_why_it_asks() -> None:
@@ -178,7 +180,7 @@ given_lists = st.lists(plain | delegates, max_size=6)
 @settings(max_examples=50)
 @given(st.lists(rules, max_size=3), given_lists)
 def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Approver]) -> None:
-    found = approval_rules.requirements(some, SUBJECT)
+    requirements = approval_rules.requirements(some, SUBJECT)
     own = [
         replace(one, stands_for_id=REQUESTER)
         if one.role == ApproverRole.DELEGATE
@@ -187,7 +189,7 @@ def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Approver
         if not (one.role == ApproverRole.DELEGATE and _is_named_anywhere(some, one.person_id))
     ]
 
-    assert not approval_rules.is_satisfied(found, own, requester_id=REQUESTER)
+    assert not approval_rules.is_satisfied(requirements, own, requester_id=REQUESTER)
 
 
 def _is_named_anywhere(some: list[Rule], person_id: int) -> bool:
@@ -211,10 +213,10 @@ def test_leaving_out_what_is_implied_changes_no_answer(
 ) -> None:
     kept = approval_rules.requirements(some, SUBJECT)
     each = [
-        found
+        requirement
         for one in some
-        for found in approval_rules.requirements([one], SUBJECT)
-        if found.rule_id is not None
+        for requirement in approval_rules.requirements([one], SUBJECT)
+        if requirement.rule_id is not None
     ]
 
     is_enough = approval_rules.is_satisfied(kept, by, requester_id=REQUESTER)
@@ -228,9 +230,9 @@ def test_leaving_out_what_is_implied_changes_no_answer(
 def test_what_does_not_help_leaves_the_answer(
     some: list[Rule], by: list[Approver], one: Approver
 ) -> None:
-    found = approval_rules.requirements(some, SUBJECT)
-    rows = approval_rules.progress_of(found, by, requester_id=REQUESTER)
+    requirements = approval_rules.requirements(some, SUBJECT)
+    rows = approval_rules.progress_of(requirements, by, requester_id=REQUESTER)
 
     if not approval_rules.would_help(rows, by, one, requester_id=REQUESTER):
-        after = approval_rules.is_satisfied(found, [*by, one], requester_id=REQUESTER)
-        assert after == approval_rules.is_satisfied(found, by, requester_id=REQUESTER)
+        after = approval_rules.is_satisfied(requirements, [*by, one], requester_id=REQUESTER)
+        assert after == approval_rules.is_satisfied(requirements, by, requester_id=REQUESTER)

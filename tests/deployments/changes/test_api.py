@@ -41,9 +41,9 @@ def test_the_whole_way_by_rest(world: World) -> None:
     assert checked.status_code == 200, checked.data
     assert checked.data["can_submit"]
 
-    asked = member.post("/api/v1/deployments", body(world), format="json")
-    assert asked.status_code == 201, asked.data
-    change_id, shown = asked.data["id"], asked.data["evidence_hash"]
+    response = member.post("/api/v1/deployments", body(world), format="json")
+    assert response.status_code == 201, response.data
+    change_id, shown = response.data["id"], response.data["evidence_hash"]
     decided = lead.post(
         f"/api/v1/changes/{change_id}/approve", {"evidence_hash": shown}, format="json"
     )
@@ -76,11 +76,15 @@ def test_the_whole_way_by_rest(world: World) -> None:
     world.reconcile_now(deployment)
     world.reconcile_now(deployment)
     rollout_id = member.get(f"/api/v1/deployments/{deployment.pk}").data["rollout_id"]
-    seen = lead.get(f"/api/v1/rollouts/{rollout_id}").data
-    assert (seen["phase"], seen["observed_weight"], seen["may_promote"]) == ("running", 20, True)
+    shown_rollout = lead.get(f"/api/v1/rollouts/{rollout_id}").data
+    assert (
+        shown_rollout["phase"],
+        shown_rollout["observed_weight"],
+        shown_rollout["may_promote"],
+    ) == ("running", 20, True)
     done = lead.post(
         f"/api/v1/rollouts/{rollout_id}/promote",
-        {"evidence_hash": seen["evidence_hash"]},
+        {"evidence_hash": shown_rollout["evidence_hash"]},
         format="json",
     )
     assert (done.status_code, done.data["phase"]) == (200, "promoting")

@@ -21,14 +21,14 @@ from portal.accounts.models import Membership
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
 from portal.notifications.models import Notice
-from tests.deployments.decided_changes import approve, ask, describe_approvals, rule
+from tests.deployments.decided_changes import approve, describe_approvals, request_change, rule
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 
 def test_two_approvals_are_two_people(world: World) -> None:
     rule(world)
-    change = ask(world)
+    change = request_change(world)
     assert describe_approvals(change) == "0 of 2 approvals by a lead or platform admin"
 
     approve(world.lead, change, "fine")
@@ -55,7 +55,7 @@ def test_two_approvals_are_two_people(world: World) -> None:
 
 def test_an_approval_that_counts_for_nothing_is_refused(world: World) -> None:
     rule(world, "an admin", role="admin", needed=1)
-    change = ask(world)
+    change = request_change(world)
 
     with refused(world, Forbidden, "role_required") as raised:
         approve(world.lead, change)
@@ -72,7 +72,7 @@ def test_an_approval_that_counts_for_nothing_is_refused(world: World) -> None:
 
 def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> None:
     rule(world, "security", role="named", people=("viewer",), needed=1, kinds=("deploy",))
-    change = ask(world)
+    change = request_change(world)
     assert [one.pk for one in change_selectors.inbox(world.viewer)] == [change.pk]
 
     approve(world.viewer, change)
@@ -103,15 +103,15 @@ MATCHES: list[tuple[dict[str, Any], dict[str, Any], int]] = [
 
 
 def test_a_rule_asks_only_for_what_it_matches(world: World) -> None:
-    one, asked_for = rule(world), {}
-    for number, (changed, asked, needed) in enumerate(MATCHES):
+    one, needed_by_number = rule(world), {}
+    for number, (changed, values_of_request, needed) in enumerate(MATCHES):
         values = {"name": "two leads", "needed": 2, **changed}
         rules.change(actor=world.admin, rule_id=one.pk, draft=RuleDraft(**values))
-        change = ask(world, name=f"detector{number}", **asked)
+        change = request_change(world, name=f"detector{number}", **values_of_request)
         [row] = approvals.status_of(change).rows
-        asked_for[number] = (row.requirement.needed, needed)
+        needed_by_number[number] = (row.requirement.needed, needed)
 
-    assert {pair[0] == pair[1] for pair in asked_for.values()} == {True}, asked_for
+    assert {pair[0] == pair[1] for pair in needed_by_number.values()} == {True}, needed_by_number
 
 
 def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> None:
@@ -129,7 +129,7 @@ def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> No
 
 def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) -> None:
     rule(world)
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     shown = ChangeRequest.objects.get(pk=change.pk).evidence_hash
 
@@ -145,7 +145,7 @@ def test_a_rule_that_comes_later_voids_the_approvals_given_before(world: World) 
 
 
 def test_a_rule_between_approval_and_run_stops_the_run(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     rule(world)
@@ -159,7 +159,7 @@ def test_a_rule_between_approval_and_run_stops_the_run(world: World) -> None:
 
 
 def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
 
     rule(world)
     world.work()
@@ -171,7 +171,7 @@ def test_the_sweeper_shows_waiting_requests_a_new_rule_at_once(world: World) -> 
 
 def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings: Any) -> None:
     rule(world)
-    change = ask(world, engine="triton")
+    change = request_change(world, engine="triton")
     approve(world.lead, change)
 
     settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE = "kserve/storage-initializer:other"
@@ -187,7 +187,7 @@ def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings:
 
 def test_an_approval_lapses_when_the_others_do_not_come(world: World) -> None:
     rule(world)
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     world.clock.move(change_approvals.VALID_SECONDS + 1)
@@ -201,7 +201,7 @@ def test_an_approval_lapses_when_the_others_do_not_come(world: World) -> None:
 
 def test_the_approval_of_who_is_no_lead_any_more_does_not_count(world: World) -> None:
     rule(world)
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     teams.set_member(actor=world.admin, team=world.team, username="lead", role="member")
@@ -213,7 +213,7 @@ def test_the_approval_of_who_is_no_lead_any_more_does_not_count(world: World) ->
 
 
 def test_a_lead_who_is_removed_before_the_run_stops_it(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     Membership.objects.filter(user=world.lead).delete()
 
@@ -252,15 +252,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_rule_that_nobody_could_satisfy_or_read_is_refused(world: World) -> None:
-    told = []
+    errors = []
     for changed, _ in WRONG:
         with refused(world, Invalid) as raised:
             rule(world, **changed)
-        told.append(set(raised[0].fields))
+        errors.append(set(raised[0].fields))
 
-    assert [(fields, field in fields) for fields, (_, field) in zip(told, WRONG, strict=True)] == [
-        (fields, True) for fields in told
-    ]
+    assert [
+        (fields, field in fields) for fields, (_, field) in zip(errors, WRONG, strict=True)
+    ] == [(fields, True) for fields in errors]
     assert not ApprovalRule.objects.exists()
 
 
@@ -280,7 +280,7 @@ def test_changing_a_rule_is_audited_with_before_and_after(world: World) -> None:
 
 @pytest.mark.parametrize("door", ["approve", "reject", "withdraw"])
 def test_a_comment_longer_than_a_page_is_refused(world: World, door: str) -> None:
-    change, long = ask(world), "x" * 2001
+    change, long = request_change(world), "x" * 2001
     asks = {
         "approve": lambda: approve(world.lead, change, long),
         "reject": lambda: decisions.reject(actor=world.lead, change_id=change.pk, comment=long),

@@ -29,7 +29,7 @@ def asked(world: World, deployment: Deployment) -> ChangeRequest:
 
 def approved(world: World, deployment: Deployment) -> ChangeRequest:
     """With the last approval, and before a worker has seen it."""
-    change = asked(world, deployment)
+    change = requested_change(world, deployment)
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     return ChangeRequest.objects.get(pk=change.pk)
 
@@ -73,7 +73,7 @@ def test_one_saved_or_replaced_after_the_approval_makes_it_void_too(world: World
 def test_what_an_approver_saw_cannot_lose_a_gate_before_the_click(world: World) -> None:
     golden = save(world)
     deployment, _ = served(world, r2=wrong)
-    change = asked(world, deployment)
+    change = requested_change(world, deployment)
     shown = change.evidence_hash
 
     delete(world, golden)
@@ -93,7 +93,7 @@ def test_deleted_while_the_candidate_prepares_it_is_asked_all_the_same(world: Wo
     delete(world, golden)
     rollout = sweep(world, deployment)
 
-    assert (2, 1.0) in pods.asked
+    assert (2, 1.0) in pods.requests
     assert (rollout.phase, weight(deployment)) == ("aborting", 0)
     message = rollout.events.get(kind="aborting").message
     assert message.startswith("aborted: before traffic: 1 of 1 golden requests failed: one")
@@ -106,10 +106,10 @@ def test_deleted_while_steps_run_it_stays_a_probe(world: World) -> None:
     assert sweep(world, deployment).phase == "running"
 
     delete(world, golden)
-    pods.asked.clear()
+    pods.requests.clear()
     sweep(world, deployment, seconds=1)
 
-    assert (2, 1.0) in pods.asked
+    assert (2, 1.0) in pods.requests
 
 
 def test_deleted_between_the_last_recheck_and_the_start_it_is_still_asked(
@@ -121,9 +121,9 @@ def test_deleted_between_the_last_recheck_and_the_start_it_is_still_asked(
     is_approved = approvals.is_approved_now
 
     def look_then_lose(change: ChangeRequest) -> bool:
-        found = is_approved(change)
+        verdict = is_approved(change)
         delete(world, golden)
-        return found
+        return verdict
 
     monkeypatch.setattr(approvals, "is_approved_now", look_then_lose)
     world.work()
@@ -142,7 +142,7 @@ def test_saved_while_the_rollout_runs_it_is_not_part_of_what_was_approved(world:
 
     rollout = sweep(world, deployment, seconds=1)
 
-    assert (rollout.phase, pods.asked) == ("running", [])
+    assert (rollout.phase, pods.requests) == ("running", [])
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def post(world: World, deployment: Deployment, where: str, body: Any, who: str =
 
 
 def rows() -> dict[str, list[Any]]:
-    found = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
-    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in found}
+    models = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
+    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in models}
 
 
 def canary(world: World, **changed: Any) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def test_the_ticks_are_those_of_the_request_and_nothing_is_written(world: World,
 
     looked = post(world, deployment, "changes/preflight", body)
     after = rows()
-    asked = post(world, deployment, "changes", body)
+    response = post(world, deployment, "changes", body)
 
     assert looked.status_code == 200, looked.data
     assert after == before
     assert world.cluster.writes == writes
     assert looked.data["can_submit"] is True
-    assert asked.status_code == 201, asked.data
-    change = ChangeRequest.objects.get(pk=asked.data["id"])
+    assert response.status_code == 201, response.data
+    change = ChangeRequest.objects.get(pk=response.data["id"])
     assert [dict(check) for check in looked.data["checks"]] == change.checks
     assert looked.data["cost"] == change.cost
     assert "kind: InferenceService" in looked.data["manifests"]
@@ -92,14 +92,14 @@ def test_a_check_that_refuses_is_a_tick_here_and_a_problem_there(world: World) -
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
     looked = post(world, deployment, "changes/preflight", canary(world))
-    asked = post(world, deployment, "changes", canary(world))
+    response = post(world, deployment, "changes", canary(world))
 
     refusals = [one for one in looked.data["checks"] if one["ok"] is False and one["is_blocking"]]
     assert (looked.status_code, looked.data["can_submit"]) == (200, False)
     assert [one["name"] for one in refusals] == ["Quota", "Server dry-run"]
-    assert asked.status_code == 422
-    told = " ".join(f"{one['name']}: {one['detail']} {one['fix']}".strip() for one in refusals)
-    assert asked.data["detail"] == told
+    assert response.status_code == 422
+    text = " ".join(f"{one['name']}: {one['detail']} {one['fix']}".strip() for one in refusals)
+    assert response.data["detail"] == text
 
 
 BAD: tuple[tuple[dict[str, Any], int], ...] = (
@@ -141,10 +141,10 @@ def test_bad_input_is_the_problem_that_the_request_would_get(
     before = rows()
 
     looked = post(world, deployment, "changes/preflight", sent)
-    asked = post(world, deployment, "changes", sent)
+    response = post(world, deployment, "changes", sent)
 
-    assert looked.status_code == asked.status_code == status, looked.data
-    assert {**looked.data, "instance": ""} == {**asked.data, "instance": ""}
+    assert looked.status_code == response.status_code == status, looked.data
+    assert {**looked.data, "instance": ""} == {**response.data, "instance": ""}
     assert rows() == before
 
 
@@ -167,10 +167,10 @@ def test_while_another_change_is_open_both_are_refused_alike(world: World) -> No
     )
 
     looked = post(world, deployment, "changes/preflight", canary(world))
-    asked = post(world, deployment, "changes", canary(world))
+    response = post(world, deployment, "changes", canary(world))
 
     assert (looked.status_code, looked.data["code"]) == (409, "change_open")
-    assert looked.data["detail"] == asked.data["detail"]
+    assert looked.data["detail"] == response.data["detail"]
 
 
 @pytest.mark.parametrize(

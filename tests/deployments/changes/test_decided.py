@@ -31,7 +31,7 @@ def fresh(change: ChangeRequest) -> ChangeRequest:
     return ChangeRequest.objects.get(pk=change.pk)
 
 
-def asked(world: World) -> ChangeRequest:
+def requested_change(world: World) -> ChangeRequest:
     deployment = world.serving()
     return requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS
@@ -52,7 +52,7 @@ def describe(world: World, **stated: Any) -> None:
 
 
 def test_an_open_request_is_shown_as_it_is_now(world: World, signed_in: SignIn) -> None:
-    change = asked(world)
+    change = requested_change(world)
     client = signed_in(world.lead)
 
     describe(world, accuracy=0.5)
@@ -69,7 +69,7 @@ def test_what_was_shown_stays_and_the_page_says_what_differs_today(
     rename(world.member, "Mina")
     rename(world.lead, "Lena")
     client = signed_in(world.viewer)
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     before = page_of(client, change)
     assert KEPT in before
     assert "Changed since" not in before
@@ -91,7 +91,7 @@ def test_what_was_shown_stays_and_the_page_says_what_differs_today(
 
 
 def test_the_diff_is_against_what_served_then(world: World) -> None:
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     shown = fresh(change).decided["diff"]
 
     # The candidate serves by now.
@@ -107,7 +107,7 @@ def test_the_diff_is_against_what_served_then(world: World) -> None:
 def test_approvals_that_have_expired_since_still_stand_on_the_page(
     world: World, signed_in: SignIn
 ) -> None:
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     client = signed_in(world.viewer)
 
     world.clock.move(30 * 24 * 3600)
@@ -118,7 +118,7 @@ def test_approvals_that_have_expired_since_still_stand_on_the_page(
 
 
 def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
-    change = asked(world)
+    change = requested_change(world)
     emergency_override.approve(
         actor=world.lead,
         change_id=change.pk,
@@ -132,7 +132,7 @@ def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
 
 
 def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: Any) -> None:
-    change = asked(world)
+    change = requested_change(world)
     checks = DeploymentSubject.checks
 
     def with_budget(subject: DeploymentSubject, *args: Any) -> Any:
@@ -150,7 +150,7 @@ def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: A
 
 
 def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: SignIn) -> None:
-    first = asked(world)
+    first = requested_change(world)
     decisions.reject(actor=world.lead, change_id=first.pk, comment="not now")
     second = requests.request_canary(
         actor=world.member,
@@ -169,7 +169,7 @@ def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: Sign
 
 
 def test_sent_back_to_its_approvers_it_is_open_again(world: World, signed_in: SignIn) -> None:
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     assert change.decided["title"] == "Canary detector:2 on detector"
 
     describe(world, accuracy=0.5)
@@ -181,7 +181,7 @@ def test_sent_back_to_its_approvers_it_is_open_again(world: World, signed_in: Si
 
 
 def test_what_was_decided_before_it_was_kept_says_so(world: World, signed_in: SignIn) -> None:
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     ChangeRequest.objects.filter(pk=change.pk).update(decided={})
 
     page = page_of(signed_in(world.viewer), change)
@@ -191,14 +191,14 @@ def test_what_was_decided_before_it_was_kept_says_so(world: World, signed_in: Si
 
 def test_the_api_and_the_list_tell_the_same(world: World, signed_in: SignIn) -> None:
     rename(world.member, "Mina")
-    change = approve(world, asked(world))
+    change = approve(world, requested_change(world))
     rename(world.member, "Someone else")
     client = signed_in(world.viewer)
 
-    told = client.get(f"/api/v1/changes/{change.pk}").json()["decided"]
+    body = client.get(f"/api/v1/changes/{change.pk}").json()["decided"]
     decisions.withdraw(actor=world.member, change_id=change.pk)
 
-    assert told["requester"] == "Mina"
-    assert told["metadata"] == {"accuracy": 0.92}
-    assert told["approval_status"]["rows"][0]["description"] == "1 of 1 approval given"
+    assert body["requester"] == "Mina"
+    assert body["metadata"] == {"accuracy": 0.92}
+    assert body["approval_status"]["rows"][0]["description"] == "1 of 1 approval given"
     assert "Mina" in client.get("/approvals").content.decode()

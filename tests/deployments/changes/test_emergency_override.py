@@ -15,7 +15,7 @@ from deployments.states import ChangeState
 from portal.accounts.models import Membership, Team, User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
-from tests.deployments.decided_changes import ask, rule
+from tests.deployments.decided_changes import request_change, rule
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -30,7 +30,7 @@ def emergency(world: World, who: User, change: ChangeRequest, reason: str = REAS
 
 def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> None:
     rule(world, "three", needed=3)
-    change = ask(world)
+    change = request_change(world)
 
     emergency(world, world.lead, change)
     world.work()
@@ -53,7 +53,7 @@ def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> No
     ("who", "error"), [("member", Forbidden), ("viewer", Forbidden), ("stranger", NotFound)]
 )
 def test_who_may_not_break_the_glass(world: World, who: str, error: type[DomainError]) -> None:
-    change = ask(world)
+    change = request_change(world)
 
     with refused(world, error):
         emergency(world, getattr(world, who), change)
@@ -62,7 +62,7 @@ def test_who_may_not_break_the_glass(world: World, who: str, error: type[DomainE
 
 @pytest.mark.parametrize("reason", ["", "  urgent ", "x" * 2001])
 def test_an_emergency_needs_a_reason_that_says_something(world: World, reason: str) -> None:
-    change = ask(world)
+    change = request_change(world)
 
     with refused(world, Invalid) as raised:
         emergency(world, world.lead, change, reason)
@@ -70,7 +70,7 @@ def test_an_emergency_needs_a_reason_that_says_something(world: World, reason: s
 
 
 def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     change.evidence_hash = "0" * 64
 
     with refused(world, Conflict, "evidence_changed"):
@@ -84,7 +84,7 @@ def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
 def test_who_approved_or_asked_does_not_close_the_review(
     world: World, who: str, error: type[DomainError]
 ) -> None:
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
     emergency(world, world.lead, change)
     review = EmergencyReview.objects.get()
 
@@ -97,7 +97,7 @@ def test_who_approved_or_asked_does_not_close_the_review(
 
 
 def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     emergency(world, world.lead, change)
     pk = EmergencyReview.objects.get().pk
     with refused(world, Invalid):
@@ -115,7 +115,7 @@ def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
 @pytest.mark.parametrize("who", ["lead", "admin"])
 def test_nobody_breaks_the_glass_for_their_own_request(world: World, who: str) -> None:
     asker = getattr(world, who)
-    change = ask(world, by=asker)
+    change = request_change(world, by=asker)
 
     with refused(world, Forbidden, "four_eyes"):
         emergency(world, asker, change)
@@ -125,9 +125,9 @@ def test_nobody_breaks_the_glass_for_their_own_request(world: World, who: str) -
 
 
 def test_an_overdue_review_blocks_the_next_override_of_the_team(world: World) -> None:
-    emergency(world, world.lead, ask(world))
+    emergency(world, world.lead, request_change(world))
     review = EmergencyReview.objects.get()
-    second = ask(world, name="second")
+    second = request_change(world, name="second")
     world.clock.move((review.due_at - world.clock.at).total_seconds() - 1)
     assert review_selectors.why_blocked(world.team) == ""
 
@@ -143,7 +143,7 @@ def test_an_overdue_review_blocks_the_next_override_of_the_team(world: World) ->
 
 
 def test_an_overdue_review_of_another_team_blocks_nothing(world: World) -> None:
-    emergency(world, world.lead, ask(world))
+    emergency(world, world.lead, request_change(world))
     EmergencyReview.objects.update(due_at=world.clock.at)
 
     assert review_selectors.why_blocked(world.team)
@@ -151,7 +151,7 @@ def test_an_overdue_review_of_another_team_blocks_nothing(world: World) -> None:
 
 
 def test_an_emergency_approval_of_who_is_no_lead_any_more_does_not_run(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     emergency(world, world.lead, change)
 
     Membership.objects.filter(user=world.lead).update(role="member")

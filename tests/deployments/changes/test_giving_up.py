@@ -15,7 +15,7 @@ from fleet.kube.domain.errors import Unreachable
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
 from portal.notifications.models import Notice
-from tests.deployments.decided_changes import approve, ask
+from tests.deployments.decided_changes import approve, request_change
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -29,7 +29,7 @@ AGAIN: dict[str, Any] = {"state": {"running": {}}, "lastState": LAST, "restartCo
 
 
 def begun(world: World) -> Deployment:
-    change = ask(world)
+    change = request_change(world)
     world.approved(change)
     return deployment_of(change)
 

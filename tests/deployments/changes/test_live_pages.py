@@ -169,15 +169,15 @@ def test_a_session_that_ends_keeps_the_page_and_what_was_typed(page: Page, world
     page.goto(f"{ONE}/rollout")
     page.get_by_label("Reason").fill("p95 looks odd")
     end_session(page)
-    asked: list[str] = []
+    urls: list[str] = []
 
     assert polled(page, "rollout", seconds=3) == 401
 
     expect(page.get_by_text("You've been signed out")).to_have_count(1)
     expect(page.locator("input[type=password]")).to_have_count(0)
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: urls.append(request.url))
     page.clock.run_for(60_000)
-    assert [url for url in asked if "/session" not in url] == []
+    assert [url for url in urls if "/session" not in url] == []
     page.get_by_role("button", name="Abort").first.click()
     expect(page.get_by_role("link", name="Sign in again")).to_be_focused()
     expect(page.get_by_label("Reason")).to_have_value("p95 looks odd")

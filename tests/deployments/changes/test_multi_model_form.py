@@ -75,7 +75,7 @@ def test_packing_is_off_with_its_reason_where_it_cannot_be(
 ) -> None:
     data = {**_DATA, **changed}
 
-    found = change_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
+    settings = change_settings.settings_of(DeployForm(data, choices=_CHOICES), data, None)
 
-    assert message in found["packed_1"].reason
-    assert found["packed_1"].is_off
+    assert message in settings["packed_1"].reason
+    assert settings["packed_1"].is_off

@@ -34,17 +34,17 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
 def fields_of(page: Any) -> dict[str, str]:
     """What a browser would send back from the form as it stands."""
     form = page.content.decode().split('id="new-deployment"')[1].split("</form>")[0]
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for tag in _INPUT.findall(form):
         attrs = dict(re.findall(r'(\w+)="([^"]*)"', tag))
         is_choice = attrs.get("type") in ("radio", "checkbox")
         if "name" in attrs and (not is_choice or " checked" in tag):
-            found[attrs["name"]] = attrs.get("value", "")
-    found |= {name: text.strip() for name, text in _TEXTAREA.findall(form)}
+            fields[attrs["name"]] = attrs.get("value", "")
+    fields |= {name: text.strip() for name, text in _TEXTAREA.findall(form)}
     for name, options in _SELECT.findall(form):
         chosen = re.search(r'value="([^"]*)"[^>]*selected', options)
-        found[name] = chosen.group(1) if chosen else ""
-    return found
+        fields[name] = chosen.group(1) if chosen else ""
+    return fields
 
 
 def go_on(client: Client, page: Any, to: str, **typed: str) -> Any:

@@ -47,12 +47,12 @@ def test_the_api_refuses_it_in_the_same_words(world: World) -> None:
 
 def test_an_approved_request_stops_it(world: World) -> None:
     deployment = world.serving()
-    asked = api(world.member).post(
+    response = api(world.member).post(
         f"/api/v1/deployments/{deployment.pk}/changes",
         {"kind": "stop", "comment": "costs too much"},
         format="json",
     )
-    assert asked.status_code == 201, asked.data
+    assert response.status_code == 201, response.data
     assert world.reconcile_now(deployment).state == DeploymentState.READY
     change = ChangeRequest.objects.get(kind="stop")
 

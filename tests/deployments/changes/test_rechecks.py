@@ -56,12 +56,12 @@ def test_what_has_turned_since_the_request_is_told_with_what_it_was(
     Team.objects.update(monthly_budget_amount=Decimal(1))
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
-    found = recheck.repeat(actor=world.lead, change_id=change.pk)
+    rechecked = recheck.repeat(actor=world.lead, change_id=change.pk)
 
-    told = {one.name: (one.was, one.now.ok) for one in found.changed}
-    assert told == {"Budget": (True, False), "Server dry-run": (True, False)}
-    assert not found.can_approve
-    assert [check.name for check in found.checks] == [
+    changes = {one.name: (one.was, one.now.ok) for one in rechecked.changed}
+    assert changes == {"Budget": (True, False), "Server dry-run": (True, False)}
+    assert not rechecked.can_approve
+    assert [check.name for check in rechecked.checks] == [
         row["name"] for row in change.checks if row["name"] != "Name"
     ]
 
@@ -81,12 +81,12 @@ def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
     world: World, change: ChangeRequest
 ) -> None:
     recheck.repeat(actor=world.lead, change_id=change.pk)
-    asked = len(world.cluster.calls)
+    before = len(world.cluster.calls)
     lose_the_file(world)
 
     approve(world, change)
 
-    assert len(world.cluster.calls) == asked
+    assert len(world.cluster.calls) == before
 
 
 def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -> None:
@@ -105,9 +105,9 @@ def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> No
     )
     Team.objects.update(quota_gpus=4)
 
-    found = recheck.repeat(actor=world.lead, change_id=change.pk)
+    rechecked = recheck.repeat(actor=world.lead, change_id=change.pk)
 
-    quota = next(check for check in found.checks if check.name == "Quota")
+    quota = next(check for check in rechecked.checks if check.name == "Quota")
     assert (quota.ok, quota.detail) == (True, "4 of 4 GPUs of vision after this.")
 
 
@@ -148,10 +148,10 @@ def test_the_api_gives_the_same_list(
 ) -> None:
     lose_the_file(world)
 
-    told = signed_in(world.lead).get(f"/api/v1/changes/{change.pk}/checks").json()
+    body = signed_in(world.lead).get(f"/api/v1/changes/{change.pk}/checks").json()
 
-    assert told["can_approve"] is False
-    assert [(one["name"], one["was"], one["now"]["ok"]) for one in told["turned"]] == [
+    assert body["can_approve"] is False
+    assert [(one["name"], one["was"], one["now"]["ok"]) for one in body["turned"]] == [
         ("Artifact", True, False)
     ]
-    assert all(set(one) == {"name", "ok", "detail", "fix", "is_blocking"} for one in told["checks"])
+    assert all(set(one) == {"name", "ok", "detail", "fix", "is_blocking"} for one in body["checks"])

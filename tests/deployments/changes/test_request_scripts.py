@@ -84,9 +84,9 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
 
 
 def script(text: str, number: int) -> str:
-    found = re.search(rf'<pre[^>]*id="snippet-{number}"[^>]*>(.*?)</pre>', text, re.DOTALL)
-    assert found, text
-    return html.unescape(found.group(1))
+    match = re.search(rf'<pre[^>]*id="snippet-{number}"[^>]*>(.*?)</pre>', text, re.DOTALL)
+    assert match, text
+    return html.unescape(match.group(1))
 
 
 def run(command: list[str], env: dict[str, str]) -> None:

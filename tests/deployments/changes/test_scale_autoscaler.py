@@ -27,7 +27,7 @@ def scale(world: World, deployment: Deployment, least: int, most: int) -> Change
     )
 
 
-def told(change: ChangeRequest) -> list[dict[str, Any]]:
+def autoscaler_checks(change: ChangeRequest) -> list[dict[str, Any]]:
     return [check for check in change.checks if check["name"] == "Scaling"]
 
 
@@ -41,7 +41,7 @@ def test_fixed_number_that_becomes_a_range_scales_by_queue(world: World) -> None
     assert (kept["min_replicas"], kept["max_replicas"]) == (2, 4)
     assert (kept["scaling"]["kind"], kept["scaling"]["metric"]) == ("keda", "queue")
     assert kept["network"]["service_monitor"] is True
-    assert [check["detail"] for check in told(change)] == [
+    assert [check["detail"] for check in autoscaler_checks(change)] == [
         "KEDA uses nv_inference_pending_request_count, scraped by the deployment's ServiceMonitor."
     ]
     world.approved(change)
@@ -75,7 +75,7 @@ def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
     kept = change.scale
     assert (kept["min_replicas"], kept["max_replicas"]) == (2, 2)
     assert kept["scaling"]["kind"] == "fixed"
-    [check] = told(change)
+    [check] = autoscaler_checks(change)
     assert check["detail"].startswith(FIXED_WORDS)
     assert "Prometheus operator is not installed" in check["detail"]
     assert check["fix"].endswith("request a canary that names an autoscaler.")
@@ -108,7 +108,7 @@ def test_knative_never_takes_over_pods_that_run(world: World) -> None:
     assert change.scale["scaling"]["kind"] == "fixed"
     assert (
         "Knative scales only pods that it started: ask for a canary that names knative."
-        in (told(change)[0]["detail"])
+        in (autoscaler_checks(change)[0]["detail"])
     )
 
 
@@ -137,7 +137,7 @@ def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
 
     assert change.revision is not None
     assert change.revision.spec["scaling"]["kind"] == kind
-    assert [check["detail"][: len(message)] for check in told(change)] == [message]
+    assert [check["detail"][: len(message)] for check in autoscaler_checks(change)] == [message]
 
 
 def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: World) -> None:
@@ -157,4 +157,4 @@ def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: Wo
         ),
     )
 
-    assert told(change) == []
+    assert autoscaler_checks(change) == []

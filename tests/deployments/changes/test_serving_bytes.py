@@ -45,7 +45,7 @@ def state_of(deployment: Deployment) -> tuple[str, str]:
     return deployment.state, deployment.state_reason
 
 
-def told(deployment: Deployment) -> list[str]:
+def event_kinds(deployment: Deployment) -> list[str]:
     kinds = ("bytes differ", "bytes as approved")
     rows = DeploymentEvent.objects.filter(deployment=deployment, kind__in=kinds)
     return list(rows.order_by("id").values_list("kind", flat=True))
@@ -62,7 +62,7 @@ def test_an_object_overwritten_after_the_approval_is_never_started(world: World)
     state, reason = state_of(deployment)
     assert state == "degraded"
     assert reason.startswith(f"{CHANGED}{key} was overwritten. New pods can't start")
-    assert told(deployment) == ["bytes differ"]
+    assert event_kinds(deployment) == ["bytes differ"]
     assert AuditEvent.objects.filter(action="deployment.bytes_differ").count() == 1
     notice = Notice.objects.get(event="deployment.failing")
     assert (notice.subject, notice.path) == (
@@ -85,7 +85,7 @@ def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
     deployment = world.reconcile_now(deployment_of(change))
 
     assert (deployment.state, deployment.state_reason) == ("ready", "")
-    assert told(deployment) == ["bytes differ", "bytes as approved"]
+    assert event_kinds(deployment) == ["bytes differ", "bytes as approved"]
     assert deployment.bytes_problem == ""
 
 
@@ -172,9 +172,9 @@ def test_the_recorded_objects_are_part_of_what_is_approved(world: World) -> None
         laid_out=[row, *world.version1.laid_out[1:]]
     )
 
-    found = evidence.digest(ChangeRequest.objects.get(pk=change.pk))
+    digest = evidence.digest(ChangeRequest.objects.get(pk=change.pk))
 
-    assert found != change.evidence_hash
+    assert digest != change.evidence_hash
 
 
 def test_a_version_without_a_record_starts_nowhere(world: World) -> None:
@@ -198,21 +198,21 @@ def test_it_is_watched_while_it_serves(world: World) -> None:
     assert serving_watch.sweep() == 1
     key = overwrite(world, world.version1)
     world.clock.move(serving_watch.EVERY.total_seconds() - 1)
-    assert (serving_watch.sweep(), told(deployment)) == (0, [])
+    assert (serving_watch.sweep(), event_kinds(deployment)) == (0, [])
 
     world.clock.move(1)
     assert serving_watch.sweep() == 1
     deployment = world.reconcile_now(deployment)
 
-    assert told(deployment) == ["bytes differ"]
+    assert event_kinds(deployment) == ["bytes differ"]
     assert (deployment.state, key in deployment.state_reason) == ("ready", True)
     world.clock.move(serving_watch.EVERY.total_seconds())
     serving_watch.sweep()
-    assert told(deployment) == ["bytes differ"]
+    assert event_kinds(deployment) == ["bytes differ"]
     world.store.put_right(key)
     world.clock.move(serving_watch.EVERY.total_seconds())
     serving_watch.sweep()
-    assert told(deployment) == ["bytes differ", "bytes as approved"]
+    assert event_kinds(deployment) == ["bytes differ", "bytes as approved"]
     assert world.reconcile_now(deployment).state_reason == ""
 
 
@@ -242,7 +242,7 @@ def test_a_store_that_does_not_answer_tells_nothing_of_the_bytes(world: World) -
 
     deployment.refresh_from_db()
     assert (deployment.bytes_checked_at, deployment.bytes_problem) == (None, "")
-    assert told(deployment) == []
+    assert event_kinds(deployment) == []
 
 
 def test_stopped_deployments_are_not_watched(world: World) -> None:

@@ -130,11 +130,11 @@ TRITON_FORMAT = (
 def test_each_message_has_its_reason_and_is_quoted(
     text: str, reason: str, is_terminal: bool
 ) -> None:
-    found = diagnosis.of_text(text)
+    cause = diagnosis.of_text(text)
 
-    assert found is not None
-    assert (found.reason, found.is_terminal) == (reason, is_terminal)
-    assert text.splitlines()[-1][:60] in found.message
+    assert cause is not None
+    assert (cause.reason, cause.is_terminal) == (reason, is_terminal)
+    assert text.splitlines()[-1][:60] in cause.message
 
 
 def test_an_unknown_message_has_no_diagnosis() -> None:
@@ -173,18 +173,18 @@ def test_an_unknown_message_has_no_diagnosis() -> None:
     ],
 )
 def test_a_pod_without_a_node_waits(message: str, reason: str) -> None:
-    found = diagnosis.of_scheduling(message)
+    cause = diagnosis.of_scheduling(message)
 
-    assert (found.reason, found.is_terminal) == (reason, False)
-    assert message in found.message
+    assert (cause.reason, cause.is_terminal) == (reason, False)
+    assert message in cause.message
 
 
 def test_a_reclaimed_node_is_no_failure_of_the_model() -> None:
-    found = diagnosis.of_lost_pod(
+    cause = diagnosis.of_lost_pod(
         "Terminated", "Pod was terminated in response to imminent node shutdown."
     )
 
-    assert (found.reason, found.is_terminal) == ("node taken", False)
+    assert (cause.reason, cause.is_terminal) == ("node taken", False)
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "TerminationByKubelet"])

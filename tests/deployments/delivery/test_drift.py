@@ -19,14 +19,14 @@ MORE = {"spec": {"predictor": {"maxReplicas": 3}}}
 FIXED_AT_3 = {"spec": {"predictor": {"minReplicas": 3, "maxReplicas": 3}}}
 
 
-def told(deployment: Deployment, kind: str) -> list[str]:
+def messages_of(deployment: Deployment, kind: str) -> list[str]:
     return list(deployment.events.filter(kind=kind).values_list("message", flat=True))
 
 
 def most_replicas(live: Live, name: str) -> int:
-    found = live.get(f"{ISVC}/{name}-r1")
-    assert found is not None
-    return int(found["spec"]["predictor"]["maxReplicas"])
+    live_object = live.get(f"{ISVC}/{name}-r1")
+    assert live_object is not None
+    return int(live_object["spec"]["predictor"]["maxReplicas"])
 
 
 def held(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
@@ -46,12 +46,12 @@ def test_drift_is_reverted_and_recorded_with_its_author(live: Live) -> None:
     live.reconcile_now(deployment)
 
     assert most_replicas(live, "one") == 1
-    assert told(deployment, "drift") == [
+    assert messages_of(deployment, "drift") == [
         "kubectl-edit changed spec.predictor.maxReplicas of InferenceService one-r1 from 1 to 3; "
         "reverted to the approved manifests"
     ]
     live.reconcile_now(deployment)
-    assert len(told(deployment, "drift")) == 1
+    assert len(messages_of(deployment, "drift")) == 1
     assert Drift.from_json(deployment.drift).reverts == 1
 
 
@@ -61,9 +61,9 @@ def test_fields_that_others_add_are_kept(live: Live) -> None:
 
     live.reconcile_now(deployment)
 
-    found = live.get(f"{ISVC}/two-r1")
-    assert found is not None
-    assert found["metadata"]["annotations"]["their/note"] == "x"
+    live_object = live.get(f"{ISVC}/two-r1")
+    assert live_object is not None
+    assert live_object["metadata"]["annotations"]["their/note"] == "x"
     assert deployment.drift == {}
 
 
@@ -74,7 +74,7 @@ def test_pending_drift_stays_and_is_the_state_reason(live: Live) -> None:
     assert "kubectl-edit changed spec.predictor.maxReplicas" in deployment.state_reason
     assert "held for review" in deployment.state_reason
     live.reconcile_now(deployment)
-    assert len(told(deployment, "drift held")) == 1
+    assert len(messages_of(deployment, "drift held")) == 1
 
 
 def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
@@ -165,7 +165,7 @@ def test_repeated_edits_of_a_tool_are_held_for_review(live: Live) -> None:
         live.world.clock.move(60)
         live.world.reconcile_now(deployment)
 
-    assert len(told(deployment, "drift")) == 3
+    assert len(messages_of(deployment, "drift")) == 3
     assert most_replicas(live, "nine") == 3
     assert "reverted 3 times: vpa changed" in deployment.state_reason
 
@@ -182,7 +182,7 @@ def test_deleted_objects_are_created_again_under_every_policy(live: Live) -> Non
     live.reconcile_now(deployment)
 
     assert all(live.get(p) for p in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"))
-    assert "InferenceService ten-r1 was deleted" in told(deployment, "drift")[0]
+    assert "InferenceService ten-r1 was deleted" in messages_of(deployment, "drift")[0]
 
 
 def test_a_deleted_namespace_is_created_again_with_all_objects(live: Live) -> None:
@@ -211,6 +211,6 @@ def test_orphans_are_pruned_and_objects_of_others_are_kept(live: Live) -> None:
 
     assert live.get(f"{PDB}/twelve-old") is None
     assert live.get(f"{PDB}/twelve-theirs") is not None
-    assert told(deployment, "pruned") == [
+    assert messages_of(deployment, "pruned") == [
         "removed orphaned objects: PodDisruptionBudget twelve-old"
     ]

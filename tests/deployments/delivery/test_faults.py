@@ -161,9 +161,9 @@ def test_another_field_manager_is_overruled_on_the_portals_own_objects(
 
     live.reconcile_now(deployment)
 
-    found = live.get(f"{ISVC}/contested-r1")
-    assert found is not None
-    assert found["spec"]["predictor"]["maxReplicas"] == 1
+    live_object = live.get(f"{ISVC}/contested-r1")
+    assert live_object is not None
+    assert live_object["spec"]["predictor"]["maxReplicas"] == 1
     assert_only_approved(proxy)
 
 

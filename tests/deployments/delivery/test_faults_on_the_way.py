@@ -100,7 +100,7 @@ def test_a_worker_that_lost_its_lease_overwrites_nothing(
     deployment = approved(live, "stalled")
 
     def stall(deployments: Any) -> Any:
-        seen = observe(deployments)
+        observed = observe(deployments)
         monkeypatch.setattr(batch, "observe", observe)
         # Meanwhile another worker delivers it, someone stops it, and it is taken away again.
         live.world.clock.move(91)
@@ -109,7 +109,7 @@ def test_a_worker_that_lost_its_lease_overwrites_nothing(
         stop.stop(actor=live.world.member, deployment_id=deployment.pk, reason="stop")
         reconcile.sweep()
         assert not is_there(live, "stalled")
-        return seen
+        return observed
 
     monkeypatch.setattr(batch, "observe", stall)
     reconcile.reconcile(deployment_id=deployment.pk)

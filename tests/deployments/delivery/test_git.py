@@ -19,8 +19,8 @@ FOLDER = "clusters/prod/vision"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path) as found:
-        yield found
+    with serving(tmp_path) as git_server:
+        yield git_server
 
 
 @pytest.fixture

@@ -77,8 +77,8 @@ def test_a_committed_deployment_is_ready_only_once_the_cluster_is(
     assert server.commits() == [f"vision/detector: push r1 (change request {change.pk})"]
     assert Deployment.objects.get().state == DeploymentState.PROGRESSING
     assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
-    told = server.git("log", "-1", "--format=%b", "main").splitlines()
-    assert told[:4] == [
+    log = server.git("log", "-1", "--format=%b", "main").splitlines()
+    assert log[:4] == [
         "Deployment: vision/detector on eks-test",
         f"Change-Request: {change.pk} (deploy)",
         "Requested-by: member",
@@ -121,13 +121,13 @@ def test_another_pass_makes_no_commit_and_no_request_to_git(
     world: World, operator: Operator, server: GitServer
 ) -> None:
     deployment = deployed(world, operator)
-    before, asked = server.commits(), server.requests
+    commits, requests = server.commits(), server.requests
 
     look_later(world, deployment)
     look_later(world, deployment)
 
-    assert server.commits() == before
-    assert server.requests == asked
+    assert server.commits() == commits
+    assert server.requests == requests
 
 
 def test_a_retirement_is_committed_in_an_order_that_drops_no_request(
@@ -198,11 +198,11 @@ def test_a_refused_push_is_recorded_once_and_retried(
     world.approved(change)
     look_later(world, deployment_of(change))
 
-    told = DeploymentEvent.objects.filter(kind="not committed")
-    assert [event.message for event in told] == [
+    events = DeploymentEvent.objects.filter(kind="not committed")
+    assert [event.message for event in events] == [
         f"Git: {server.url} rejected the push to main: pre-receive hook declined"
     ]
-    assert GitDelivery.objects.get().last_error == told[0].message
+    assert GitDelivery.objects.get().last_error == events[0].message
     assert server.commits() == ["By hand"]
     assert writes(world) == []
     server.allow_pushes()

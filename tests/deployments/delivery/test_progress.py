@@ -114,9 +114,13 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
 def test_each_stage_of_a_pod_has_its_message(
     one: dict[str, Any], stage: str, is_failing: bool, message: str
 ) -> None:
-    found = progress.of_pod(one)
+    pod_progress = progress.of_pod(one)
 
-    assert (found.stage, found.is_failing, found.message) == (stage, is_failing, message)
+    assert (pod_progress.stage, pod_progress.is_failing, pod_progress.message) == (
+        stage,
+        is_failing,
+        message,
+    )
 
 
 def test_a_deployment_available_without_pods_is_not_ready() -> None:
@@ -129,9 +133,12 @@ def test_a_deployment_available_without_pods_is_not_ready() -> None:
         },
     }
 
-    found = progress.of_workload(workload=claims, pods=[], desired_pods=1)
+    progress_of_workload = progress.of_workload(workload=claims, pods=[], desired_pods=1)
 
-    assert (found.is_ready, found.message) == (False, "0 of 1 replicas are ready")
+    assert (progress_of_workload.is_ready, progress_of_workload.message) == (
+        False,
+        "0 of 1 replicas are ready",
+    )
 
 
 def test_a_load_failure_that_only_kserve_reports_is_shown() -> None:
@@ -145,9 +152,13 @@ def test_a_load_failure_that_only_kserve_reports_is_shown() -> None:
         },
     }
 
-    found = progress.of_workload(workload=blocked, pods=[pod()], desired_pods=1)
+    progress_of_workload = progress.of_workload(workload=blocked, pods=[pod()], desired_pods=1)
 
-    assert (found.reason, found.message, found.is_failing) == ("ModelLoadFailed", "bad opset", True)
+    assert (
+        progress_of_workload.reason,
+        progress_of_workload.message,
+        progress_of_workload.is_failing,
+    ) == ("ModelLoadFailed", "bad opset", True)
 
 
 READY_POD = pod(phase="Running", conditions=[{"type": "Ready", "status": "True"}])
@@ -217,9 +228,9 @@ def test_health_never_makes_an_illegal_transition() -> None:
                     if stable is None and now != DeploymentState.PENDING:
                         continue
 
-                    found = health.assess(facts, now=now)
+                    assessed = health.assess(facts, now=now)
 
-                    assert found.state == now or found.state in DEPLOYMENT[now]
+                    assert assessed.state == now or assessed.state in DEPLOYMENT[now]
 
 
 @pytest.mark.parametrize("table", [CHANGE, DEPLOYMENT, ROLLOUT], ids=["change", "depl", "rollout"])
@@ -234,7 +245,7 @@ def test_every_state_is_reachable_and_some_are_final(table: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "seen", "expected"),
+    ("desired", "observed", "expected"),
     [
         (
             Desired({1: "a"}, {"s1": 100}, False),
@@ -275,6 +286,6 @@ def test_every_state_is_reachable_and_some_are_final(table: Any) -> None:
     ],
 )
 def test_the_next_step_follows_the_safe_order(
-    wanted: Desired, seen: Observed, expected: NextStep
+    desired: Desired, observed: Observed, expected: NextStep
 ) -> None:
-    assert reconcile.decide(wanted, seen) == expected
+    assert reconcile.decide(desired, observed) == expected

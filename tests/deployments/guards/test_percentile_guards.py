@@ -44,14 +44,14 @@ def judged(
     by = Judging(
         **{"tests": tests, "alpha": 0.001, "is_strict": False, "min_requests": 100, **changed}
     )
-    found = percentile_verdicts.judge(guard, by)
-    return found.verdict, found.message
+    result = percentile_verdicts.judge(guard, by)
+    return result.verdict, result.message
 
 
 def test_a_percentile_is_told_as_the_bucket_that_it_lies_in() -> None:
-    seen = counts(*range(1, 101))
+    histogram = counts(*range(1, 101))
 
-    assert histograms.bucket_of(seen, 0.95) == (50.0, 100.0)
+    assert histograms.bucket_of(histogram, 0.95) == (50.0, 100.0)
     assert histograms.format_bucket((25.0, 50.0)) == "25\N{EN DASH}50 ms"
     assert histograms.format_bucket(histograms.bucket_of(counts(500.0), 0.95)) == "> 250 ms"
     assert histograms.bucket_of(counts(), 0.95) is None
@@ -224,9 +224,9 @@ def buckets(total: int, slow: int) -> QueryResult:
 NOTHING = QueryResult("vector", ())
 
 
-def taken(state: State, *found: Any) -> State:
+def taken(state: State, *reading: Any) -> State:
     stored = prometheus_state.from_json(state.to_json())
-    return prometheus_state.take_histograms(stored, (AT_40,), list(found), SIDES, AT)
+    return prometheus_state.take_histograms(stored, (AT_40,), list(reading), SIDES, AT)
 
 
 def test_the_first_source_with_both_sides_is_kept_for_the_step() -> None:

@@ -29,10 +29,10 @@ def test_chi_square_tails_are_those_of_the_tables(x: float, degrees: int, tail: 
 
 def test_fishers_test_is_exact() -> None:
     # The lady and her tea (Fisher 1935): 3 of 4 right by chance, 17 of 70 ways.
-    found = statistics.compare_failures((1, 4), (3, 4))
+    comparison = statistics.compare_failures((1, 4), (3, 4))
 
-    assert found.p == pytest.approx(17 / 70)
-    assert found.effect == 0.5
+    assert comparison.p == pytest.approx(17 / 70)
+    assert comparison.effect == 0.5
 
 
 def test_distances_are_zero_for_equal_and_one_for_disjoint_distributions() -> None:
@@ -163,10 +163,10 @@ def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> 
 
 
 def test_lengths_are_kept_in_buckets_of_two_digits() -> None:
-    found = answer_metrics.sum_up(Kind.LENGTHS, [0, 7, 99, 123, 129, 4567])
+    summed = answer_metrics.sum_up(Kind.LENGTHS, [0, 7, 99, 123, 129, 4567])
 
-    assert (found.n, found.counts) == (6, {"0": 1, "7": 1, "99": 1, "120": 2, "4500": 1})
-    assert statistics.median(found.counts) == 99
+    assert (summed.n, summed.counts) == (6, {"0": 1, "7": 1, "99": 1, "120": 2, "4500": 1})
+    assert statistics.median(summed.counts) == 99
 
 
 @pytest.mark.parametrize(

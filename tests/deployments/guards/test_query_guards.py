@@ -32,15 +32,15 @@ def answer(*values: float, warnings: tuple[str, ...] = ()) -> QueryResult:
 
 
 def after(*values: float, guard: QueryGuard = GUARD) -> Watched:
-    seen = Watched()
+    watched = Watched()
     for value in values:
-        seen = promql.take(seen, guard, answer(value), query="q", at=AT)
-    return seen
+        watched = promql.take(watched, guard, answer(value), query="q", at=AT)
+    return watched
 
 
 def verdict_of(*values: float) -> tuple[str, str]:
-    found = promql.judge(GUARD, after(*values))
-    return found.verdict, found.message
+    result = promql.judge(GUARD, after(*values))
+    return result.verdict, result.message
 
 
 def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
@@ -168,7 +168,7 @@ def test_at_least_and_between_are_limits_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("reading", "message"),
     [
         (answer(), "Prometheus has no series for the query"),
         (answer(1, 2), "the query gives 2 series, not one number"),
@@ -180,16 +180,16 @@ def test_at_least_and_between_are_limits_too() -> None:
     ],
 )
 def test_what_is_no_number_neither_passes_nor_fails_and_ends_the_row(
-    found: Any, message: str
+    reading: Any, message: str
 ) -> None:
     for values in ((3, 3), (1, 1, 1), (3, 3, 3)):
-        seen = promql.take(after(*values), GUARD, found, query="q", at=AT)
-        line = promql.judge(GUARD, seen)
+        watched = promql.take(after(*values), GUARD, reading, query="q", at=AT)
+        line = promql.judge(GUARD, watched)
 
         assert line.verdict == Verdict.NOT_ENOUGH
         assert message in line.message
         assert line.candidate == ""
-        assert (seen.breaches, seen.good) == (0, 0)
+        assert (watched.breaches, watched.good) == (0, 0)
 
 
 def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
@@ -207,12 +207,12 @@ def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
 @given(st.lists(st.sampled_from([1.0, 3.0, float("nan")]), max_size=12))
 @settings(max_examples=30)
 def test_stored_state_goes_on_exactly_and_fails_only_after_a_whole_row(values: list[float]) -> None:
-    seen = Watched()
+    watched = Watched()
     for value in values:
-        seen = promql.watched_from_json(seen.to_json() if seen.at else None)
-        seen = promql.take(seen, GUARD, answer(value), query="q", at=AT)
-    told = "".join("x" if value == 3 else "." for value in values)
+        watched = promql.watched_from_json(watched.to_json() if watched.at else None)
+        watched = promql.take(watched, GUARD, answer(value), query="q", at=AT)
+    text = "".join("x" if value == 3 else "." for value in values)
 
-    assert seen.has_failed == ("xxx" in told)
-    if promql.judge(GUARD, seen).verdict == Verdict.PASSED:
+    assert watched.has_failed == ("xxx" in text)
+    if promql.judge(GUARD, watched).verdict == Verdict.PASSED:
         assert values[-3:] == [1.0, 1.0, 1.0]

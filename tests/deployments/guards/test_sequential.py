@@ -19,11 +19,11 @@ def test_equal_revisions_are_hardly_ever_aborted_and_bad_ones_always() -> None:
     edge = simulated.simulate(simulated.GOOD[1], rollouts=1000, seed=2)
     bad = simulated.simulate(simulated.BAD[0], rollouts=100, seed=3)
 
-    found = simulated.aborts(good)
-    assert (found >= 0).mean() <= 0.01
+    aborted = simulated.aborts(good)
+    assert (aborted >= 0).mean() <= 0.01
     assert (simulated.aborts(edge) >= 0).mean() <= 0.01
     assert (simulated.aborts(bad) >= 0).all()
-    simulated.agree_with_product(good, found, rows=2)
+    simulated.agree_with_product(good, aborted, rows=2)
 
 
 def log_expectation(rho: float, *, n_c: int, n_s: int, a: float, b: float, ratio: float) -> float:

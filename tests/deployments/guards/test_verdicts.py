@@ -31,7 +31,7 @@ def sums(requests: int, failure: int = 0, ms: float = 4.0) -> Sums:
     )
 
 
-def seen(
+def step_tests(
     stable: Sums,
     candidate: Sums,
     *,
@@ -90,13 +90,13 @@ def judge(
 def test_verdicts_on_errors_and_latency(
     stable: Sums, candidate: Sums, intervals: int, verdicts: list[Verdict]
 ) -> None:
-    found = judge(seen(stable, candidate, intervals=intervals))
+    results = judge(step_tests(stable, candidate, intervals=intervals))
 
-    assert [guard.verdict for guard in found] == verdicts
+    assert [guard.verdict for guard in results] == verdicts
 
 
 def test_words_carry_the_numbers() -> None:
-    errors, latency = judge(seen(sums(900, 9, ms=20), sums(100, 6, ms=28), intervals=20))
+    errors, latency = judge(step_tests(sums(900, 9, ms=20), sums(100, 6, ms=28), intervals=20))
 
     assert (errors.verdict, errors.n) == (FAIL, 2000)
     assert errors.message == (
@@ -113,8 +113,8 @@ def test_words_carry_the_numbers() -> None:
 
 
 def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
-    strict = judge(seen(sums(900), sums(100), intervals=2), is_strict=True)
-    later = judge(seen(sums(900), sums(100), intervals=40), is_strict=True)
+    strict = judge(step_tests(sums(900), sums(100), intervals=2), is_strict=True)
+    later = judge(step_tests(sums(900), sums(100), intervals=40), is_strict=True)
 
     assert [guard.verdict for guard in strict] == [WAIT, WAIT]
     assert strict[0].message == ("not yet proven to be within the limit; 0 of 200 requests failed")
@@ -123,16 +123,18 @@ def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
 
 
 def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None:
-    tests = seen(sums(900), sums(100, 50), intervals=5)
+    tests = step_tests(sums(900), sums(100, 50), intervals=5)
 
-    found = judge(tests, unknown="no reading of the candidate since 12:00:00 UTC")
+    verdicts = judge(tests, unknown="no reading of the candidate since 12:00:00 UTC")
 
-    assert {guard.verdict for guard in found} == {WAIT}
-    assert {guard.message for guard in found} == {"no reading of the candidate since 12:00:00 UTC"}
+    assert {guard.verdict for guard in verdicts} == {WAIT}
+    assert {guard.message for guard in verdicts} == {
+        "no reading of the candidate since 12:00:00 UTC"
+    }
 
 
 def test_a_failed_guard_stays_failed_for_the_step() -> None:
-    bad = seen(sums(900), sums(100, 50), intervals=2)
+    bad = step_tests(sums(900), sums(100, 50), intervals=2)
     better = sequential_tests.advance(
         bad, Side(sums(90_000), sums(50_000)), limits=guard_limits.DEFAULTS
     )
@@ -148,13 +150,13 @@ def test_absolute_limits_need_no_stable_revision() -> None:
         GuardLimit(metric=Metric.GPU_MEMORY, max=8.0),
     )
     facts = Facts(gpu_memory_gib=9.5)
-    tests = seen(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
+    tests = step_tests(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
 
-    found = judge(tests, limits=limits, facts=facts)
+    verdicts = judge(tests, limits=limits, facts=facts)
 
-    assert [guard.verdict for guard in found] == [FAIL] * 4
-    assert found[3].message == "it used more GPU memory than the limit"
-    assert [guard.limit for guard in found] == ["≤ 2.00%", "≤ 10.0 ms", "≤ 1%", "≤ 8.0 GiB"]
+    assert [guard.verdict for guard in verdicts] == [FAIL] * 4
+    assert verdicts[3].message == "it used more GPU memory than the limit"
+    assert [guard.limit for guard in verdicts] == ["≤ 2.00%", "≤ 10.0 ms", "≤ 1%", "≤ 8.0 GiB"]
 
 
 @pytest.mark.parametrize(
@@ -190,12 +192,14 @@ def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
     slow = Sums(success=100, inferences=100, busy_ms=200, observed_ms=5000)
 
     same = judge(
-        seen(sums(900), sums(100), intervals=20, limits=limits, facts=facts),
+        step_tests(sums(900), sums(100), intervals=20, limits=limits, facts=facts),
         limits=limits,
         facts=facts,
     )
     worse = judge(
-        seen(sums(900), slow, intervals=20, limits=limits, facts=facts), limits=limits, facts=facts
+        step_tests(sums(900), slow, intervals=20, limits=limits, facts=facts),
+        limits=limits,
+        facts=facts,
     )
 
     assert [guard.verdict for guard in same] == [PASS, PASS]
@@ -208,9 +212,9 @@ def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
 def test_without_a_price_the_cost_is_not_known() -> None:
     limits = (GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),)
 
-    (found,) = judge(seen(sums(900), sums(100), limits=limits), limits=limits)
+    (verdicts,) = judge(step_tests(sums(900), sums(100), limits=limits), limits=limits)
 
-    assert (found.verdict, found.message) == (WAIT, "the price of its node is not known")
+    assert (verdicts.verdict, verdicts.message) == (WAIT, "the price of its node is not known")
 
 
 @pytest.mark.parametrize(
@@ -229,24 +233,24 @@ def test_without_a_price_the_cost_is_not_known() -> None:
 def test_the_observed_share_is_held_against_the_requested_one(
     weight: int, stable: int | None, candidate: int | None, verdict: Verdict
 ) -> None:
-    found = evidence.judge_split(weight=weight, stable=stable, candidate=candidate)
+    split = evidence.judge_split(weight=weight, stable=stable, candidate=candidate)
 
-    assert found.verdict == verdict
-    assert evidence.stopping([found]) == ()
+    assert split.verdict == verdict
+    assert evidence.stopping([split]) == ()
 
 
 def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
     def digest(candidate: Sums) -> str:
-        found = judge(seen(sums(900), candidate), min_requests=10)
-        return evidence.digest(rollout_id=1, step_index=0, phase="running", guards=found)
+        verdicts = judge(step_tests(sums(900), candidate), min_requests=10)
+        return evidence.digest(rollout_id=1, step_index=0, phase="running", guards=verdicts)
 
     assert digest(sums(100)) == digest(sums(101, ms=4.1))
     assert digest(sums(100)) != digest(sums(110, 20))
 
 
 def test_what_turned_is_said_in_words() -> None:
-    before = judge(seen(sums(900), sums(100)))
-    after = judge(seen(sums(900), sums(100, 9), intervals=2))
+    before = judge(step_tests(sums(900), sums(100)))
+    after = judge(step_tests(sums(900), sums(100, 9), intervals=2))
 
     assert evidence.describe_changes(before, before) == ""
     assert evidence.describe_changes(before, after) == (

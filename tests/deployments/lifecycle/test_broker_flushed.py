@@ -104,17 +104,17 @@ def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_mes
         requests.request_deploy(actor=world.member, draft=world.draft(name))
         for name in ("first", "second", "third")
     ]
-    for change in asked:
+    for change in changes:
         approve(world, change)
     sent = broker.waiting()
 
     broker.flush()
 
-    wanted = [("deployments.apply_change", f"({change.pk},)") for change in asked]
-    assert [one for one in sent if one in wanted] == wanted
+    expected = [("deployments.apply_change", f"({change.pk},)") for change in changes]
+    assert [one for one in sent if one in expected] == expected
     assert broker.waiting() == []
     assert world.cluster.writes == []
-    pks = [change.pk for change in asked]
+    pks = [change.pk for change in changes]
     with start_worker(app, perform_ping_check=False, queues=[QUEUE]):
         beat_until(is_on_the_cluster(world, "first", "second", "third"), world)
         for name in ("first", "second", "third"):

@@ -239,7 +239,7 @@ def test_a_silent_cluster_costs_one_timeout_per_sweep(
     original = world.cluster._answer
 
     def count() -> None:
-        asked.append(1)
+        calls.append(1)
         original()
 
     monkeypatch.setattr(world.cluster, "_answer", count)
@@ -247,6 +247,6 @@ def test_a_silent_cluster_costs_one_timeout_per_sweep(
 
     reconcile.sweep()
 
-    assert len(asked) == 1
+    assert len(calls) == 1
     waiting = Deployment.objects.filter(next_check_at__gt=world.clock.at)
     assert waiting.count() == 3

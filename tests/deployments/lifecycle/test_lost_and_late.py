@@ -37,7 +37,7 @@ def approve(actor: User, change: ChangeRequest) -> ChangeRequest:
 def test_an_approved_change_survives_a_database_that_fails_for_a_moment(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     def fails(*_: object) -> None:
@@ -55,7 +55,7 @@ def test_an_approved_change_survives_a_database_that_fails_for_a_moment(
 
 
 def test_the_approval_names_the_evidence_that_was_shown(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     ModelVersion.objects.filter(pk=world.version1.pk).update(s3_version_id="another")
     with pytest.raises(Conflict):
         approve(world.lead, change)
@@ -72,7 +72,7 @@ def _evidence_now(change: ChangeRequest) -> str:
 
 
 def test_a_deploy_that_no_cluster_ever_answers_fails_at_its_deadline(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     apply_changes.apply_change(change_id=change.pk)
     world.cluster.fail_with = Unreachable("connection refused")
@@ -113,16 +113,16 @@ def test_of_two_approvals_for_the_last_gpu_one_fits(
     transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=1)
-    first, second = ask(world, "first"), ask(world, "second")
+    first, second = request_change(world, "first"), request_change(world, "second")
     both_checked = threading.Barrier(2)
     check_quota = quota_checks.check_quota
 
     def check_then_wait(*args: Any, **options: Any) -> Check:
-        found = check_quota(*args, **options)
+        quota = check_quota(*args, **options)
         # Where nothing keeps the two apart, both have checked before either writes.
         with contextlib.suppress(threading.BrokenBarrierError):
             both_checked.wait(timeout=1)
-        return found
+        return quota
 
     def decide(actor: User, change: ChangeRequest) -> object:
         try:

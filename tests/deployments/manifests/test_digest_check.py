@@ -20,7 +20,7 @@ _OWN = {"detector/configs/slipway-0123456789abcdef.pbtxt": b"settings"}
 
 
 def _served(files: dict[str, bytes], **spec: Any) -> ServedRevision:
-    found = tuple(
+    names = tuple(
         ServedFile(path, hashlib.sha256(body).hexdigest()) for path, body in files.items()
     )
     made = ServingSpec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
@@ -56,10 +56,10 @@ def _emulated(root: Path, record: str) -> list[str]:
 def _both(root: Path, files: dict[str, bytes]) -> list[str]:
     """What the real command tells, which the local cluster must tell too."""
     record = digest_check.record_of(_served(files))
-    code, told = _run(root, record)
-    assert _emulated(root, record) == told
-    assert code == (1 if told else 0)
-    return told
+    code, output = _run(root, record)
+    assert _emulated(root, record) == output
+    assert code == (1 if output else 0)
+    return output
 
 
 def test_matching_files_pass(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_settings_of_other_revisions_are_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"detector/1/model.onnx": b"Weights"}, "detector/1/model.onnx: FAILED"),
         ({"detector/config.pbtxt": b"config "}, "detector/config.pbtxt: FAILED"),
@@ -101,10 +101,10 @@ def test_settings_of_other_revisions_are_allowed(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_different_file_is_named(tmp_path: Path, changed: dict[str, bytes], told: str) -> None:
+def test_a_different_file_is_named(tmp_path: Path, changed: dict[str, bytes], message: str) -> None:
     _write(tmp_path, {**_FILES, **_OWN, **changed})
 
-    assert _both(tmp_path, {**_FILES, **_OWN}) == [told]
+    assert _both(tmp_path, {**_FILES, **_OWN}) == [message]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

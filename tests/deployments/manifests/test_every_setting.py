@@ -259,14 +259,14 @@ def at(value: Any, path: str) -> Any:
 def test_a_value_in_the_form_reaches_the_manifest(
     field: str, typed: Mapping[str, str], path: str, expected: Any
 ) -> None:
-    found = at(made(typed), path)
+    value = at(made(typed), path)
 
     if path == "config" and expected.startswith("!"):
-        assert expected[1:] not in found
+        assert expected[1:] not in value
     elif path in ("config", _ARGS):
-        assert expected in (re.sub(r"\s+", " ", found) if path == "config" else found)
+        assert expected in (re.sub(r"\s+", " ", value) if path == "config" else value)
     else:
-        assert found == expected
+        assert value == expected
 
 
 def test_every_field_of_the_form_is_covered_here() -> None:
@@ -274,8 +274,8 @@ def test_every_field_of_the_form_is_covered_here() -> None:
 
 
 def test_defaults_are_what_a_platform_engineer_would_write() -> None:
-    found = made({"engine": "triton", "min_replicas": "2", "max_replicas": "2"})
-    spec = found["Deployment"]["spec"]
+    manifests = made({"engine": "triton", "min_replicas": "2", "max_replicas": "2"})
+    spec = manifests["Deployment"]["spec"]
     pod = spec["template"]["spec"]
     container = pod["containers"][0]
     amounts = {"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "1"}
@@ -289,16 +289,16 @@ def test_defaults_are_what_a_platform_engineer_would_write() -> None:
     assert [one["key"] for one in pod["tolerations"]] == ["nvidia.com/gpu"]
     assert "priorityClassName" not in pod
     assert pod["serviceAccountName"] == "slipway-models"
-    assert at(found, _ROUTE) == "arn:aws:iam::111122223333:role/models"
+    assert at(manifests, _ROUTE) == "arn:aws:iam::111122223333:role/models"
     assert at(pod, "volumes.1.emptyDir") == {"medium": "Memory", "sizeLimit": "1Gi"}
-    assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
-    assert found["NetworkPolicy"]["spec"]["policyTypes"] == ["Egress", "Ingress"]
-    assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(found)
+    assert manifests["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    assert manifests["NetworkPolicy"]["spec"]["policyTypes"] == ["Egress", "Ingress"]
+    assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(manifests)
 
 
 def test_a_secret_of_the_team_is_named_to_kserve_too() -> None:
-    found = made({"storage_secret": "models-s3", "storage_service_account": "readers"})
-    service = found["InferenceService"]
+    manifests = made({"storage_secret": "models-s3", "storage_service_account": "readers"})
+    service = manifests["InferenceService"]
 
     assert service["metadata"]["annotations"]["serving.kserve.io/storageSecretName"] == "models-s3"
     assert service["spec"]["predictor"]["serviceAccountName"] == "readers"

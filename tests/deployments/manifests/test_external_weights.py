@@ -156,15 +156,15 @@ def test_a_strict_server_accepts_the_manifests(world: World, engine: str, uri: s
     published = schemas.require_custom()
     version = register(world, uri, parameters_millions=8190)
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
-    asked = draft(world, version, engine=engine)
-    if not preflight.check(actor=world.member, draft=asked).can_submit:
+    request = draft(world, version, engine=engine)
+    if not preflight.check(actor=world.member, draft=request).can_submit:
         assert engine == serving_spec.TRITON_VLLM
         return
     change = requests.request_deploy(actor=world.member, draft=asked)
     assert change.revision is not None
     served: ServedRevision = rendered.render_revision(change.revision).served
 
-    seen = set()
+    visited = set()
     for manifest in all_manifests(rendering.context_of(deployment_of(change)), served):
         key = (manifest["apiVersion"], manifest["kind"])
         if schemas.is_built_in(manifest):
@@ -172,5 +172,5 @@ def test_a_strict_server_accepts_the_manifests(world: World, engine: str, uri: s
         elif key in published:
             errors = list(published[key].iter_errors(manifest))
             assert not errors, [(list(e.path), e.message) for e in errors]
-        seen.add(manifest["kind"])
-    assert seen & {"InferenceService", "LLMInferenceService", "Deployment"}
+        visited.add(manifest["kind"])
+    assert visited & {"InferenceService", "LLMInferenceService", "Deployment"}

@@ -65,10 +65,10 @@ def test_gpu_requests_equal_limits_and_are_integers(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = pair
-    found = list(_resources(revision.own(context, served)[0]))
-    gpus = [one["limits"][served.spec.gpu_resource] for one in found if _is_gpu(one, served)]
+    rows = list(_resources(revision.own(context, served)[0]))
+    gpus = [one["limits"][served.spec.gpu_resource] for one in rows if _is_gpu(one, served)]
 
-    assert all(one["requests"] == one["limits"] for one in found)
+    assert all(one["requests"] == one["limits"] for one in rows)
     # The leader and, over several nodes, what each worker is made of.
     assert gpus == [str(served.spec.gpus)] * (2 if served.spec.nodes > 1 else 1)
 

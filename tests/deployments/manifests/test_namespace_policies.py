@@ -38,8 +38,8 @@ def _served(engine: str, **data: Any) -> ServedRevision:
 def _egress(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
     (policy,) = [one for one in revision.own(context, served) if one["kind"] == "NetworkPolicy"]
     assert policy["spec"]["policyTypes"] == ["Egress", "Ingress"]
-    found: list[dict[str, Any]] = policy["spec"]["egress"]
-    return found
+    rules: list[dict[str, Any]] = policy["spec"]["egress"]
+    return rules
 
 
 def _case(engine: str) -> ServedRevision:

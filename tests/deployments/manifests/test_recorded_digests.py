@@ -63,20 +63,24 @@ def test_a_difference_is_explained() -> None:
         },
     }
 
-    told = progress.of_pod(pod)
+    pod_progress = progress.of_pod(pod)
 
-    assert (told.stage, told.reason, told.is_failing) == ("download", "not what was approved", True)
-    assert told.message == (
+    assert (pod_progress.stage, pod_progress.reason, pod_progress.is_failing) == (
+        "download",
+        "not what was approved",
+        True,
+    )
+    assert pod_progress.message == (
         "the downloaded files differ from the approved ones, so nothing was started from them: a "
         "platform admin must restore the bucket: detector/1/model.onnx: FAILED"
     )
 
 
 def test_a_running_comparison_and_one_that_fails_to_run_are_explained() -> None:
-    def told(state: dict[str, Any]) -> progress.Progress:
+    def progress_in(state: dict[str, Any]) -> progress.Progress:
         status = {"initContainerStatuses": [{"name": "digest-check", "state": state}]}
         return progress.of_pod({"spec": {"nodeName": "n"}, "status": status})
 
-    assert told({"running": {}}).reason == "compares digests"
-    failed = told({"terminated": {"exitCode": 127, "message": "sh: sha256sum: not found"}})
+    assert progress_in({"running": {}}).reason == "compares digests"
+    failed = progress_in({"terminated": {"exitCode": 127, "message": "sh: sha256sum: not found"}})
     assert (failed.reason, failed.is_failing) == ("digests not compared", True)

@@ -45,13 +45,13 @@ def _spec(engine: str, **data: Any) -> serving_spec.ServingSpec:
     return ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", **data})
 
 
-def _paths(*wanted: tuple[serving_spec.ServingSpec, int]) -> list[str]:
+def _paths(*specs: tuple[serving_spec.ServingSpec, int]) -> list[str]:
     """What is carried, each path to the same path of the server."""
     backends = [
         http_route.backend_for(number, spec, weight, model="m")
-        for number, (spec, weight) in enumerate(wanted, 1)
+        for number, (spec, weight) in enumerate(specs, 1)
     ]
-    found = []
+    rows = []
     for rule in http_route.http_route(_CONTEXT, backends)["spec"]["rules"]:
         (match,) = rule["matches"]
         change = rule["filters"][0]["urlRewrite"]["path"]
@@ -60,11 +60,11 @@ def _paths(*wanted: tuple[serving_spec.ServingSpec, int]) -> list[str]:
         on_server = path["value"].removeprefix("/vision/detector")
         if path["type"] == "Exact":
             assert change == {"type": "ReplaceFullPath", "replaceFullPath": on_server}
-            found.append(on_server)
+            rows.append(on_server)
         else:
             assert change == {"type": "ReplacePrefixMatch", "replacePrefixMatch": on_server}
-            found.append(f"{on_server}/*")
-    return found
+            rows.append(f"{on_server}/*")
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_route_never_has_more_rules_than_the_gateway_accepts(count: int) -> No
 
 
 def test_rules_that_disagree_have_no_weights_and_added_paths_are_observed() -> None:
-    wanted = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
-    live = http_route.http_route(_CONTEXT, wanted)
+    expected = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
+    live = http_route.http_route(_CONTEXT, expected)
     assert http_route.weights_in(live) == {"detector-r1": 100}
     paths = http_route.paths_in(live)
     assert "Exact /vision/detector/v2 -> /v2" in paths

@@ -84,9 +84,9 @@ def _lay_out(root: Path, files: ServingFiles) -> None:
     objects = dict(files.objects)
     for model, amount in _AMOUNTS.items():
         prefix = "p/" if model == "adder" else f"{model}-p/"
-        usual = triton_config.render(model=model, signature=_SIGNATURE)
+        default_config = triton_config.render(model=model, signature=_SIGNATURE)
         objects[f"{prefix}{model}/1/model.onnx"] = onnx_models.adds(amount)
-        objects[f"{prefix}{model}/config.pbtxt"] = usual.encode()
+        objects[f"{prefix}{model}/config.pbtxt"] = default_config.encode()
     for key, body in objects.items():
         path = root / key.partition("/")[2]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,9 +124,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     child = processes.start(
         launch.command, environment=environment, log=root / "log", record=root / "pid"
     )
-    found = Server(f"http://127.0.0.1:{launch.http_port}")
-    _until_ready(found, root / "log")
-    yield found
+    started = Server(f"http://127.0.0.1:{launch.http_port}")
+    _until_ready(started, root / "log")
+    yield started
     child.kill()
 
 

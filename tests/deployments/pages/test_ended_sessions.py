@@ -30,9 +30,9 @@ def member(world: World) -> User:
 
 
 def hidden(page: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', page)
-    assert found is not None
-    return unescape(found[1])
+    match = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert match is not None
+    return unescape(match[1])
 
 
 def sign_in(client: Client, page: str, password: str = PASSWORD) -> Any:

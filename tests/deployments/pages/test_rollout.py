@@ -72,7 +72,7 @@ def test_the_history_names_who_asked_and_who_approved(
 
     history = page.split("History", 1)[1]
     assert re.search(rf"approved <span class=\"dim\">· {world.lead.display_name}", history)
-    assert re.search(rf"asked for <span class=\"dim\">· {world.member.display_name}", history)
+    assert re.search(rf"requested <span class=\"dim\">· {world.member.display_name}", history)
 
 
 def test_a_lead_promotes_from_the_page(world: World, rollout: Rollout, signed_in: SignIn) -> None:

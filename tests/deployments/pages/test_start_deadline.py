@@ -22,7 +22,7 @@ def test_pages_offer_both_ways_out_while_it_tries(world: World, signed_in: SignI
     page = client.get("/deployments/vision/detector").content.decode()
     assert "/deployments/vision/detector/stop" in page
     assert "/deployments/vision/detector/retire" in page
-    asked = client.post("/deployments/vision/detector/retire", {"confirmation": "detector"})
+    response = client.post("/deployments/vision/detector/retire", {"confirmation": "detector"})
 
-    assert asked.status_code == 302
+    assert response.status_code == 302
     assert world.reconcile_now(deployment).state == "stopped"

@@ -35,9 +35,9 @@ def body(world: World, spec: dict[str, Any] = ENSEMBLE) -> dict[str, Any]:
 
 def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     members(world)
-    asked = client(world.member).post(URL, body(world) | {"comment": "both"}, format="json")
-    assert asked.status_code == 201
-    change = asked.json()
+    response = client(world.member).post(URL, body(world) | {"comment": "both"}, format="json")
+    assert response.status_code == 201
+    change = response.json()
     assert (change["kind"], change["state"], change["pipeline"]) == ("create", "submitted", "both")
     assert [one["words"] for one in change["required_approvals"]] == [
         "0 of 1 approval by a lead or platform admin"
@@ -53,10 +53,10 @@ def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     pipeline = reconcile_now(Pipeline.objects.get())
     start_router(world, pipeline)
     reconcile_now(pipeline)
-    told = client(world.viewer).get(f"{URL}/{pipeline.pk}").json()
-    assert (told["state"], told["url"]) == ("ready", "http://gateway.example/vision/both")
-    assert [one["type"] for one in told["observed"]["conditions"]] == ["Ready", "RouterAvailable"]
-    assert told["desired"]["nodes"][0]["steps"][1]["is_required"] is True
+    shown = client(world.viewer).get(f"{URL}/{pipeline.pk}").json()
+    assert (shown["state"], shown["url"]) == ("ready", "http://gateway.example/vision/both")
+    assert [one["type"] for one in shown["observed"]["conditions"]] == ["Ready", "RouterAvailable"]
+    assert shown["desired"]["nodes"][0]["steps"][1]["is_required"] is True
     assert client(world.viewer).get(URL).json()["results"][0]["id"] == pipeline.pk
     assert client(world.stranger).get(URL).json()["results"] == []
     retired = client(world.member).post(f"{URL}/{pipeline.pk}/retire", {}, format="json")

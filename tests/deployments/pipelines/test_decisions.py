@@ -26,10 +26,10 @@ from portal.notifications import links
 from portal.notifications.models import Channel, DecisionLink
 from tests.deployments.pipelines_world import (
     approve,
-    ask,
     members,
     node,
     reconcile_now,
+    request_change,
     serving,
     step,
 )
@@ -52,7 +52,7 @@ def page_of(client: Client, change: ChangeRequest) -> str:
 
 
 def test_an_emergency_override_runs_at_once_and_somebody_else_reviews_it(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     with refused(world, Forbidden, "role_required"):
         override(world.member, change)
 
@@ -103,7 +103,7 @@ def test_a_decision_link_approves_a_pipeline_once(world: World, signed_in: SignI
         created_by=world.lead,
         created_at=world.clock.at,
     )
-    change = ask(world)
+    change = request_change(world)
     client = signed_in(world.lead)
     page = client.get(links.path_of(DecisionLink.objects.get()))["Location"]
 
@@ -118,7 +118,7 @@ def test_a_decision_link_approves_a_pipeline_once(world: World, signed_in: SignI
 
 
 def test_a_decided_request_shows_what_was_decided_on(world: World, signed_in: SignIn) -> None:
-    change = ask(world)
+    change = request_change(world)
     client = signed_in(world.viewer)
     approve(world.lead, change)
     before = page_of(client, change)
@@ -135,7 +135,7 @@ def test_a_decided_request_shows_what_was_decided_on(world: World, signed_in: Si
 
 
 def test_what_changed_between_approval_and_run_goes_back_to_its_approvers(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     Cluster.objects.update(gateway_url="http://elsewhere.example")
 
@@ -149,7 +149,7 @@ def test_what_changed_between_approval_and_run_goes_back_to_its_approvers(world:
 
 
 def test_an_approval_by_who_is_no_lead_at_the_run_does_not_count(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     Membership.objects.filter(user=world.lead).update(role="member")
 
@@ -157,7 +157,7 @@ def test_an_approval_by_who_is_no_lead_at_the_run_does_not_count(world: World) -
 
 
 def test_the_checks_are_repeated_before_an_approval(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     Cluster.objects.update(serving={"pod_security": "restricted"})
 
     with refused(world, Invalid) as raised:
@@ -189,7 +189,7 @@ def test_a_delegate_approves_a_pipeline_in_the_leads_place(world: World) -> None
 def test_a_worker_that_dies_while_it_begins_leaves_an_approved_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     def die(*_: Any, **__: Any) -> None:

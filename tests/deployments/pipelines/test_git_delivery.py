@@ -12,7 +12,7 @@ from deployments.states import DeploymentState
 from tests.deployments.delivery.test_git_delivery import draft, operator, writes
 from tests.deployments.git_server import GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
-from tests.deployments.pipelines_world import approve, ask, reconcile_now, start_router
+from tests.deployments.pipelines_world import approve, reconcile_now, request_change, start_router
 from tests.deployments.world import World
 
 __all__ = ["draft", "operator", "server"]
@@ -32,7 +32,7 @@ def follow(world: World, operator: Operator, pipeline: Pipeline) -> Pipeline:
 def test_a_pipeline_is_committed_and_ready_only_when_the_cluster_shows_it(
     world: World, operator: Operator, server: GitServer
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     world.cluster.calls.clear()
     approve(world.lead, change)
 
@@ -63,7 +63,7 @@ def test_a_pipeline_is_committed_and_ready_only_when_the_cluster_shows_it(
 def test_a_retirement_empties_its_folder(
     world: World, operator: Operator, server: GitServer
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     pipeline = follow(world, operator, reconcile_now(pipeline_of(change)))
     approve(world.lead, requests.request_retire(actor=world.member, pipeline_id=pipeline.pk))
@@ -79,7 +79,7 @@ def test_a_retirement_empties_its_folder(
 def test_a_repository_that_refuses_is_the_reason_and_is_tried_again(
     world: World, operator: Operator, server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
 
     def refuse(*_: object, **__: object) -> None:

@@ -12,7 +12,14 @@ from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.serving.gateways import inference
 from deployments.states import Environment
 from portal.accounts.models import User
-from tests.deployments.pipelines_world import ask, members, node, reconcile_now, serving, step
+from tests.deployments.pipelines_world import (
+    members,
+    node,
+    reconcile_now,
+    request_change,
+    serving,
+    step,
+)
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
@@ -100,7 +107,7 @@ def test_where_nothing_can_be_it_says_why(world: World, signed_in: SignIn) -> No
     ("who", "status"), [("stranger", 404), ("viewer", 200), ("member", 200), ("admin", 200)]
 )
 def test_who_sees_a_pipeline(world: World, signed_in: SignIn, who: str, status: int) -> None:
-    ask(world)
+    request_change(world)
     person = signed_in(getattr(world, who))
     assert person.get(ONE).status_code == status
     assert ("both" in person.get("/pipelines?team=vision").content.decode()) is (status == 200)

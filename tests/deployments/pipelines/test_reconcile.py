@@ -20,9 +20,9 @@ from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.deployments.pipelines_world import (
     ENSEMBLE,
     approve,
-    ask,
     node,
     reconcile_now,
+    request_change,
     serving,
     start_router,
     step,
@@ -78,7 +78,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
         ("delete", "InferenceGraph", "both"),
     ]
     assert (pipeline.is_retired, pipeline.state) == (True, DeploymentState.RETIRED)
-    assert ask(world).pipeline.pk != pipeline.pk
+    assert request_change(world).pipeline.pk != pipeline.pk
 
 
 def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) -> None:
@@ -110,7 +110,7 @@ def test_an_answerless_cluster_changes_nothing_but_the_reason(world: World) -> N
 
 
 def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     world.cluster.refuse["InferenceGraph"] = ObjectInvalid("the webhook says no")
     reconcile_now(pipeline_of(change), rounds=1)
@@ -130,7 +130,7 @@ def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -
 def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
     world: World, how: str
 ) -> None:
-    change = ask(world)
+    change = request_change(world)
     writes = list(world.cluster.writes)
     if how == "reject":
         with refused(world, Invalid):
@@ -155,11 +155,11 @@ def test_what_is_not_approved_leaves_a_free_name_and_an_empty_cluster(
     assert (pipeline.is_retired, world.cluster.writes) == (True, writes)
     with refused(world, Conflict, "change_state"):
         approve(world.lead2, change)
-    assert ask(world).pipeline.pk != pipeline.pk
+    assert request_change(world).pipeline.pk != pipeline.pk
 
 
 def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     apply_changes.sweep()
     writes = list(world.cluster.writes)
@@ -256,13 +256,13 @@ def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: Wo
 
 
 def test_what_was_never_approved_is_withdrawn_and_not_stopped(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     with refused(world, Conflict, "not_serving"):
         pipeline_stop.stop(actor=world.member, pipeline_id=pipeline_of(change).pk)
 
 
 def test_a_stop_ends_what_is_being_applied(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     reconcile_now(pipeline_of(change), rounds=1)
 

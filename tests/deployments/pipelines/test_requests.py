@@ -20,11 +20,11 @@ from portal.notifications.models import Notice
 from tests.deployments.decided_changes import rule
 from tests.deployments.pipelines_world import (
     approve,
-    ask,
     draft,
     members,
     node,
     reconcile_now,
+    request_change,
     serving,
     start_router,
     step,
@@ -36,7 +36,7 @@ OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifie
 
 
 def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     pipeline = pipeline_of(change)
     assert (pipeline.state, pipeline.spec) == (DeploymentState.PENDING, {})
     writes = list(world.cluster.writes)
@@ -115,7 +115,7 @@ def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
 
 
 def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     rule(world, environments=("production",), kinds=("deploy",))
 
     with pytest.raises(Conflict, match="changed after"):
@@ -134,7 +134,7 @@ def test_a_rule_for_two_leads_holds_for_pipelines_too(world: World) -> None:
 def test_an_approval_is_void_when_whoever_gave_it_is_no_lead_any_more(world: World) -> None:
     members(world)
     rule(world)
-    change = ask(world)
+    change = request_change(world)
     approve(world.lead, change)
     Membership.objects.filter(user=world.lead).update(role="member")
 
@@ -175,7 +175,7 @@ def test_names_are_shared_with_deployments(world: World) -> None:
 
 
 def test_a_name_that_a_deployment_took_meanwhile_is_refused_at_approval(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     Deployment.objects.filter(name="detector").update(name="both")
     renamed = {"nodes": [node("ensemble", step("both"), step("classifier"))]}
     ChangeRequest.objects.update(pipeline_spec=pipeline_requests.read_spec(renamed).to_json())
@@ -201,9 +201,9 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
 
     found = pipeline_requests.preview(actor=world.member, draft=draft(world, OTHER))
 
-    assert found.is_ok is not is_refused
-    told = next(check for check in found.checks if check.name == "Splitter")
-    assert ("drops about 1% of requests" in told.detail) is is_refused
+    assert checks.is_ok is not is_refused
+    check = next(row for row in checks.checks if row.name == "Splitter")
+    assert ("drops about 1% of requests" in check.detail) is is_refused
 
 
 def test_a_cluster_without_inference_graphs_is_refused(world: World) -> None:
@@ -233,7 +233,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
 
 
 def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
-    change = ask(world)
+    change = request_change(world)
     waiting = {
         name: [one.pk for one in changes.inbox(getattr(world, name))]
         for name in ("member", "lead", "viewer", "stranger", "admin")

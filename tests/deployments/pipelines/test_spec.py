@@ -138,8 +138,8 @@ ROOT = "nodes.0"
 def test_what_cannot_is_refused_at_its_place(
     data: dict[str, Any], where: str, message: str
 ) -> None:
-    found = faults(data)
-    assert message in found[where]
+    problems = faults(data)
+    assert message in problems[where]
 
 
 def test_nodes_are_reached_and_never_go_round() -> None:

@@ -92,14 +92,14 @@ def test_time_and_dollars_of_a_plan_are_told_before_anyone_asks(world: World) ->
     before = ChangeRequest.objects.count()
     body = {"steps": [{"weight": 5, "soak_seconds": 7200, "min_requests": 0}]}
 
-    found = _client(world.member).post(address, body, format="json").json()
+    answer_body = _client(world.member).post(address, body, format="json").json()
     bad = _client(world.member).post(
         address, {"steps": [{"weight": 500, "soak_seconds": 0, "min_requests": 0}]}, format="json"
     )
 
-    assert (found["seconds"], found["soak_seconds"]) == (7200, 7200)
-    assert found["steps"] == [{"weight": 5, "seconds": 7200, "waits_for": "soak"}]
-    assert Decimal(found["total_amount"]) == 2 * Decimal(found["per_hour_amount"])
-    assert Decimal(found["per_hour_amount"]) == Decimal("1.006")
+    assert (answer_body["seconds"], answer_body["soak_seconds"]) == (7200, 7200)
+    assert answer_body["steps"] == [{"weight": 5, "seconds": 7200, "waits_for": "soak"}]
+    assert Decimal(answer_body["total_amount"]) == 2 * Decimal(answer_body["per_hour_amount"])
+    assert Decimal(answer_body["per_hour_amount"]) == Decimal("1.006")
     assert (bad.status_code, ChangeRequest.objects.count()) == (422, before)
     assert _client(world.stranger).post(address, body, format="json").status_code == 404

@@ -29,10 +29,10 @@ STEPS = tuple(
 def test_a_step_goes_on_alone_when_what_comes_next_is_within_the_limit(
     percent: int, alone: list[bool]
 ) -> None:
-    found = auto_promotion_limit.within(STEPS, percent)
+    bounded = auto_promotion_limit.within(STEPS, percent)
 
-    assert [step.auto_promote for step in found] == alone
-    assert [step.weight for step in found] == [5, 25, 50]
+    assert [step.auto_promote for step in bounded] == alone
+    assert [step.weight for step in bounded] == [5, 25, 50]
 
 
 def test_what_waits_for_a_person_stays_so_whatever_the_limit() -> None:

@@ -18,8 +18,8 @@ from tests.deployments.world import World
 
 
 def checks(world: World, **changed: Any) -> dict[str, Check]:
-    found = preflight.check(actor=world.member, draft=world.draft(**changed))
-    return {check.name: check for check in found.checks}
+    result = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return {check.name: check for check in result.checks}
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def hours_left() -> Decimal:
 
 
 def budget_of(world: World, **changed: Any) -> Check:
-    found = preflight.check(actor=world.member, draft=world.draft(**changed))
-    return next(check for check in found.checks if check.name == "Budget")
+    result = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return next(check for check in result.checks if check.name == "Budget")
 
 
 def test_whole_month_over_budget_fails_however_little_of_this_month_is_left(world: World) -> None:

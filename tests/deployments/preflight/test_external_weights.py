@@ -157,10 +157,10 @@ def test_quota_counts_its_gpus(world: World) -> None:
 
 def test_it_is_not_packed_beside_an_uploaded_model(world: World) -> None:
     register(world)
-    asked = world.draft(packed=(serving_spec.Packed(model="chat", version=1),))
+    requested = world.draft(packed=(serving_spec.Packed(model="chat", version=1),))
 
-    found = preflight.check(actor=world.member, draft=asked)
+    result = preflight.check(actor=world.member, draft=requested)
 
-    assert named(found, "Multi-model serving").detail == (
+    assert named(result, "Multi-model serving").detail == (
         f"chat:1 is a reference to {URI}. Multi-model serving needs uploaded versions."
     )

@@ -48,22 +48,22 @@ def packable(world: World) -> ModelVersion:
     return version
 
 
-def _check(found: Preflight, name: str) -> Check:
-    return next(check for check in found.checks if check.name == name)
+def _check(result: Preflight, name: str) -> Check:
+    return next(check for check in result.checks if check.name == name)
 
 
 def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
     world: World, packable: ModelVersion
 ) -> None:
     draft = world.draft(packed=_PACKED)
-    found = preflight.check(actor=world.member, draft=draft)
+    result = preflight.check(actor=world.member, draft=draft)
     alone = preflight.check(actor=world.member, draft=world.draft())
     change = requests.request_deploy(actor=world.member, draft=draft)
     ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
     change = ChangeRequest.objects.get(pk=change.pk)
 
     message = "Ready in the serving repository: classifier:1."
-    assert _check(found, "Multi-model serving").detail == message
+    assert _check(result, "Multi-model serving").detail == message
     assert all(check.name != "Multi-model serving" for check in alone.checks)
     assert evidence.digest(change) != change.evidence_hash
 
@@ -141,9 +141,9 @@ def test_packed_models_ride_along_with_a_canary_and_leaving_one_out_is_told(
         steps=[{"weight": 10, "soak_seconds": 0, "min_requests": 0}],
     )
 
-    told = _check(left_out, "Multi-model clients")
-    assert (told.ok, told.is_refusal) == (False, False)
-    assert told.detail == "classifier:1 will no longer be served at this address."
+    check = _check(left_out, "Multi-model clients")
+    assert (check.ok, check.is_refusal) == (False, False)
+    assert check.detail == "classifier:1 will no longer be served at this address."
     assert canary.revision is not None
     assert rendering.spec_of(canary.revision).packed == _PACKED
 

@@ -32,9 +32,9 @@ _MINER = "evil.example/miner"
 _DEFAULT = ("nvcr.io/nvidia/tritonserver", "vllm/vllm-openai", "kserve/*")
 
 
-def _set(world: World, **wanted: Any) -> None:
+def _set(world: World, **values: Any) -> None:
     serving_policy.set_policy(
-        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**wanted)
+        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**values)
     )
 
 
@@ -119,14 +119,14 @@ def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
     _set(world, allowed_images=("registry.example/other",))
 
     assert change.revision is not None
-    found = preflight.check_revision(
+    result = preflight.check_revision(
         actor=world.member,
         deployment=deployment_of(change),
         version=world.version1,
         spec=rendering.spec_of(change.revision),
         number=1,
     )
-    refused = [check.name for check in found.checks if check.is_refusal]
+    refused = [check.name for check in result.checks if check.is_refusal]
     assert refused == ["Transformer image"]
 
 

@@ -40,25 +40,25 @@ def test_what_the_cluster_refuses_in_a_dry_run_is_refused(world: World) -> None:
 def test_a_cluster_that_does_not_answer_is_not_known_and_does_not_refuse(world: World) -> None:
     world.cluster.fail_with = Unreachable("connection refused")
 
-    found = preflight.check(actor=world.member, draft=world.draft())
+    result = preflight.check(actor=world.member, draft=world.draft())
 
-    check = next(check for check in found.checks if check.name == "Server dry-run")
+    check = next(check for check in result.checks if check.name == "Server dry-run")
     assert check.ok is None
-    assert found.can_submit
+    assert result.can_submit
 
 
 def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> None:
-    found = preflight.check(actor=world.member, draft=world.draft(min_replicas=2, max_replicas=4))
+    result = preflight.check(actor=world.member, draft=world.draft(min_replicas=2, max_replicas=4))
 
-    assert found.cost.per_hour == Decimal("2.012000")
-    assert (found.cost.month_min, found.cost.month_max) == (
+    assert result.cost.per_hour == Decimal("2.012000")
+    assert (result.cost.month_min, result.cost.month_max) == (
         Decimal("1468.76"),
         Decimal("2937.52"),
     )
-    assert found.cost.budget == Decimal("5000.00")
-    assert found.url == "http://gateway.example/vision/detector"
-    assert "kind: InferenceService" in found.manifests
-    assert [check.name for check in found.checks] == [
+    assert result.cost.budget == Decimal("5000.00")
+    assert result.url == "http://gateway.example/vision/detector"
+    assert "kind: InferenceService" in result.manifests
+    assert [check.name for check in result.checks] == [
         "Name",
         "Version",
         "Artifact",
@@ -79,16 +79,16 @@ def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> Non
 def test_over_budget_is_told_but_left_to_the_approver(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(1))
 
-    found = preflight.check(actor=world.member, draft=world.draft())
+    result = preflight.check(actor=world.member, draft=world.draft())
 
-    check = next(check for check in found.checks if check.name == "Budget")
+    check = next(check for check in result.checks if check.name == "Budget")
     assert check.ok is False
-    assert found.can_submit
+    assert result.can_submit
 
 
 def check_named(world: World, name: str, **changed: Any) -> Check:
-    found = preflight.check(actor=world.member, draft=world.draft(**changed))
-    return next(check for check in found.checks if check.name == name)
+    result = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return next(check for check in result.checks if check.name == name)
 
 
 def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:

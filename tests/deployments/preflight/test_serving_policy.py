@@ -37,9 +37,9 @@ OWN = "registry.example/triton:26.07"
 ROLE = "arn:aws:iam::111122223333:role/models-{team}"
 
 
-def set_policy(world: World, **wanted: Any) -> None:
+def set_policy(world: World, **values: Any) -> None:
     serving_policy.set_policy(
-        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**wanted)
+        actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(**values)
     )
 
 
@@ -48,8 +48,8 @@ def applied(world: World, kind: str) -> dict[str, Any]:
 
 
 def check_named(world: World, name: str, **changed: Any) -> Any:
-    found = preflight.check(actor=world.member, draft=world.draft(**changed))
-    return next(check for check in found.checks if check.name == name)
+    result = preflight.check(actor=world.member, draft=world.draft(**changed))
+    return next(check for check in result.checks if check.name == name)
 
 
 def test_the_image_of_the_cluster_is_in_the_runtime_and_in_new_revisions(world: World) -> None:
@@ -91,7 +91,7 @@ def test_keys_of_a_secret_replace_the_role(world: World, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "field"),
+    ("values", "field"),
     [
         ({"triton_image": "no image"}, "triton_image"),
         ({"role_arn": "me"}, "role_arn"),
@@ -100,10 +100,10 @@ def test_keys_of_a_secret_replace_the_role(world: World, settings: Any) -> None:
     ],
 )
 def test_a_wrong_policy_is_refused_at_its_field_and_nothing_changes(
-    world: World, wanted: dict[str, str], field: str
+    world: World, values: dict[str, str], field: str
 ) -> None:
     with pytest.raises(Invalid) as raised:
-        set_policy(world, **wanted)
+        set_policy(world, **values)
 
     assert field in raised.value.fields
     assert Cluster.objects.get().serving == {}
@@ -223,9 +223,9 @@ def test_what_a_node_pool_may_start_is_offered_beside_what_is_there(world: World
         price.save()
     with_pools(NodePool("gpu", (Requirement("karpenter.k8s.aws/instance-family", "In", ("g6",)),)))
 
-    found = capacity.list_shares(cluster_id=world.cluster_id)
+    shares = capacity.list_shares(cluster_id=world.cluster_id)
 
-    assert [(one.instance_type, one.gpus, one.nodes, one.free_now) for one in found] == [
+    assert [(one.instance_type, one.gpus, one.nodes, one.free_now) for one in shares] == [
         ("g6.xlarge", 1, 0, 0),
         ("g5.xlarge", 1, 4, 4),
     ]
@@ -271,9 +271,9 @@ def test_a_pinned_commit_reaches_kserve_and_triton() -> None:
     files = bucket_files.plan(
         team="t", model="m", number=1, prefix="p/", signature=Signature((), ()), spec=triton
     )
-    told = next(body for key, body in files.objects.items() if key.endswith("model.json"))
+    check = next(body for key, body in files.objects.items() if key.endswith("model.json"))
 
     assert version is not None
     assert version.hugging_face_id.endswith(f":{'ab' * 20}")
-    engine = json.loads(told)
+    engine = json.loads(check)
     assert (engine["model"], engine["revision"]) == ("org/model", "ab" * 20)

@@ -50,13 +50,13 @@ def test_what_the_cluster_has_is_ranked_and_what_it_lacks_says_so(world: World) 
         valid_from=world.clock.at.date(),
     )
 
-    found = advice(world, world.version1)
+    ranking = advice(world, world.version1)
 
-    assert [(c.offer.title, c.month_amount) for c in found.ranked] == [
+    assert [(c.offer.title, c.month_amount) for c in ranking.ranked] == [
         ("1 \N{MULTIPLICATION SIGN} A10G", Decimal("734.38"))
     ]
-    assert found.ranked[0].headroom_percent == 87
-    (elsewhere,) = found.rejected
+    assert ranking.ranked[0].headroom_percent == 87
+    (elsewhere,) = ranking.rejected
     assert elsewhere.offer.title == "1 \N{MULTIPLICATION SIGN} L4"
     assert elsewhere.refusals[0].reason is RejectionReason.NOT_HERE
     assert elsewhere.refusals[0].message == "eks-test has no g6.xlarge node"
@@ -68,10 +68,10 @@ def test_the_memory_of_an_earlier_version_replaces_the_estimate(world: World) ->
 
     own, next_one = advice(world, world.version1), advice(world, world.version2)
 
-    for found in (own, next_one):
-        assert found.need.is_measured
-        assert found.need.mib_on(1) == 1904
-        assert found.need.basis.startswith("measured on a GPU that served detector:1")
+    for result in (own, next_one):
+        assert result.need.is_measured
+        assert result.need.mib_on(1) == 1904
+        assert result.need.basis.startswith("measured on a GPU that served detector:1")
 
 
 def test_a_later_version_says_nothing_of_an_earlier_one(world: World) -> None:
@@ -86,10 +86,10 @@ def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None
     world.serving()
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=1, monthly_budget_amount=Decimal(1000))
 
-    found = advice(world, world.version1)
+    ranking = advice(world, world.version1)
 
-    assert found.ranked == ()
-    assert [refusal.message for refusal in found.rejected[0].refusals] == [
+    assert ranking.ranked == ()
+    assert [refusal.message for refusal in ranking.rejected[0].refusals] == [
         "needs 1 GPU, 0 left in the team's quota",
         "$734.38 a month, $265.62 left in the team's budget; an approver can accept it",
     ]

@@ -45,18 +45,18 @@ class Iam:
 
     def __init__(self, roles: dict[str, tuple[dict[str, Any], ...]]) -> None:
         self.roles = roles
-        self.asked: list[tuple[str, str, str]] = []
+        self.simulated: list[tuple[str, str, str]] = []
 
-    def simulate_principal_policy(self, **asked: Any) -> dict[str, Any]:
-        (action,), (resource,) = asked["ActionNames"], asked["ResourceArns"]
-        (context,) = asked["ContextEntries"]
+    def simulate_principal_policy(self, **request: Any) -> dict[str, Any]:
+        (action,), (resource,) = request["ActionNames"], request["ResourceArns"]
+        (context,) = request["ContextEntries"]
         (prefix,) = context["ContextKeyValues"]
-        self.asked.append((action, resource, prefix))
+        self.simulated.append((action, resource, prefix))
         is_allowed = any(
             one["Action"] == action
             and fnmatchcase(resource, one["Resource"])
             and fnmatchcase(prefix, one.get("prefix", "*"))
-            for one in self.roles[asked["PolicySourceArn"]]
+            for one in self.roles[request["PolicySourceArn"]]
         )
         decision = "allowed" if is_allowed else "implicitDeny"
         return {"EvaluationResults": [{"EvalDecision": decision}]}
@@ -74,26 +74,26 @@ def _access(world: World) -> Check:
     serving_policy.set_policy(
         actor=world.admin, cluster_id=world.cluster_id, serving=ServingPolicy(role_arn=_ROLES)
     )
-    found = preflight.check(actor=world.member, draft=world.draft())
-    return next(check for check in found.checks if check.name == "Access")
+    result = preflight.check(actor=world.member, draft=world.draft())
+    return next(check for check in result.checks if check.name == "Access")
 
 
 def test_a_role_of_the_team_alone_is_proven(world: World, iam: Iam) -> None:
-    found = _access(world)
+    access = _access(world)
 
     prefix = world.version1.repository_prefix
     assert prefix.startswith("repositories/vision/")
-    assert (found.ok, found.is_refusal) == (True, False)
+    assert (access.ok, access.is_refusal) == (True, False)
     assert (
-        found.detail
+        access.detail
         == f"{_VISION} can list and get objects in {prefix} and nothing of other teams."
     )
-    tried = {prefix_asked for _, _, prefix_asked in iam.asked}
+    tried = {prefix for _, _, prefix in iam.simulated}
     assert tried == {prefix, "repositories/nlp/", "repositories/some-later-team/"}
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "message"),
     [
         ((_get("*"), _list()), "s3:GetObject and s3:ListBucket on repositories/nlp/"),
         ((*_OWN, _get("repositories/nlp/*")), "s3:GetObject on repositories/nlp/"),
@@ -105,15 +105,15 @@ def test_a_role_of_the_team_alone_is_proven(world: World, iam: Iam) -> None:
     ],
 )
 def test_a_role_that_reads_another_teams_models_refuses_the_request(
-    world: World, iam: Iam, policy: tuple[dict[str, Any], ...], told: str
+    world: World, iam: Iam, policy: tuple[dict[str, Any], ...], message: str
 ) -> None:
     iam.roles[_VISION] = policy
 
-    found = _access(world)
+    access = _access(world)
 
-    assert found.is_refusal
-    assert found.detail == f"{_VISION} is allowed {told}, which belongs to another team."
-    assert found.fix.startswith("Limit it to repositories/vision/*")
+    assert access.is_refusal
+    assert access.detail == f"{_VISION} is allowed {message}, which belongs to another team."
+    assert access.fix.startswith("Limit it to repositories/vision/*")
     with pytest.raises(Invalid, match="which belongs to another team"):
         requests.request_deploy(actor=world.member, draft=world.draft())
     assert not ChangeRequest.objects.exists()
@@ -135,10 +135,10 @@ def test_a_role_that_does_not_read_its_own_is_told_but_the_buckets_policy_may_al
 ) -> None:
     iam.roles[_VISION] = policy
 
-    found = _access(world)
+    access = _access(world)
 
-    assert (found.ok, found.is_refusal) == (False, False)
-    assert f"{_VISION} is not allowed {refused}" in found.detail
+    assert (access.ok, access.is_refusal) == (False, False)
+    assert f"{_VISION} is not allowed {refused}" in access.detail
 
 
 def test_an_account_that_the_spec_names_is_proven_as_well(world: World, iam: Iam) -> None:

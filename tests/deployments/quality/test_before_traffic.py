@@ -39,14 +39,14 @@ def test_a_good_candidate_waits_for_its_answers_and_then_gets_traffic(world: Wor
     )
     rollout = sweep(world, deployment)
     assert (rollout.phase, weight(deployment)) == ("running", 10)
-    found = quality.before_traffic(rollout=rollout)
-    assert (found.verdict, found.message) == (
+    before_traffic = quality.before_traffic(rollout=rollout)
+    assert (before_traffic.verdict, before_traffic.message) == (
         Verdict.PASSED,
         "2 of 2 golden requests passed",
     )
-    assert found.signature_message == "inputs and outputs match the file"
-    assert sorted(pods.asked) == [(1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
-    row = found.rows[0]
+    assert before_traffic.signature_message == "inputs and outputs match the file"
+    assert sorted(pods.requests) == [(1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
+    row = before_traffic.rows[0]
     assert row.against_expected[0].largest_absolute == pytest.approx(0.0005)
     assert row.against_stable[0].is_within
 
@@ -121,7 +121,7 @@ def test_a_crash_between_two_requests_repeats_none_that_was_recorded(world: Worl
 
     rollout = sweep(world, deployment, seconds=61)
     assert (rollout.phase, run().verdict, weight(deployment)) == ("running", "pass", 10)
-    assert sorted(pods.asked) == [(1, 1.0), (1, 2.0), (1, 3.0), (2, 1.0), (2, 2.0), (2, 3.0)]
+    assert sorted(pods.requests) == [(1, 1.0), (1, 2.0), (1, 3.0), (2, 1.0), (2, 2.0), (2, 3.0)]
 
 
 def test_a_signature_other_than_the_files_stops_the_rollout(world: World) -> None:
@@ -158,12 +158,12 @@ def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: Worl
     rollout = begin(world, deployment)
 
     assert rollout.phase == "running"
-    found = quality.before_traffic(rollout=rollout)
-    assert (found.verdict, found.message) == (
+    before_traffic = quality.before_traffic(rollout=rollout)
+    assert (before_traffic.verdict, before_traffic.message) == (
         Verdict.PASSED,
         "approved without golden requests",
     )
-    assert (GoldenRun.objects.count(), pods.asked) == (0, [])
+    assert (GoldenRun.objects.count(), pods.requests) == (0, [])
 
 
 def test_a_run_keeps_the_requests_that_were_saved_when_it_began(world: World) -> None:
@@ -228,4 +228,4 @@ def test_a_roll_back_does_not_wait_for_golden_requests(world: World) -> None:
     rollout = sweep(world, deployment)
 
     assert rollout.phase == "running"
-    assert (GoldenRun.objects.count(), pods.asked) == (0, [])
+    assert (GoldenRun.objects.count(), pods.requests) == (0, [])

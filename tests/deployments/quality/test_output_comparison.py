@@ -39,13 +39,13 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
     expected = [Output("ids", "INT64", (2,), (7, 8)), Output("label", "BYTES", (1,), ("cat",))]
     got = [Output("ids", "INT64", (2,), (7, 9)), Output("label", "BYTES", (1,), ("dog",))]
 
-    found = output_comparison.compare(expected, got, allowed)
+    differences = output_comparison.compare(expected, got, allowed)
 
-    assert [one.mismatch for one in found] == [
+    assert [one.mismatch for one in differences] == [
         "element 2 of 2 is 9, expected 8: off by 1",
         "element 1 of 1 is 'dog', expected 'cat'",
     ]
-    assert [(one.beyond, one.largest_absolute) for one in found] == [(1, 1), (1, None)]
+    assert [(one.beyond, one.largest_absolute) for one in differences] == [(1, 1), (1, None)]
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
 def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(
     got: list[Output], message: str
 ) -> None:
-    found = output_comparison.compare([scores(1.0, 2.0)], got, {})
+    differences = output_comparison.compare([scores(1.0, 2.0)], got, {})
 
-    assert [(one.mismatch, one.beyond, one.elements) for one in found] == [(message, 2, 2)]
+    assert [(one.mismatch, one.beyond, one.elements) for one in differences] == [(message, 2, 2)]
 
 
 def test_another_float_width_is_compared_as_numbers_and_more_outputs_do_no_harm() -> None:
@@ -76,8 +76,8 @@ def test_not_a_number_agrees_with_itself_and_with_nothing_else() -> None:
     assert output_comparison.compare([scores(nan, infinite)], [scores(nan, infinite)], {})[
         0
     ].is_within
-    found = output_comparison.compare([scores(1.0)], [scores(nan)], {})[0]
-    assert (found.is_within, found.largest_absolute) == (False, 0.0)
+    differences = output_comparison.compare([scores(1.0)], [scores(nan)], {})[0]
+    assert (differences.is_within, differences.largest_absolute) == (False, 0.0)
     assert not output_comparison.compare([scores(infinite)], [scores(-infinite)], {})[0].is_within
 
 

@@ -134,7 +134,7 @@ def test_try_it_reaches_a_candidate_without_traffic_and_offers_to_save_its_answe
     assert "candidate · detector:2 · r2, bypassing the gateway" in text
     answer = client.post(TRY, {"body": body, "target": "candidate"}).content.decode()
 
-    assert pods.asked == [(2, 7.0)]
+    assert pods.requests == [(2, 7.0)]
     assert "data&quot;: [ 21 ]" in answer
     assert f'name="version_id" value="{world.version2.pk}"' in answer
     viewed = signed_in(world.viewer).post(TRY, {"body": body, "target": "candidate"})
@@ -157,11 +157,11 @@ def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: W
     begin(world, deployment)
     rollout = sweep(world, deployment)
 
-    found: dict[str, Any] = pages.before_traffic_context(rollout)
-    text = " ".join(render_to_string("pages/_before_traffic.html", found).split())
+    body: dict[str, Any] = pages.before_traffic_context(rollout)
+    text = " ".join(render_to_string("pages/_before_traffic.html", body).split())
 
-    assert found["disagreement"] == "Stable gives a different result for 1 of 2 (50%)"
-    line = found["output_lines"][0]
+    assert body["disagreement"] == "Stable gives a different result for 1 of 2 (50%)"
+    line = body["output_lines"][0]
     assert (line.name, line.differing, line.requests) == ("y", 1, 2)
     assert (line.largest_absolute, line.largest_relative_percent) == (0.5, 12.5)
     assert "y: element 1 of 1 is 4.5, expected 4: off by 0.5, allowed 0.0041" in text
@@ -172,6 +172,6 @@ def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: W
 def test_where_nothing_was_asked_the_rollout_shows_nothing(world: World) -> None:
     deployment, _ = served(world, r2=lambda x: 2 * x)
 
-    found = pages.before_traffic_context(begin(world, deployment))
+    context = pages.before_traffic_context(begin(world, deployment))
 
-    assert render_to_string("pages/_before_traffic.html", found).strip() == ""
+    assert render_to_string("pages/_before_traffic.html", context).strip() == ""

@@ -42,17 +42,17 @@ def silu(channels: int = 16) -> Any:
 
 
 def test_what_is_read_no_more_goes_and_weights_do_not_count(tmp_path: Path) -> None:
-    found = measured(tmp_path, silu(), x=[1, 3, 64, 64])
+    sizes = measured(tmp_path, silu(), x=[1, 3, 64, 64])
 
     plane = 64 * 64 * 4
-    assert found == {"live": 3 * plane + 3 * 16 * plane, "is_complete": True}
+    assert sizes == {"live": 3 * plane + 3 * 16 * plane, "is_complete": True}
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_free_sizes_of_images_count_as_declared_and_by_batch(tmp_path: Path, batch: int) -> None:
-    found = measured(tmp_path, silu(), x=[batch, 3, 960, 960])
+    sizes = measured(tmp_path, silu(), x=[batch, 3, 960, 960])
 
-    assert found["live"] == batch * 960 * 960 * 4 * (3 + 48)
+    assert sizes["live"] == batch * 960 * 960 * 4 * (3 + 48)
 
 
 def test_the_largest_branch_counts(tmp_path: Path) -> None:
@@ -69,27 +69,27 @@ def test_the_largest_branch_counts(tmp_path: Path) -> None:
         [("y", _FLOAT, [])],
     )
 
-    found = measured(tmp_path, model, is_so=[], x=[4, 256])
+    sizes = measured(tmp_path, model, is_so=[], x=[4, 256])
 
     x = 4 * 256 * 4
-    assert found["live"] == 1 + x + 4 + 8 * x + 4
+    assert sizes["live"] == 1 + x + 4 + 8 * x + 4
 
 
 def test_a_large_file_is_added_up_without_its_weights(tmp_path: Path) -> None:
     path = large_models.write_large(tmp_path / "large.onnx", mebibytes=64)
 
-    found = activations.measure({"path": str(path), "inputs": {"x": [2, 8]}})
+    activations_of_file = activations.measure({"path": str(path), "inputs": {"x": [2, 8]}})
 
     # x, a row of 4,096 zeros, then eight of them.
-    assert found["is_complete"]
-    assert found["live"] == 2 * 8 * 4 + 4096 * 4 + 8 * 4
+    assert activations_of_file["is_complete"]
+    assert activations_of_file["live"] == 2 * 8 * 4 + 4096 * 4 + 8 * 4
 
 
 def test_the_range_is_from_what_is_alive_to_twice_that() -> None:
-    found = onnx.estimate_vram(weights_bytes=100 * MIB, live_bytes=124 * MIB)
+    estimate = onnx.estimate_vram(weights_bytes=100 * MIB, live_bytes=124 * MIB)
 
-    assert (found.weights_mib, found.activations_mib, found.spread_mib) == (100, 248, 124)
-    assert found.total_mib == 800
+    assert (estimate.weights_mib, estimate.activations_mib, estimate.spread_mib) == (100, 248, 124)
+    assert estimate.total_mib == 800
 
 
 _IMAGES = Signature(
@@ -110,10 +110,10 @@ def test_declared_sizes_come_first_and_what_is_assumed_is_told() -> None:
 
 
 def test_sizes_that_the_file_contradicts_are_told_by_input() -> None:
-    found = input_sizes.problems_with(
+    problems = input_sizes.problems_with(
         _IMAGES, {"image": [1, 1, 960, 960], "scale": [2], "picture": [1], "ok": []}
     )
 
-    assert found["image"] == "image is any x 3 x any x any in the file."
-    assert found["scale"] == "scale has 2 dimensions in the file, not 1."
-    assert found["picture"] == "The file has no input picture. Its inputs are image, scale."
+    assert problems["image"] == "image is any x 3 x any x any in the file."
+    assert problems["scale"] == "scale has 2 dimensions in the file, not 1."
+    assert problems["picture"] == "The file has no input picture. Its inputs are image, scale."

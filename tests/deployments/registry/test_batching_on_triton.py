@@ -54,7 +54,7 @@ class Served:
     path: Path
     dims: Sequence[int]
 
-    def ask(self, number: int) -> dict[str, Any]:
+    def infer(self, number: int) -> dict[str, Any]:
         """A client for each request: the library's own are not to be shared by threads."""
         value = self.model.request(number).reshape(self.dims)
         client = triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")
@@ -71,7 +71,7 @@ class Served:
         session = onnxruntime.InferenceSession(str(self.path), options)
         alone = [_run(session, self.model, number) for number in range(REQUESTS)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(self.ask, range(REQUESTS)))
+            answers = list(pool.map(self.infer, range(REQUESTS)))
         return sum(
             not _are_alike(answer, expected)
             for answer, expected in zip(answers, alone, strict=True)
@@ -96,8 +96,8 @@ def _run(session: Any, model: BatchingModel, number: int) -> dict[str, Any]:
     if model.dtype != TensorProto.BFLOAT16:
         return dict(zip(names, session.run(names, {"x": value}), strict=True))
     bits = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value, model.dtype)
-    found = session.run_with_ort_values(names, {"x": bits})
-    arrays = [np.from_dlpack(_AsBits(one)).view(ml_dtypes.bfloat16) for one in found]
+    outputs = session.run_with_ort_values(names, {"x": bits})
+    arrays = [np.from_dlpack(_AsBits(one)).view(ml_dtypes.bfloat16) for one in outputs]
     return dict(zip(names, arrays, strict=True))
 
 

@@ -32,18 +32,18 @@ def tried(
 def test_only_models_that_answer_each_item_alike_take_batches(
     tmp_path: Path, model: BatchingModel
 ) -> None:
-    found = tried(tmp_path, model.build)
+    trial = tried(tmp_path, model.build)
 
-    assert (found["verdict"] == Verdict.SHOWN) == model.takes_batches
+    assert (trial["verdict"] == Verdict.SHOWN) == model.takes_batches
     if not model.takes_batches and model.shape:
-        assert found["verdict"] == Verdict.DIFFERS
-        assert found["reason"].startswith("“")
+        assert trial["verdict"] == Verdict.DIFFERS
+        assert trial["reason"].startswith("“")
 
 
 def test_answers_that_differ_from_run_to_run_show_nothing(tmp_path: Path) -> None:
-    found = tried(tmp_path, batching_models.random_noise)
+    trial = tried(tmp_path, batching_models.random_noise)
 
-    assert found == {"verdict": Verdict.UNKNOWN, "reason": "“y” changes from run to run."}
+    assert trial == {"verdict": Verdict.UNKNOWN, "reason": "“y” changes from run to run."}
 
 
 def leaks_beyond(count: int) -> Callable[[], Any]:
@@ -123,10 +123,10 @@ def test_one_answer_for_everything_shows_nothing(tmp_path: Path) -> None:
             nodes, [("x", _FLOAT, ["N", 3])], [("y", _FLOAT, ["N", 3])], [nil]
         )
 
-    found = tried(tmp_path, build)
+    trial = tried(tmp_path, build)
 
-    assert found["verdict"] == Verdict.UNKNOWN
-    assert "the same result" in found["reason"]
+    assert trial["verdict"] == Verdict.UNKNOWN
+    assert "the same result" in trial["reason"]
 
 
 def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
         shape: list[int | str] = ["N", 4096, 4096]
         return batching_models.model_of(nodes, [("x", _FLOAT, shape)], [("y", _FLOAT, shape)])
 
-    found = tried(tmp_path, build)
+    trial = tried(tmp_path, build)
 
-    assert found == {
+    assert trial == {
         "verdict": Verdict.UNKNOWN,
         "reason": "The inputs are too large to test here.",
     }
@@ -161,17 +161,17 @@ def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
 def test_a_declaration_decides_only_where_nothing_was_shown(
     verdict: Verdict, declared: bool | None, size: int
 ) -> None:
-    found = batching.decide(verdict, "Reason.", is_declared=declared, largest=8)
+    decision = batching.decide(verdict, "Reason.", is_declared=declared, largest=8)
 
-    assert found.max_batch_size == size
-    assert found.reason.startswith("up to 8" if size else "off")
+    assert decision.max_batch_size == size
+    assert decision.reason.startswith("up to 8" if size else "off")
 
 
 def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None:
     path = large_models.write_large(tmp_path / "model.onnx", mebibytes=8)
 
     onnx.checker.check_model(str(path), full_check=True)
-    found = batching_trial.run({"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}})
+    trial = batching_trial.run({"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}})
 
     assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
-    assert found["verdict"] == Verdict.SHOWN
+    assert trial["verdict"] == Verdict.SHOWN

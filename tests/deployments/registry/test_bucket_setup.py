@@ -112,8 +112,8 @@ def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
 
     assert (refused.name, refused.ok) == ("Object Lock", False)
     assert refused.detail.startswith("the store refused it: ")
-    found = {one.name: one.ok for one in bucket_setup.check(old, origins=[ORIGIN], writers=[])}
-    assert found["Object Lock"] is False
+    checks = {one.name: one.ok for one in bucket_setup.check(old, origins=[ORIGIN], writers=[])}
+    assert checks["Object Lock"] is False
     assert old.lock([put(old)]) is False
 
 

@@ -35,9 +35,9 @@ def test_champion_is_protected_before_it_exists(people: People, verified: Upload
     first = verified(onnx_models.linear())
     count = AuditEvent.objects.count()
 
-    for asked in ({}, {"is_protected": False}, {"is_protected": True}):
+    for options in ({}, {"is_protected": False}, {"is_protected": True}):
         with pytest.raises(Forbidden):
-            point(people, "member", "champion", 1, **asked)
+            point(people, "member", "champion", 1, **options)
     assert (first.aliases.count(), AuditEvent.objects.count()) == (0, count)
 
     point(people, "lead", "champion", 1)

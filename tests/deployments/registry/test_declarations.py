@@ -70,8 +70,8 @@ def test_what_could_not_be_shown_is_off_until_it_is_declared(
     assert after[2].startswith("up to 8, as declared; not verified.")
     event = AuditEvent.objects.get(action="version.declared")
     assert (event.actor_name, event.object_label) == ("member", "detector:1")
-    told = {"takes_batches": True, "largest_batch": 8, "largest_inputs": {}}
-    assert event.after == {"state": "verifying", "declared": told}
+    stored = {"takes_batches": True, "largest_batch": 8, "largest_inputs": {}}
+    assert event.after == {"state": "verifying", "declared": stored}
 
 
 def test_a_model_that_never_answers_is_given_up_and_not_batched(
@@ -222,12 +222,12 @@ def test_the_api_takes_a_declaration_and_tells_it(
     answer = client.post(where, body, content_type="application/json")
     refused = client.post(where, {"largest_batch": 0}, content_type="application/json")
     verification.advance(version.pk)
-    told = client.get(f"/api/v1/versions/{version.pk}").json()
+    stored = client.get(f"/api/v1/versions/{version.pk}").json()
 
     assert (answer.status_code, answer.json()["state"]) == (200, "verifying")
     assert refused.status_code == 422
-    assert told["declared"] == body
-    assert told["signature"]["max_batch_size"] == 16
-    assert told["signature"]["batching"].startswith("up to 16, as declared")
-    assert told["signature"]["largest_inputs"] == "x 16 x 4"
-    assert told["vram_least_mib"] <= told["vram_estimate_mib"]
+    assert stored["declared"] == body
+    assert stored["signature"]["max_batch_size"] == 16
+    assert stored["signature"]["batching"].startswith("up to 16, as declared")
+    assert stored["signature"]["largest_inputs"] == "x 16 x 4"
+    assert stored["vram_least_mib"] <= stored["vram_estimate_mib"]

@@ -38,9 +38,9 @@ def add_models(people: People, names: list[str], *, versions: int) -> None:
 
 
 def queries(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as captured:
         assert client.get(address).status_code == 200
-    return len(seen)
+    return len(captured)
 
 
 @pytest.mark.parametrize(

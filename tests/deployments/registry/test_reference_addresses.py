@@ -30,11 +30,11 @@ _DIGEST = f"sha256:{'cd' * 32}"
 def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
     uri: str, name: str, pin: str
 ) -> None:
-    found = external_weights.parse(f"  {uri} ")
+    reference = external_weights.parse(f"  {uri} ")
 
-    assert (found.uri, found.name, found.pin) == (uri, name, pin)
-    assert found.is_pinned is bool(pin)
-    assert bool(found.advice) is not bool(pin)
+    assert (reference.uri, reference.name, reference.pin) == (uri, name, pin)
+    assert reference.is_pinned is bool(pin)
+    assert bool(reference.advice) is not bool(pin)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_secret_is_refused_and_not_repeated(secret: str) -> None:
 )
 def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) -> None:
     try:
-        found = external_weights.parse(uri)
+        reference = external_weights.parse(uri)
     except Rejected:
         return
 
@@ -100,4 +100,4 @@ def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) ->
         assert spec.llm is not None
         assert external_weights.from_spec(
             hugging_face_id=spec.llm.hugging_face_id, artifact=spec.llm.artifact
-        ) == (found)
+        ) == (reference)

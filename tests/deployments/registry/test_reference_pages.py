@@ -141,11 +141,11 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
     client: Client, world: World, version: ModelVersion
 ) -> None:
     chosen = new(client, world, version, "model", engine="kserve-triton", go="serving")
-    asked = new(client, world, version, "review", engine="kserve-triton", go="submit")
+    response = new(client, world, version, "review", engine="kserve-triton", go="submit")
 
     assert "checked" in control(text_of(chosen), "engine", "kserve-vllm")
     # An explicit choice is refused with a message, not changed.
-    assert "kserve-triton cannot load hf://" in text_of(asked)
+    assert "kserve-triton cannot load hf://" in text_of(response)
     assert not ChangeRequest.objects.exists()
 
 

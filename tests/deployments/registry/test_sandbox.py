@@ -46,13 +46,13 @@ def test_the_process_has_a_group_limits_and_no_secrets() -> None:
     outcome = run("describe_process")
 
     assert isinstance(outcome, Finished)
-    told = outcome.value
-    assert told["pid"] == told["group"] != os.getpid()
+    limits = outcome.value
+    assert limits["pid"] == limits["group"] != os.getpid()
     assert {"AWS_SECRET_ACCESS_KEY", "SLIPWAY_SECRET_KEY"} <= set(os.environ)
-    assert not [name for name in told["environment"] if name.startswith(("AWS", "SLIPWAY"))]
-    assert (told["memory"], told["core"]) == (512 * 2**20, 0)
-    assert told["has_django"] is False
-    assert told["folder"] == []
+    assert not [name for name in limits["environment"] if name.startswith(("AWS", "SLIPWAY"))]
+    assert (limits["memory"], limits["core"]) == (512 * 2**20, 0)
+    assert limits["has_django"] is False
+    assert limits["folder"] == []
 
 
 def test_a_refusal_keeps_its_message() -> None:

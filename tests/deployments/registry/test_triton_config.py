@@ -92,16 +92,16 @@ def tensor(*symbols: str) -> Tensor:
 
 
 def test_a_batch_needs_a_free_first_dimension_everywhere_under_one_name() -> None:
-    def found(inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    def max_batch_of(inputs: list[Tensor], outputs: list[Tensor]) -> int:
         return detect_max_batch_size(inputs, outputs)
 
-    assert found([tensor("batch", "4")], [tensor("batch", "2")]) == DEFAULT_MAX_BATCH
-    assert found([tensor("unk__1", "4")], [tensor("unk__2", "2")]) == DEFAULT_MAX_BATCH
-    assert found([tensor("1", "4")], [tensor("batch", "2")]) == 0
-    assert found([tensor("boxes", "4"), tensor("images", "3")], [tensor("n", "2")]) == 0
-    assert found([tensor("length", "4")], [tensor("length", "length")]) == 0
-    assert found([tensor("batch")], [Tensor("scalar", "FP32", ())]) == 0
-    assert found([], [tensor("batch")]) == 0
+    assert max_batch_of([tensor("batch", "4")], [tensor("batch", "2")]) == DEFAULT_MAX_BATCH
+    assert max_batch_of([tensor("unk__1", "4")], [tensor("unk__2", "2")]) == DEFAULT_MAX_BATCH
+    assert max_batch_of([tensor("1", "4")], [tensor("batch", "2")]) == 0
+    assert max_batch_of([tensor("boxes", "4"), tensor("images", "3")], [tensor("n", "2")]) == 0
+    assert max_batch_of([tensor("length", "4")], [tensor("length", "length")]) == 0
+    assert max_batch_of([tensor("batch")], [Tensor("scalar", "FP32", ())]) == 0
+    assert max_batch_of([], [tensor("batch")]) == 0
 
 
 @given(TENSORS, TENSORS)

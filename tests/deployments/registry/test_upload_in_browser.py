@@ -118,8 +118,8 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     assert version.has_part_checksums
     assert version.metadata == {"accuracy": 0.91}
     sizes = {"x": [-1, 4]}
-    told = {"takes_batches": None, "largest_batch": 8, "largest_inputs": sizes}
-    assert version.declared == told
+    declared = {"takes_batches": None, "largest_batch": 8, "largest_inputs": sizes}
+    assert version.declared == declared
     assert version.sha256 == version.declared_sha256 != ""
     assert page.complaints == []  # type: ignore[attr-defined]
 

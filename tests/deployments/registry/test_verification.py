@@ -79,12 +79,12 @@ def test_what_is_written_over_a_laid_out_object_is_seen(
 
     # The same bytes again are another version too: nobody but the portal writes here.
     s3_store.put(key, same, content_type="application/octet-stream")
-    seen = serving_bytes.compare_version(version, serving_bytes.Bucket())
+    comparison = serving_bytes.compare_version(version, serving_bytes.Bucket())
     intruder = s3_store.head(key).version_id
     s3_store.client.delete_object(Bucket=s3_store.bucket, Key=key)
     hidden = serving_bytes.compare_version(version, serving_bytes.Bucket())
 
-    assert seen == [f"{key} was overwritten"]
+    assert comparison == [f"{key} was overwritten"]
     assert hidden == [f"{key} was deleted"]
     markers = s3_store.client.list_object_versions(Bucket=s3_store.bucket)["DeleteMarkers"]
     for version_id in (markers[0]["VersionId"], intruder):

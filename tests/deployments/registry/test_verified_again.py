@@ -266,12 +266,12 @@ def test_what_was_ready_before_cannot_fail_by_a_page_that_saw_it_earlier(
     people: People, upload: Upload
 ) -> None:
     """Between the look and the write it became ready, and was declared anew."""
-    seen = upload(onnx_models.linear())
-    verification.advance(seen.pk)
-    declare_smaller(people, seen)
+    version = upload(onnx_models.linear())
+    verification.advance(version.pk)
+    declare_smaller(people, version)
 
     with pytest.raises(Conflict):
-        transitions.to_failed(version=seen, reason="stopped", actor=people.member)
+        transitions.to_failed(version=version, reason="stopped", actor=people.member)
 
     assert ModelVersion.objects.get().state == VersionState.VERIFYING
 

@@ -47,14 +47,14 @@ def test_the_candidate_gets_its_share_only_when_it_is_ready(world: World) -> Non
 def test_both_sides_are_read_as_soon_as_a_step_begins(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[dict[str, object]] = []
-    monkeypatch.setattr(poll, "poll_soon", lambda **where: asked.append(where))
+    polls: list[dict[str, object]] = []
+    monkeypatch.setattr(poll, "poll_soon", lambda **where: polls.append(where))
 
     _, rollout = start(world)
 
     both = ["detector-r1", "detector-r2"]
     assert rollout.step_started_at == world.clock.at
-    assert asked == [{"cluster_id": world.cluster_id, "namespace": "vision", "names": both}]
+    assert polls == [{"cluster_id": world.cluster_id, "namespace": "vision", "names": both}]
 
 
 def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> None:

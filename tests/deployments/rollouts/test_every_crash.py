@@ -81,8 +81,8 @@ class Deaths:
         self.died: set[tuple[str, str, str, int]] = set()
         self.is_armed = True
         for module, name in POINTS:
-            told = f"{module.__name__}.{name}"
-            monkeypatch.setattr(module, name, self._deadly(told, getattr(module, name)))
+            name_of_point = f"{module.__name__}.{name}"
+            monkeypatch.setattr(module, name, self._deadly(name_of_point, getattr(module, name)))
 
     def _deadly(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
@@ -179,7 +179,7 @@ def walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
     return Walk(world, Deaths(monkeypatch))
 
 
-def _told(event: str) -> int:
+def _notices(event: str) -> int:
     return Notice.objects.filter(event=event).count()
 
 
@@ -202,7 +202,7 @@ def test_a_good_rollout_in_which_every_worker_died_once_ends_as_approved(
     assert (kinds["promoting"], kinds["completed"], kinds["aborting"]) == (2, 1, 0)
     promoted = AuditEvent.objects.filter(action="rollout.promoted").order_by("id")
     assert [event.actor_name for event in promoted] == ["lead", "slipway"]
-    assert (_told("rollout.started"), _told("rollout.finished")) == (1, 1)
+    assert (_notices("rollout.started"), _notices("rollout.finished")) == (1, 1)
     _assert_all_died(walk.deaths, but={"deployments.rollouts.services.transitions.begin_abort"})
 
 
@@ -217,7 +217,7 @@ def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
     assert ChangeRequest.objects.get(kind="canary").state == "failed"
     assert not Alias.objects.exists()
     assert _once("rollout.aborted")
-    assert (_told("rollout.aborted"), _told("rollout.finished")) == (1, 1)
+    assert (_notices("rollout.aborted"), _notices("rollout.finished")) == (1, 1)
     places = {place for place, *_ in walk.deaths.died}
     assert {
         "deployments.rollouts.services.transitions.begin_abort",
@@ -228,6 +228,6 @@ def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
 def _assert_all_died(deaths: Deaths, *, but: set[str]) -> None:
     """A point that nobody comes by any more would prove nothing."""
     for side in ("before", "after"):
-        found = {name for name, its_side, *_ in deaths.died if its_side == side}
-        wanted = {f"{module.__name__}.{name}" for module, name in POINTS}
-        assert wanted - found == but
+        names = {name for name, its_side, *_ in deaths.died if its_side == side}
+        expected = {f"{module.__name__}.{name}" for module, name in POINTS}
+        assert expected - names == but

@@ -62,8 +62,8 @@ def shown_rates(client: Client) -> list[str]:
     listed = client.get("/deployments").content.decode()
     rows = [re.search(r'data-label="req/s" class="num">(.*?)</td>', p) for p in (home, listed)]
     overview = re.search(r'data-live="requests">([^<]*)<', client.get(ONE).content.decode())
-    found = [tile, *rows, overview]
-    return [match[1].strip() for match in found if match is not None]
+    shown = [tile, *rows, overview]
+    return [match[1].strip() for match in shown if match is not None]
 
 
 def test_home_list_and_overview_show_the_same_rate(world: World, signed_in: SignIn) -> None:
@@ -83,12 +83,12 @@ def stopped(world: World) -> Deployment:
     return deployment
 
 
-@pytest.mark.parametrize("is_seen", [False, True])
+@pytest.mark.parametrize("is_observed", [False, True])
 def test_what_is_stopped_answers_nothing_anywhere(
-    world: World, signed_in: SignIn, is_seen: bool
+    world: World, signed_in: SignIn, is_observed: bool
 ) -> None:
     deployment = stopped(world)
-    if is_seen:
+    if is_observed:
         world.reconcile_now(deployment)
     client = signed_in(world.viewer)
 
@@ -96,7 +96,7 @@ def test_what_is_stopped_answers_nothing_anywhere(
     for address in (ONE, "/", "/deployments"):
         page = client.get(address).content.decode()
         assert '<span class="pill ok">' not in page
-        assert ("Stopped" if is_seen else "Stopping") in page
+        assert ("Stopped" if is_observed else "Stopping") in page
         assert "— 100 %" not in page
         assert "all traffic to stable" not in page
     [revision] = deployments.revisions_of(deployment)

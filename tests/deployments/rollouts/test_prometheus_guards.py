@@ -91,11 +91,11 @@ def test_a_value_within_its_limit_passes_and_is_promoted_on(
     passed = view(world, rollout)
 
     assert not waiting.is_promotable
-    found = line(world, rollout, "Checkout errors")
-    assert (found.verdict, found.candidate, found.limit) == ("pass", "1", "≤ 2")
-    assert found.message == "within the limit in the last 3 readings"
-    assert found.query == QUERY
-    assert found.measured_at == f"{world.clock.at:%H:%M:%S} UTC"
+    guard = line(world, rollout, "Checkout errors")
+    assert (guard.verdict, guard.candidate, guard.limit) == ("pass", "1", "≤ 2")
+    assert guard.message == "within the limit in the last 3 readings"
+    assert guard.query == QUERY
+    assert guard.measured_at == f"{world.clock.at:%H:%M:%S} UTC"
     assert passed.is_promotable, passed.promotable_reason
     kept = RolloutVerdict.objects.get(evidence_hash=passed.evidence_hash).guards
     assert [one["query"] for one in kept if one["guard"] == "Checkout errors"] == [QUERY]
@@ -136,8 +136,8 @@ def test_series_that_vanish_neither_promote_nor_abort(
     prometheus.vanish(SERIES.format(2, "vision"))
     read(world, deployment)
 
-    found = line(world, rollout, "Checkout errors")
-    assert (found.verdict, found.message) == (
+    guard = line(world, rollout, "Checkout errors")
+    assert (guard.verdict, guard.message) == (
         "not enough data",
         "Prometheus has no series for the query",
     )
@@ -267,25 +267,25 @@ def test_reading_of_a_worker_that_lost_its_lease_is_thrown_away(
 def test_prometheus_is_asked_outside_any_transaction_and_not_after_the_end(
     world: World, prometheus: RealPrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    urls: list[str] = []
     query = gateway.query
 
     def outside(endpoint: Any, queries: Any) -> Any:
         refuse_inside_transaction("Prometheus")
-        asked.extend(queries)
+        urls.extend(queries)
         return query(endpoint, queries)
 
     monkeypatch.setattr(gateway, "query", outside)
     prometheus.show(errors(1))
     _, rollout = begin(world, prometheus.url, ERRORS)
     prometheus_readings.sweep()
-    assert asked == [QUERY, QUERY], "tried when it was asked for, then read"
+    assert urls == [QUERY, QUERY], "tried when it was asked for, then read"
 
     Rollout.objects.update(phase=RolloutPhase.ABORTED)
     reading = PrometheusReading.objects.get()
     leases.nudge(PrometheusReading, reading.pk)
     prometheus_readings.sweep()
 
-    assert len(asked) == 2
+    assert len(urls) == 2
     assert PrometheusReading.objects.get().next_check_at is None
     assert rollout.steps[0]["weight"] == 10

@@ -65,12 +65,12 @@ def test_a_stream_tells_what_happened_and_the_state(world: World, rollout: Rollo
     answer = _stream(world.viewer, rollout)
 
     assert answer["Content-Type"] == "text/event-stream; charset=utf-8"
-    told = _messages(answer)
+    messages = _messages(answer)
     kept = list(RolloutEvent.objects.order_by("id").values_list("id", "message"))
     assert [
-        (int(one["id"]), one["data"]["message"]) for one in told if one["event"] == "event"
+        (int(one["id"]), one["data"]["message"]) for one in messages if one["event"] == "event"
     ] == kept
-    state = told[-1]
+    state = messages[-1]
     assert (state["event"], state["data"]["phase"]) == ("state", "running")
     assert "id" not in state
 
@@ -82,9 +82,11 @@ def test_a_stream_resumes_after_the_last_event_that_was_seen(
     assert last is not None
     actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="lunch")
 
-    told = _messages(_stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk)))
+    messages = _messages(_stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk)))
 
-    assert [one["data"]["message"] for one in told if one["event"] == "event"] == ["paused: lunch"]
+    assert [one["data"]["message"] for one in messages if one["event"] == "event"] == [
+        "paused: lunch"
+    ]
 
 
 def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
@@ -98,12 +100,12 @@ def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
     rollout.refresh_from_db()
     assert rollout.phase == "aborted"
 
-    told = _messages(_stream(world.lead, rollout))
+    messages = _messages(_stream(world.lead, rollout))
     last = RolloutEvent.objects.order_by("id").last()
     assert last is not None
     again = _stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk))
 
-    assert told[-1] == {"event": "end", "data": {"rollout_id": rollout.pk}}
+    assert messages[-1] == {"event": "end", "data": {"rollout_id": rollout.pk}}
     assert again.status_code == 204
 
 
@@ -163,17 +165,17 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
     def answer(request: httpx.Request) -> httpx.Response:
         if len(pauses) == 1 and failures:
             raise failures.pop()
-        found = portal.get(request.url.path, {"wait": 0}, **_as_django(request.headers))
-        return httpx.Response(found.status_code, content=found.getvalue())
+        page = portal.get(request.url.path, {"wait": 0}, **_as_django(request.headers))
+        return httpx.Response(page.status_code, content=page.getvalue())
 
     client = httpx.Client(
         transport=httpx.MockTransport(answer), base_url="http://testserver/api/v1/"
     )
 
-    told: list[str] = []
+    lines: list[str] = []
     for event, data in names["stream"](client, rollout.pk):
-        told.append(data["message"] if event == "event" else event)
-        assert len(told) < 60
+        lines.append(data["message"] if event == "event" else event)
+        assert len(lines) < 60
         if event == "state":
             if data["phase"] == "running":
                 actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
@@ -181,8 +183,8 @@ def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollou
             world.reconcile_now(rollout.deployment)
 
     kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
-    assert [name for name in told if name not in ("state", "end")] == kept
-    assert told[-1] == "end"
+    assert [name for name in lines if name not in ("state", "end")] == kept
+    assert lines[-1] == "end"
     assert pauses[:3] == [1.0, 5.0, 1.0]
 
 
@@ -210,21 +212,19 @@ def test_events_never_come_with_an_older_state(
 def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout) -> None:
     last = RolloutEvent.objects.order_by("id").last()
     assert last is not None
-    found: dict[str, Any] = {}
+    body: dict[str, Any] = {}
 
-    def ask() -> None:
-        found.update(
-            _client(world.viewer).get(_url(rollout), {"after": last.pk, "wait": 20}).json()
-        )
+    def fetch() -> None:
+        body.update(_client(world.viewer).get(_url(rollout), {"after": last.pk, "wait": 20}).json())
         connection.close()
 
-    waiting = threading.Thread(target=ask)
+    waiting = threading.Thread(target=fetch)
     waiting.start()
     actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="check")
     waiting.join(timeout=30)
 
-    assert [event["message"] for event in found["events"]] == ["paused: check"]
-    assert found["rollout"]["phase"] == "paused"
+    assert [event["message"] for event in body["events"]] == ["paused: check"]
+    assert body["rollout"]["phase"] == "paused"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -238,7 +238,7 @@ def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
         headers={"Authorization": f"Bearer {token}", "Accept": "text/event-stream"},
         timeout=30,
     )
-    told: list[str] = []
+    lines: list[str] = []
 
     with client, client.stream("GET", f"rollouts/{rollout.pk}/events?wait=20") as answer:
         assert answer.status_code == 200
@@ -246,14 +246,14 @@ def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
             if not line.startswith("data: "):
                 continue
             data = json.loads(line.removeprefix("data: "))
-            if "guards" in data and not told:
+            if "guards" in data and not lines:
                 # It has shown how things stand; now someone aborts.
-                told.append(data["phase"])
+                lines.append(data["phase"])
                 actions.abort(actor=world.member, rollout_id=rollout.pk, reason="by hand")
-            elif told and "message" in data:
-                told.append(data["message"])
+            elif lines and "message" in data:
+                lines.append(data["message"])
                 break
         refused = client.get("rollouts/0/events?wait=0")
 
-    assert told == ["running", "aborted: by hand"]
+    assert lines == ["running", "aborted: by hand"]
     assert refused.status_code == 404

@@ -114,24 +114,24 @@ class Rollouts(RuleBasedStateMachine):
     @rule(is_crashing=st.booleans())
     def reconcile_now(self, is_crashing: bool) -> None:
         """A crash after deciding loses the effect; the next look must decide the same again."""
-        found = decide.decide(self.progress, self.observation(), self.now)
+        decision = decide.decide(self.progress, self.observation(), self.now)
         if is_crashing:
-            assert decide.decide(self.progress, self.observation(), self.now) == found
+            assert decide.decide(self.progress, self.observation(), self.now) == decision
             return
-        self.act(found)
+        self.act(decision)
 
-    def act(self, found: decide.Decision) -> None:
-        if found.effect in _ENDS:
-            self.end(found.effect)
-        elif found.effect == Effect.ADD_CANDIDATE:
+    def act(self, decision: decide.Decision) -> None:
+        if decision.effect in _ENDS:
+            self.end(decision.effect)
+        elif decision.effect == Effect.ADD_CANDIDATE:
             self.want(is_candidate_desired=True, desired=NO_TRAFFIC)
-        elif found.effect == Effect.START_SOAK:
+        elif decision.effect == Effect.START_SOAK:
             self.progress = replace(self.progress, step_started_at=self.now)
-        elif found.effect == Effect.START_DRAIN:
+        elif decision.effect == Effect.START_DRAIN:
             self.progress = replace(self.progress, drain_started_at=self.now)
-        elif found.effect == Effect.ABORT:
+        elif decision.effect == Effect.ABORT:
             self.abort_now()
-        elif found.effect == Effect.PROMOTE:
+        elif decision.effect == Effect.PROMOTE:
             assert self.progress.step.auto_promote, (
                 "nobody approved that it continues automatically"
             )
@@ -142,27 +142,27 @@ class Rollouts(RuleBasedStateMachine):
                 "only people give users its answers"
             )
             self.promote()
-        elif found.effect != Effect.WAIT:
-            self.shift(found)
+        elif decision.effect != Effect.WAIT:
+            self.shift(decision)
 
-    def shift(self, found: decide.Decision) -> None:
+    def shift(self, decision: decide.Decision) -> None:
         """The effects that move traffic."""
-        if found.effect in (Effect.START, Effect.SWITCH):
+        if decision.effect in (Effect.START, Effect.SWITCH):
             assert self.checks == Checks.PASSED, "traffic before its answers were checked"
-        if found.effect == Effect.START:
+        if decision.effect == Effect.START:
             self.progress = replace(self.progress, step_started_at=None)
             self.move(RolloutPhase.RUNNING)
-        elif found.effect == Effect.SWITCH:
+        elif decision.effect == Effect.SWITCH:
             assert self.progress.is_direct
             self.move(RolloutPhase.RUNNING)
             self.move(RolloutPhase.PROMOTING)
-        elif found.effect == Effect.SWAP:
+        elif decision.effect == Effect.SWAP:
             assert self.route == 100, "swapped before the gateway sent everything"
             assert self.mirror == 0, "copies go to whoever answers"
             # The same backend keeps all requests; it is only called stable now.
             self.route = 0
             self.want(is_swapped=True)
-        self.want(desired=TrafficSplit(found.weight or 0, found.mirror))
+        self.want(desired=TrafficSplit(decision.weight or 0, decision.mirror))
 
     def end(self, effect: Effect) -> None:
         is_complete = effect == Effect.COMPLETE
@@ -214,11 +214,11 @@ class Rollouts(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
-    @rule(found=st.sampled_from(list(Checks)))
-    def answer(self, found: Checks) -> None:
+    @rule(checks=st.sampled_from(list(Checks)))
+    def answer(self, checks: Checks) -> None:
         """The verdict before traffic stays once it is known."""
         if self.checks == Checks.WAITING:
-            self.checks = found
+            self.checks = checks
 
     @rule(failing=st.sampled_from(["", "error ratio"]), is_promotable=st.booleans())
     def judge(self, failing: str, *, is_promotable: bool) -> None:

@@ -172,8 +172,8 @@ class Rows(RuleBasedStateMachine):
             assert deployment.stable_revision.number == 1
         if row.phase == RolloutPhase.RUNNING:
             share = row.steps[row.step_index]["weight"]
-            asked = (0, share) if row.plan["kind"] == "shadow" else (share, 0)
-            assert (deployment.candidate_weight, deployment.candidate_mirror) == asked
+            requested = (0, share) if row.plan["kind"] == "shadow" else (share, 0)
+            assert (deployment.candidate_weight, deployment.candidate_mirror) == requested
         if row.phase == RolloutPhase.COMPLETED:
             assert deployment.stable_revision.number == 2
             assert deployment.candidate_revision is None

@@ -26,8 +26,8 @@ MIRRORING = ("kubernetes", "kserve", "gateway-api", "request-mirror")
 
 
 def let_mirror(*features: str) -> None:
-    found = {name: {"is_there": name in features} for name in MIRRORING}
-    Cluster.objects.update(capabilities={"features": found})
+    offered = {name: {"is_there": name in features} for name in MIRRORING}
+    Cluster.objects.update(capabilities={"features": offered})
 
 
 def ask(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
@@ -42,7 +42,7 @@ def ask(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
 def begin(world: World) -> tuple[Deployment, Rollout]:
     let_mirror(*MIRRORING)
     deployment = world.serving()
-    world.approved(ask(world, deployment))
+    world.approved(request_shadow(world, deployment))
     world.reconcile_now(deployment)
     world.cluster.make_ready("detector-r2")
     world.reconcile_now(deployment)
@@ -131,10 +131,10 @@ def test_copies_are_not_counted_as_requests_of_users(world: World) -> None:
     deployment, _ = begin(world)
     fill(world, deployment, failure=5)
 
-    found = deployment_selectors.get_visible(
+    shown = deployment_selectors.get_visible(
         actor=world.member, team_slug="vision", name=deployment.name
     )
-    stats = statistics.by_revision(found)
+    stats = statistics.by_revision(shown)
 
     assert stats.total is not None
     assert stats.total.error_ratio == 0
@@ -176,7 +176,7 @@ def test_where_the_gateway_cannot_mirror_it_is_refused_in_words(world: World) ->
     deployment = world.serving()
 
     with pytest.raises(Invalid) as refusal:
-        ask(world, deployment)
+        request_shadow(world, deployment)
 
     assert refusal.value.fields == {
         "kind": "Request mirroring is not installed. It is needed for shadow rollouts."
@@ -190,6 +190,6 @@ def test_the_last_step_of_a_shadow_never_promotes_itself(world: World) -> None:
     steps = [{"weight": 50, "soak_seconds": 0, "min_requests": 20, "auto_promote": True}]
 
     with pytest.raises(Invalid, match="needs manual promotion"):
-        ask(world, deployment, steps=steps)
+        request_shadow(world, deployment, steps=steps)
 
     assert not ChangeRequest.objects.filter(kind="canary").exists()

@@ -36,7 +36,7 @@ def test_synthetic_requests_are_not_counted_as_traffic(world: World) -> None:
         rollout = _interval(world, deployment, stable=9, candidate=1)
 
     observed = StepObservation.from_json(rollout.observed)
-    assert len(pods.asked) > 30 * 2 * _PROBES
+    assert len(pods.requests) > 30 * 2 * _PROBES
     assert (observed.stable_requests, observed.candidate_requests) == (270, 30)
     assert observed.split is not None
     assert observed.split.observed == 0.1

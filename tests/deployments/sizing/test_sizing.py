@@ -152,14 +152,14 @@ def test_a_load_that_makes_no_sense_is_refused(changed: dict[str, Any], field: s
 
 
 def test_the_cheapest_with_room_comes_first_and_others_say_what_they_cost_more() -> None:
-    found = of_file(A10G, T4_QUARTER, SLICE)
+    size = of_file(A10G, T4_QUARTER, SLICE)
 
-    assert [choice.offer.title for choice in found.ranked] == [
+    assert [choice.offer.title for choice in size.ranked] == [
         "1 \N{MULTIPLICATION SIGN} T4, time-sliced",
         "A100, slice 1g.5gb",
         "1 \N{MULTIPLICATION SIGN} A10G",
     ]
-    first, second, third = found.ranked
+    first, second, third = size.ranked
     assert first.is_recommended
     assert first.explanation == (
         "recommended: cheapest with free capacity; GPU memory is shared with other pods "
@@ -172,14 +172,14 @@ def test_the_cheapest_with_room_comes_first_and_others_say_what_they_cost_more()
         second.explanation == "$154.39 a month more than 1 \N{MULTIPLICATION SIGN} T4, time-sliced"
     )
     assert third.month_amount == Decimal("734.38")
-    assert found.rejected == ()
+    assert size.rejected == ()
 
 
 def test_what_has_no_room_now_stands_behind_what_has() -> None:
-    found = of_file(A10G, replace(SLICE, free_replicas=0))
+    size = of_file(A10G, replace(SLICE, free_replicas=0))
 
-    assert [choice.offer.gpu_name for choice in found.ranked] == ["A10G", "A100"]
-    assert found.ranked[1].explanation == "waits for room; $483.99 a month less"
+    assert [choice.offer.gpu_name for choice in size.ranked] == ["A10G", "A100"]
+    assert size.ranked[1].explanation == "waits for room; $483.99 a month less"
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,14 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
 def test_each_rejection_says_why(
     offer: Offer, limits: Limits | None, why: RejectionReason, message: str
 ) -> None:
-    found = of_file(offer, limits=limits)
+    size = of_file(offer, limits=limits)
 
-    assert found.ranked == ()
-    assert found.recommended is None
-    (refusal,) = found.rejected[0].refusals
+    assert size.ranked == ()
+    assert size.recommended is None
+    (refusal,) = size.rejected[0].refusals
     assert refusal.reason is why
     assert message in refusal.message
-    assert found.rejected[0].can_choose is (why in (RejectionReason.QUOTA, RejectionReason.BUDGET))
+    assert size.rejected[0].can_choose is (why in (RejectionReason.QUOTA, RejectionReason.BUDGET))
 
 
 def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:
@@ -236,21 +236,21 @@ def test_replicas_follow_the_measured_speed_and_a_busy_limit() -> None:
 
     assert demand.replicas == 6
     assert Demand(requests_per_second=200).replicas == 1, "speed is not known"
-    found = of_file(A10G, demand=demand)
-    assert found.ranked[0].month_amount == Decimal("4406.28")
-    assert found.ranked[0].explanation == "cheapest that fits; waits for room"
+    size = of_file(A10G, demand=demand)
+    assert size.ranked[0].month_amount == Decimal("4406.28")
+    assert size.ranked[0].explanation == "cheapest that fits; waits for room"
 
 
 def test_vllm_uses_a_part_of_each_gpu() -> None:
     need = need_of_language_model(LLAMA_8B)
     pair = replace(A10G, gpus=2)
 
-    found = advise(need=need, offers=[A10G, pair], demand=Demand())
+    ranking = advise(need=need, offers=[A10G, pair], demand=Demand())
 
     # 90 % of 22,888 MiB is 20,599; 17,648 are needed on each of two.
-    assert [choice.offer.gpus for choice in found.ranked] == [2]
-    assert found.ranked[0].headroom_percent == 14
-    assert found.rejected[0].refusals[0].message == (
+    assert [choice.offer.gpus for choice in ranking.ranked] == [2]
+    assert ranking.ranked[0].headroom_percent == 14
+    assert ranking.rejected[0].refusals[0].message == (
         "has 22,888 MiB (90% usable), needs 33,504 MiB"
     )
 
@@ -277,12 +277,12 @@ G6_LARGE = replace(G6, instance_type="g6.2xlarge", usd_per_hour_amount=Decimal("
 def test_the_cheapest_type_of_each_gpu_that_is_not_here_is_named() -> None:
     need = need_of_file(DETECTOR)
 
-    found = offers_elsewhere(need, [P4D, G6_LARGE, G6], [A10G], cluster="eks-prod", can_grow=False)
+    offers = offers_elsewhere(need, [P4D, G6_LARGE, G6], [A10G], cluster="eks-prod", can_grow=False)
 
-    assert [offer.instance_type for offer in found] == ["g6.xlarge", "p4d.24xlarge"]
-    assert found[0].missing_message == "eks-prod has no g6.xlarge node"
+    assert [offer.instance_type for offer in offers] == ["g6.xlarge", "p4d.24xlarge"]
+    assert offers[0].missing_message == "eks-prod has no g6.xlarge node"
     # One of eight GPUs at the price of one.
-    assert found[1].usd_per_hour_amount == Decimal("2.744705")
+    assert offers[1].usd_per_hour_amount == Decimal("2.744705")
 
 
 def test_a_gpu_that_the_cluster_has_is_not_offered_again_in_a_larger_machine() -> None:
@@ -296,11 +296,11 @@ def test_a_gpu_that_could_be_sliced_says_which_slice_would_do() -> None:
     need = need_of_file(DETECTOR)
     whole = replace(A10G, instance_type="p4d.24xlarge", gpu_name="A100", memory_mib=40960)
 
-    (found,) = offers_partitioned(need, [P4D], [whole])
+    (offers,) = offers_partitioned(need, [P4D], [whole])
 
-    assert found.gpu_resource == "nvidia.com/mig-1g.5gb"
-    assert (found.memory_mib, found.usd_per_hour_amount) == (5120, Decimal("0.343088"))
-    assert found.missing is RejectionReason.NOT_OFFERED
+    assert offers.gpu_resource == "nvidia.com/mig-1g.5gb"
+    assert (offers.memory_mib, offers.usd_per_hour_amount) == (5120, Decimal("0.343088"))
+    assert offers.missing is RejectionReason.NOT_OFFERED
     assert offers_partitioned(need, [P4D], [whole, SLICE]) == []
 
 

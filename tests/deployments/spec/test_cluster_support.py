@@ -17,26 +17,26 @@ NONE = Capabilities(
 
 
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
-    found = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
+    problems = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
 
-    assert set(found) == {"llm"}
+    assert set(problems) == {"llm"}
 
 
 def test_what_is_not_installed_is_off_with_its_name() -> None:
-    found = reasons(serving_spec.KSERVE_TRITON, "", NONE)
+    problems = reasons(serving_spec.KSERVE_TRITON, "", NONE)
 
-    assert found["scaling.kind=keda"].startswith("KEDA is not installed")
-    assert found["scaling.can_scale_to_zero"] == found["scaling.kind=keda"]
-    assert found["scaling.office_hours"] == found["scaling.kind=keda"]
-    assert found["network.strict_mtls"].startswith("Istio is not installed")
-    assert found["storage.model_cache=cluster"].startswith("LocalModelCache is not installed")
-    assert "scaling.kind=fixed" not in found
+    assert problems["scaling.kind=keda"].startswith("KEDA is not installed")
+    assert problems["scaling.can_scale_to_zero"] == problems["scaling.kind=keda"]
+    assert problems["scaling.office_hours"] == problems["scaling.kind=keda"]
+    assert problems["network.strict_mtls"].startswith("Istio is not installed")
+    assert problems["storage.model_cache=cluster"].startswith("LocalModelCache is not installed")
+    assert "scaling.kind=fixed" not in problems
 
 
 def test_what_was_never_asked_is_left_on() -> None:
-    found = reasons(serving_spec.TRITON, "keda", Capabilities.from_json({}))
+    problems = reasons(serving_spec.TRITON, "keda", Capabilities.from_json({}))
 
-    assert set(found) == {
+    assert set(problems) == {
         "scaling.kind=knative",
         "storage.model_cache=cluster",
         "components",
@@ -46,10 +46,10 @@ def test_what_was_never_asked_is_left_on() -> None:
 
 @pytest.mark.parametrize("engine", serving_spec.LLM_ENGINES)
 def test_a_language_engine_takes_no_batching_of_tritons(engine: str) -> None:
-    found = reasons(engine, "", ALL)
+    problems = reasons(engine, "", ALL)
 
-    assert {"batching", "instances_per_gpu", "warm_up"} <= set(found)
-    assert "llm" not in found
+    assert {"batching", "instances_per_gpu", "warm_up"} <= set(problems)
+    assert "llm" not in problems
 
 
 def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
@@ -78,9 +78,9 @@ def test_scaling_by_cpu_without_metrics_is_told_but_does_not_refuse() -> None:
         scaling=Scaling(kind=serving_spec.HPA),
     )
 
-    (found,) = missing(spec, NONE)
+    (problems,) = missing(spec, NONE)
 
-    assert (found.path, found.is_blocking) == ("scaling.kind", False)
+    assert (problems.path, problems.is_blocking) == ("scaling.kind", False)
 
 
 def test_an_engine_is_off_only_where_it_is_known_to_be_missing() -> None:

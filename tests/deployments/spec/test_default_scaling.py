@@ -36,8 +36,8 @@ def _fields(spec: dict[str, Any]) -> dict[str, Any]:
 
 def scaling_check(world: World, **changed: Any) -> Check | None:
     values = {"min_replicas": 2, "max_replicas": 4, **changed}
-    found = preflight.check(actor=world.member, draft=world.draft(**values))
-    return next((check for check in found.checks if check.name == "Scaling"), None)
+    result = preflight.check(actor=world.member, draft=world.draft(**values))
+    return next((check for check in result.checks if check.name == "Scaling"), None)
 
 
 def test_range_scales_by_queue_where_keda_and_prometheus_are_there(world: World) -> None:
@@ -106,17 +106,17 @@ def test_prometheus_is_asked_where_it_is_registered(
 ) -> None:
     can("keda")
     Cluster.objects.update(prometheus_url="http://prometheus.example")
-    asked: list[object] = []
+    sent: list[object] = []
 
-    def ask(*, cluster_id: int, queries: list[str]) -> list[object]:
-        asked.extend(queries)
+    def query(*, cluster_id: int, queries: list[str]) -> list[object]:
+        sent.extend(queries)
         return [answer]
 
-    monkeypatch.setattr(prometheus, "query", ask)
+    monkeypatch.setattr(prometheus, "query", query)
 
     check = scaling_check(world, scaling=Scaling(kind="keda", metric="gateway-latency"))
 
-    assert asked == ["count(istio_request_duration_milliseconds_bucket)"]
+    assert sent == ["count(istio_request_duration_milliseconds_bucket)"]
     assert check is not None
     assert check.ok is ok
 

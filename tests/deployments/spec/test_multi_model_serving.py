@@ -97,7 +97,7 @@ def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None
     name = _files(own).config_name
 
     # Triton loads config.pbtxt of a model that has none of that name.
-    assert _files(usual) == _files(alone)
+    assert _files(default_spec) == _files(alone)
     assert list(_files(own).objects) == [
         f"d/detector/configs/{name}.pbtxt",
         f"c/classifier/configs/{name}.pbtxt",
@@ -155,12 +155,12 @@ def test_memory_is_summed_with_one_runtime_and_a_sum_is_no_measurement() -> None
     measured = memory.need_of_file(model, measured=Measured(label="detector:1", mib=900))
     other = memory.need_of_file(model, instances=2)
 
-    found = memory.combine(measured, [("classifier:3", other)])
+    combined = memory.combine(measured, [("classifier:3", other)])
 
-    assert [(term.name, term.mib) for term in found.terms] == [
+    assert [(term.name, term.mib) for term in combined.terms] == [
         ("Measured", 900),
         ("classifier:3", 240),
     ]
-    assert (found.mib_on(1), found.is_measured) == (1152, False)
-    assert found.basis.startswith("2 models in one Triton, summed")
+    assert (combined.mib_on(1), combined.is_measured) == (1152, False)
+    assert combined.basis.startswith("2 models in one Triton, summed")
     assert memory.combine(measured, []) == measured

@@ -62,9 +62,11 @@ def _spec(engine: str, env: dict[str, str]) -> serving_spec.ServingSpec:
 def test_what_loads_code_redirects_or_shows_other_gpus_is_refused_by_every_engine(
     engine: str,
 ) -> None:
-    told = {name: _refusal(engine, name) for name in _REFUSED}
+    refusals = {name: _refusal(engine, name) for name in _REFUSED}
 
-    assert [name for name in told if not told[name].startswith(f"{name} is set by the plat")] == []
+    assert [
+        name for name in refusals if not refusals[name].startswith(f"{name} is set by the plat")
+    ] == []
 
 
 def _refusal(engine: str, name: str) -> str:

@@ -67,9 +67,9 @@ def test_spot_and_on_demand_nodes_of_one_type_have_shares_of_their_own(cluster: 
     priced("g5.xlarge", "spot", "0.402")
     see(cluster, node("a"), node("b", labels=SPOT), node("c", labels=SPOT))
 
-    found = capacity.list_shares(cluster_id=cluster.pk)
+    shares = capacity.list_shares(cluster_id=cluster.pk)
 
-    assert [(s.capacity_type, s.usd_per_hour_amount, s.nodes) for s in found] == [
+    assert [(s.capacity_type, s.usd_per_hour_amount, s.nodes) for s in shares] == [
         ("spot", Decimal("0.402000"), 2),
         ("on-demand", Decimal("1.006000"), 1),
     ]
@@ -143,10 +143,10 @@ def test_overview_counts_idle_dollars_and_pending_pods(cluster: Cluster) -> None
     waiting = pod("waits", node_name="", scheduled=None, phase="Pending")
     see(cluster, node("a"), node("b"), pod(node_name="a"), waiting)
 
-    found = overview.fleet_overview(actor=SYSTEM)
+    shown = overview.fleet_overview(actor=SYSTEM)
 
-    assert [view.name for view in found.nodes] == ["b", "a"]
-    assert (found.gpus, found.allocated_gpus) == (2, Decimal(1))
-    assert found.idle_usd_per_hour_amount == Decimal("1.006")
-    assert found.utilisation is None
-    assert [(one.name, one.reason) for one in found.pending] == [("waits", "Unschedulable")]
+    assert [view.name for view in shown.nodes] == ["b", "a"]
+    assert (shown.gpus, shown.allocated_gpus) == (2, Decimal(1))
+    assert shown.idle_usd_per_hour_amount == Decimal("1.006")
+    assert shown.utilisation is None
+    assert [(one.name, one.reason) for one in shown.pending] == [("waits", "Unschedulable")]

@@ -103,11 +103,11 @@ def test_capacity_type_counts(
 ) -> None:
     see(cluster, node("a", labels=SPOT), node("b", labels=SPOT))
 
-    found = fits(cluster, capacity_type=requested)
+    result = fits(cluster, capacity_type=requested)
 
-    assert (found.ok, found.short_of) == (ok, short_of)
+    assert (result.ok, result.short_of) == (ok, short_of)
     if not ok:
-        assert found.reason == (
+        assert result.reason == (
             "There is no on-demand g5.xlarge node in the cluster now: its 2 nodes are spot."
         )
 
@@ -123,9 +123,9 @@ def test_reason_names_what_is_missing(cluster: Cluster) -> None:
 @pytest.mark.usefixtures("catalogue")
 def test_node_that_would_be_started_is_as_large_as_the_price_list_says(cluster: Cluster) -> None:
     assert fits(cluster, memory="13Gi").is_possible
-    found = fits(cluster, memory="64Gi")
+    result = fits(cluster, memory="64Gi")
 
-    assert (found.ok, found.is_possible, found.short_of) == (False, False, ("memory",))
+    assert (result.ok, result.is_possible, result.short_of) == (False, False, ("memory",))
 
 
 def test_node_that_is_not_ready_gives_nothing(cluster: Cluster) -> None:

@@ -61,12 +61,12 @@ def test_versions_are_those_that_controllers_say_of_themselves(
         ),
     )
 
-    found = probed(cluster)
+    result = probed(cluster)
 
-    assert found.feature("kubernetes") == Feature(True, "v1.36.2")
-    assert found.feature("kserve") == Feature(True, "v0.20.0")
-    assert found.feature("keda") == Feature(True, "2.18.0")
-    assert found.feature("istio") == Feature(False)
+    assert result.feature("kubernetes") == Feature(True, "v1.36.2")
+    assert result.feature("kserve") == Feature(True, "v0.20.0")
+    assert result.feature("keda") == Feature(True, "2.18.0")
+    assert result.feature("istio") == Feature(False)
 
 
 def test_version_that_may_not_be_read_is_the_one_of_the_api(
@@ -159,15 +159,15 @@ def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(
 ) -> None:
     kube.forbidden = {"gateways", "nodes"}
 
-    found = probed(cluster)
+    result = probed(cluster)
 
-    assert found.feature("gateway-api") == Feature(
+    assert result.feature("gateway-api") == Feature(
         None,
         why="The portal's role has no permission to get gateways.gateway.networking.k8s.io "
         "in slipway-gateway.",
     )
-    assert found.gpu_offers is None
-    assert found.offers("nvidia.com/gpu").why == (
+    assert result.gpu_offers is None
+    assert result.offers("nvidia.com/gpu").why == (
         "Could not check GPUs: the portal's role has no permission to list nodes."
     )
 
@@ -175,9 +175,9 @@ def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(
 def test_gpu_offers_join_nodes_alike_and_keep_shares_apart() -> None:
     def labelled(resource: str, units: str, **labels: str) -> dict[str, Any]:
         names = {key.replace("_", "."): value for key, value in labels.items()}
-        wanted = {f"nvidia.com/{key}": value for key, value in names.items()}
+        offered = {f"nvidia.com/{key}": value for key, value in names.items()}
         return {
-            "metadata": {"labels": wanted},
+            "metadata": {"labels": offered},
             "status": {"allocatable": {resource: units, "cpu": "8"}},
         }
 
@@ -209,8 +209,8 @@ def test_sweep_asks_again_after_ten_minutes_and_at_once_after_an_upgrade(
         Cluster.objects.update(next_check_at=START)
         with time_machine.travel(START + timedelta(seconds=seconds), tick=False):
             sweep.observe_due()
-        found = Capabilities.from_json(Cluster.objects.get().capabilities)
-        return found.feature("keda").is_there
+        stored = Capabilities.from_json(Cluster.objects.get().capabilities)
+        return stored.feature("keda").is_there
 
     assert keda_after(0) is False
     kube.api_groups["keda.sh"] = ["v1alpha1"]

@@ -17,9 +17,9 @@ def with_(**changed: Feature) -> Capabilities:
 
 
 def test_what_was_found_survives_the_database() -> None:
-    found = with_(keda=Feature(None, why="It is forbidden to look."))
+    capabilities = with_(keda=Feature(None, why="It is forbidden to look."))
 
-    assert Capabilities.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert Capabilities.from_json(json.loads(json.dumps(capabilities.to_json()))) == capabilities
 
 
 def test_json_keeps_engines_and_notes_for_those_who_read_only_them() -> None:
@@ -32,14 +32,14 @@ def test_json_keeps_engines_and_notes_for_those_who_read_only_them() -> None:
 
 
 def test_a_cluster_that_was_never_asked_offers_nothing_for_sure() -> None:
-    found = Capabilities.from_json({})
+    capabilities = Capabilities.from_json({})
 
-    assert found.offers_engine("triton") == Offer(None, _not_known("Kubernetes"))
-    assert found.offers("keda") == Offer(None, _not_known("KEDA"))
-    assert found.offers("nvidia.com/gpu") == Offer(
+    assert capabilities.offers_engine("triton") == Offer(None, _not_known("Kubernetes"))
+    assert capabilities.offers("keda") == Offer(None, _not_known("KEDA"))
+    assert capabilities.offers("nvidia.com/gpu") == Offer(
         None, "The capabilities of the cluster have not been checked yet."
     )
-    assert found.engines is None
+    assert capabilities.engines is None
 
 
 def _not_known(title: str) -> str:
@@ -56,9 +56,9 @@ def test_an_engine_that_nobody_described_is_not_known() -> None:
 
 
 def test_not_there_beats_not_known() -> None:
-    found = with_(kubernetes=Feature(None, why="?"), kserve=Feature(False))
+    capabilities = with_(kubernetes=Feature(None, why="?"), kserve=Feature(False))
 
-    assert found.offers_engine("kserve-vllm").ok is False
+    assert capabilities.offers_engine("kserve-vllm").ok is False
 
 
 def test_scaling_to_zero_works_in_either_way() -> None:

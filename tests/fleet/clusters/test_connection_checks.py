@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 
 def steps(cluster: Cluster) -> list[tuple[str, bool | None]]:
-    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
-    return [(check.name, check.ok) for check in found]
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+    return [(check.name, check.ok) for check in checks]
 
 
 def test_a_good_connection_passes_every_step(kube: FakeKube, cluster: Cluster) -> None:
@@ -44,14 +44,14 @@ def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
         ProbeStep("Port answers", ok=False, detail="api.example port 443 refuses"),
     ]
 
-    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
-    assert [(one.name, one.ok) for one in found] == [
+    assert [(one.name, one.ok) for one in checks] == [
         ("Credentials", True),
         ("Address resolves", True),
         ("Port answers", False),
     ]
-    assert "security group" in found[-1].fix
+    assert "security group" in checks[-1].fix
     assert Cluster.objects.get().is_reachable is False
     assert Cluster.objects.get().last_error == "api.example port 443 refuses"
 
@@ -73,30 +73,30 @@ def test_an_error_is_told_as_the_step_it_belongs_to(
 
 
 def test_each_missing_permission_is_a_line_of_its_own(kube: FakeKube, cluster: Cluster) -> None:
-    def allows(asked: Mapping[str, str]) -> bool:
-        return (asked["resource"], asked["verb"]) != ("nodes", "watch")
+    def allows(attributes: Mapping[str, str]) -> bool:
+        return (attributes["resource"], attributes["verb"]) != ("nodes", "watch")
 
     kube.allows = allows
 
-    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
-    lines = [(one.ok, one.detail) for one in found if one.name == "Permissions"]
+    lines = [(one.ok, one.detail) for one in checks if one.name == "Permissions"]
     assert lines == [(False, "missing: watch nodes. Needed for reading GPUs and their cost")]
 
 
 def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
     kube: FakeKube, cluster: Cluster, detector: int
 ) -> None:
-    def only_there(asked: Mapping[str, str]) -> bool:
-        is_about_team = asked["resource"] == "services"
-        return not is_about_team or asked.get("namespace") == "vision"
+    def only_there(attributes: Mapping[str, str]) -> bool:
+        is_about_team = attributes["resource"] == "services"
+        return not is_about_team or attributes.get("namespace") == "vision"
 
     kube.allows = only_there
 
     assert ("Permissions", True) in steps(cluster)
-    kube.allows = lambda asked: asked["resource"] != "services"
-    found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
-    assert [one.detail for one in found if one.ok is False] == [
+    kube.allows = lambda attributes: attributes["resource"] != "services"
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+    assert [one.detail for one in checks if one.ok is False] == [
         "missing: get, list, create, patch, delete services in namespace vision. "
         "Needed for serving a revision"
     ]

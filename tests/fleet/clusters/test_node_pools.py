@@ -10,11 +10,11 @@ from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_
 
 
 def pool(*requirements: tuple[str, str, list[str]], **rest: Any) -> dict[str, Any]:
-    asked = [{"key": key, "operator": how, "values": values} for key, how, values in requirements]
+    terms = [{"key": key, "operator": how, "values": values} for key, how, values in requirements]
     return {
         "metadata": {"name": rest.get("name", "gpu")},
         "spec": {
-            "template": {"spec": {"requirements": asked}},
+            "template": {"spec": {"requirements": terms}},
             "limits": {"nvidia.com/gpu": rest["limit"]} if "limit" in rest else {},
         },
         "status": {
@@ -48,9 +48,9 @@ def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) ->
 def test_a_type_is_compared_by_what_its_name_tells(
     requirement: tuple[str, str, list[str]], is_allowed: bool
 ) -> None:
-    (found,) = parse_pools([pool(requirement)])
+    (pools,) = parse_pools([pool(requirement)])
 
-    assert allows(found, "g5.xlarge", "on-demand") is is_allowed
+    assert allows(pools, "g5.xlarge", "on-demand") is is_allowed
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_pools_that_are_not_ready_or_not_there_start_nothing() -> None:
 
 
 def test_a_pool_survives_json() -> None:
-    (found,) = parse_pools([pool(FAMILY, limit="8", gpus="7")])
+    (pools,) = parse_pools([pool(FAMILY, limit="8", gpus="7")])
 
-    assert NodePool.from_json(found.to_json()) == found
+    assert NodePool.from_json(pools.to_json()) == pools

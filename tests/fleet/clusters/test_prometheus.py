@@ -32,13 +32,13 @@ from tests.fleet.fakes import FakeKube
 
 
 @contextmanager
-def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterator[str]:
+def answering(status: int, body: bytes, requests: list[Any] | None = None) -> Iterator[str]:
     class Server(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             # Read in any case: closing with something unread resets the connection.
-            asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            if seen is not None:
-                seen.append((self.path, dict(self.headers), asked))
+            content = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if requests is not None:
+                requests.append((self.path, dict(self.headers), content))
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
@@ -54,9 +54,9 @@ def answering(status: int, body: bytes, seen: list[Any] | None = None) -> Iterat
     server.shutdown()
 
 
-def asked(url: str, query: str = "up", token_path: str = "") -> QueryResult | PrometheusError:
-    [found] = gateway.query(Endpoint(url, token_path), [query])
-    return found
+def run_query(url: str, query: str = "up", token_path: str = "") -> QueryResult | PrometheusError:
+    [result] = gateway.query(Endpoint(url, token_path), [query])
+    return result
 
 
 def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
@@ -65,17 +65,17 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
     prometheus.show({'answers{model="a"}': 3, 'answers{model="b"}': 4})
     queries = ["1 + 2", "sum(answers)", "absent_metric", "0/0", "sum(answers", "answers[1m]"]
 
-    found = gateway.query(Endpoint(prometheus.url + "/"), queries)
+    result = gateway.query(Endpoint(prometheus.url + "/"), queries)
 
-    assert found[0] == QueryResult("scalar", (Sample(3.0),))
-    assert found[1] == QueryResult("vector", (Sample(7.0),))
-    assert found[2] == QueryResult("vector", ())
-    assert isinstance(found[3], QueryResult)
-    assert str(found[3].samples[0].value) == "nan"
-    assert isinstance(found[4], QueryRefused)
-    assert "parse error: unclosed left parenthesis" in found[4].message
-    assert isinstance(found[5], QueryRefused)
-    assert found[5].message == "the query gives a matrix, not one number"
+    assert result[0] == QueryResult("scalar", (Sample(3.0),))
+    assert result[1] == QueryResult("vector", (Sample(7.0),))
+    assert result[2] == QueryResult("vector", ())
+    assert isinstance(result[3], QueryResult)
+    assert str(result[3].samples[0].value) == "nan"
+    assert isinstance(result[4], QueryRefused)
+    assert "parse error: unclosed left parenthesis" in result[4].message
+    assert isinstance(result[5], QueryRefused)
+    assert result[5].message == "the query gives a matrix, not one number"
     assert gateway.version(Endpoint(prometheus.url)).startswith("2.")
 
 
@@ -129,50 +129,50 @@ def test_warnings_are_kept_because_data_may_be_missing() -> None:
         "data": {"resultType": "scalar", "result": [1, "2"]},
     }
 
-    found = parse(200, json.dumps(body).encode())
+    result = parse(200, json.dumps(body).encode())
 
-    assert found == QueryResult("scalar", (Sample(2.0),), ("a store is away",))
+    assert result == QueryResult("scalar", (Sample(2.0),), ("a store is away",))
 
 
 def test_redirects_are_not_followed_and_answers_are_bounded() -> None:
     with answering(302, b"") as url:
-        assert isinstance(asked(url), NotPrometheus)
+        assert isinstance(run_query(url), NotPrometheus)
     with answering(200, b" " * 2_000_001) as url:
-        found = asked(url)
+        result = run_query(url)
 
-    assert isinstance(found, QueryRefused)
+    assert isinstance(result, QueryRefused)
     assert (
-        found.message
+        result.message
         == "the response is larger than 2 MB; query fewer series, for example with sum by (…)"
     )
 
 
 def test_nobody_there_is_unreachable() -> None:
-    found = asked("http://127.0.0.1:1")
+    result = run_query("http://127.0.0.1:1")
 
-    assert isinstance(found, PrometheusUnreachable)
-    assert found.message.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
+    assert isinstance(result, PrometheusUnreachable)
+    assert result.message.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
 
 
 def test_token_is_read_from_its_file_each_time_and_told_to_nobody(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    seen: list[Any] = []
+    requests: list[Any] = []
     body = b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}'
-    with answering(200, body, seen) as url:
+    with answering(200, body, requests) as url:
         file.write_text("first\n")
-        asked(url, token_path=str(file))
+        run_query(url, token_path=str(file))
         file.write_text("second\n")
-        asked(url, token_path=str(file))
+        run_query(url, token_path=str(file))
         file.write_text("two words")
-        bad = asked(url, token_path=str(file))
-        missing = asked(url, token_path=str(tmp_path / "nowhere"))
+        bad = run_query(url, token_path=str(file))
+        missing = run_query(url, token_path=str(tmp_path / "nowhere"))
 
-    assert [headers["Authorization"] for _, headers, _ in seen] == [
+    assert [headers["Authorization"] for _, headers, _ in requests] == [
         "Bearer first",
         "Bearer second",
     ]
-    assert seen[0][0] == "/api/v1/query"
-    assert seen[0][2] == "query=up&timeout=5s"
+    assert requests[0][0] == "/api/v1/query"
+    assert requests[0][2] == "query=up&timeout=5s"
     assert isinstance(bad, PrometheusDenied)
     assert "two words" not in bad.message
     assert isinstance(missing, PrometheusDenied)
@@ -184,8 +184,8 @@ def test_connection_test_says_whether_it_answers(
     kube: FakeKube, cluster: Cluster, prometheus: RealPrometheus
 ) -> None:
     def line() -> tuple[bool | None, str, str]:
-        found = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
-        checks = [one for one in found if one.name == "Prometheus"]
+        results = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+        checks = [one for one in results if one.name == "Prometheus"]
         return checks[0].ok, checks[0].detail, checks[0].fix
 
     assert line() == (

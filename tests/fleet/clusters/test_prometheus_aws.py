@@ -25,7 +25,7 @@ from fleet.clusters.gateways import prometheus as gateway
 from fleet.clusters.services import clusters, prometheus
 from fleet.kube.gateways import eks, sigv4
 from portal.accounts.policy import SYSTEM
-from tests.fleet.prometheus_servers import Server, asked, draft
+from tests.fleet.prometheus_servers import Server, draft, run_query
 
 KEYS = ("AKIDEXAMPLE", "wJalrXUtnFEMI", "a-session-token")
 ROLE = "arn:aws:iam::123456789012:role/slipway"
@@ -72,16 +72,16 @@ def test_requests_are_signed_with_the_clusters_role_and_the_role_is_kept_a_while
     endpoint = Endpoint(f"{server.url}/workspaces/ws-1", signing=Signing("eu-west-1", ROLE))
 
     with time_machine.travel(datetime(2026, 11, 21, tzinfo=UTC), tick=False) as clock:
-        found = gateway.query(endpoint, ['sum(rate(x{a="ü b"}[1m]))', "vector(1)"])
+        result = gateway.query(endpoint, ['sum(rate(x{a="ü b"}[1m]))', "vector(1)"])
         clock.shift(timedelta(minutes=29))
-        asked(endpoint)
+        run_query(endpoint)
         assert sessions == [("eu-west-1", ROLE)]
         clock.shift(timedelta(minutes=2))
-        asked(endpoint)
+        run_query(endpoint)
 
-    assert found == [QueryResult("scalar", (Sample(1.0),))] * 2
+    assert result == [QueryResult("scalar", (Sample(1.0),))] * 2
     assert sessions == [("eu-west-1", ROLE)] * 2
-    assert server.seen == 4
+    assert server.request_count == 4
 
 
 def test_a_signature_that_aws_does_not_take_is_a_denial(
@@ -89,11 +89,11 @@ def test_a_signature_that_aws_does_not_take_is_a_denial(
 ) -> None:
     server = Server(lambda request, body: is_signed(request, body, secret="another"))
 
-    found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
+    result = run_query(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
 
-    assert isinstance(found, PrometheusDenied)
-    assert found.message == "Prometheus returned 403: the portal is not allowed to query it"
-    assert server.seen == 1
+    assert isinstance(result, PrometheusDenied)
+    assert result.message == "Prometheus returned 403: the portal is not allowed to query it"
+    assert server.request_count == 1
 
 
 def test_without_credentials_nothing_is_sent_and_the_reason_is_told(
@@ -106,11 +106,11 @@ def test_without_credentials_nothing_is_sent_and_the_reason_is_told(
     monkeypatch.setattr(sigv4, "_sessions", {})
     server = Server(lambda _request, _body: 200)
 
-    found = asked(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
+    result = run_query(Endpoint(server.url, signing=Signing("eu-west-1", ROLE)))
 
-    assert isinstance(found, PrometheusDenied)
-    assert found.message == f"signing for aps failed: sts:AssumeRole {ROLE} failed: denied"
-    assert server.seen == 0
+    assert isinstance(result, PrometheusDenied)
+    assert result.message == f"signing for aps failed: sts:AssumeRole {ROLE} failed: denied"
+    assert server.request_count == 0
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_workspace_in_another_region_is_signed_for_there(url: str, region: str
 @pytest.mark.django_db
 def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, str]]) -> None:
     server = Server(is_signed)
-    wanted = draft(
+    expected = draft(
         kind="eks",
         eks_name="prod",
         region="eu-west-1",
@@ -136,9 +136,9 @@ def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, st
         prometheus_url=server.url,
         has_prometheus_sigv4=True,
     )
-    cluster_id = clusters.register(actor=SYSTEM, draft=wanted)
+    cluster_id = clusters.register(actor=SYSTEM, draft=expected)
 
-    found = prometheus.query(cluster_id=cluster_id, queries=["vector(1)"])
+    result = prometheus.query(cluster_id=cluster_id, queries=["vector(1)"])
 
-    assert found == [QueryResult("scalar", (Sample(1.0),))]
+    assert result == [QueryResult("scalar", (Sample(1.0),))]
     assert sessions == [("eu-west-1", ROLE)]

@@ -21,7 +21,7 @@ from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Invalid
 from tests.accounts import make_user
-from tests.fleet.prometheus_servers import Server, asked, draft
+from tests.fleet.prometheus_servers import Server, draft, run_query
 
 ROLE = "arn:aws:iam::123456789012:role/slipway"
 
@@ -52,16 +52,16 @@ def ca_of(authority: tls.Credentials) -> str:
 def test_only_the_registered_authority_is_trusted(
     secured: Server, authority: tls.Credentials, other_ca: str
 ) -> None:
-    right = asked(Endpoint(secured.url, ca_pem=ca_of(authority)))
-    both = asked(Endpoint(secured.url, ca_pem=other_ca + ca_of(authority)))
-    public = asked(Endpoint(secured.url))
-    other = asked(Endpoint(secured.url, ca_pem=other_ca))
+    right = run_query(Endpoint(secured.url, ca_pem=ca_of(authority)))
+    both = run_query(Endpoint(secured.url, ca_pem=other_ca + ca_of(authority)))
+    public = run_query(Endpoint(secured.url))
+    other = run_query(Endpoint(secured.url, ca_pem=other_ca))
 
     assert right == both == QueryResult("scalar", (Sample(1.0),))
     for refused in (public, other):
         assert isinstance(refused, PrometheusUnreachable)
         assert "certificate verify failed" in refused.message
-    assert secured.seen == 2
+    assert secured.request_count == 2
 
 
 def test_the_certificates_of_a_trust_setting_are_read_once(
@@ -104,13 +104,13 @@ def test_a_cluster_is_asked_with_its_own_bundle(
 
 
 def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credentials) -> None:
-    [found] = ca_bundle.parse(ca_of(authority))
+    [certificate] = ca_bundle.parse(ca_of(authority))
 
-    assert found.subject == "slipway-local-ca"
+    assert certificate.subject == "slipway-local-ca"
     der = ssl.PEM_cert_to_DER_cert(ca_of(authority))
-    assert found.fingerprint.replace(":", "").lower() == hashlib.sha256(der).hexdigest()
-    assert found.expires_at - datetime.now(UTC) > timedelta(days=3600)
-    assert ca_bundle.describe_expired((found,), now=found.expires_at).startswith(
+    assert certificate.fingerprint.replace(":", "").lower() == hashlib.sha256(der).hexdigest()
+    assert certificate.expires_at - datetime.now(UTC) > timedelta(days=3600)
+    assert ca_bundle.describe_expired((certificate,), now=certificate.expires_at).startswith(
         "slipway-local-ca expired"
     )
 
@@ -194,13 +194,16 @@ def test_page_api_and_trail_tell_the_fingerprint(
     }
 
     made = client.post("/api/v1/clusters", body, content_type="application/json")
-    found = client.get(f"/api/v1/clusters/{made.json()['id']}").json()
+    shown = client.get(f"/api/v1/clusters/{made.json()['id']}").json()
     page = client.get(f"/admin/clusters/{made.json()['id']}").content.decode()
     edit = client.get(f"/admin/clusters/{made.json()['id']}/edit").content.decode()
 
     assert made.status_code == 201, made.content
-    [told] = found["prometheus_certificates"]
-    assert (told["subject"], told["fingerprint"]) == ("slipway-local-ca", known.fingerprint)
+    [certificate] = shown["prometheus_certificates"]
+    assert (certificate["subject"], certificate["fingerprint"]) == (
+        "slipway-local-ca",
+        known.fingerprint,
+    )
     assert known.fingerprint in page
     assert f"until {known.expires_at:%Y-%m-%d}" in page
     assert "BEGIN CERTIFICATE" in edit

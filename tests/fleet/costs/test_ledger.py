@@ -33,8 +33,8 @@ def see(cluster: Cluster, at: datetime, *, pods: list[dict[str, object]] | None 
 
 
 def rows() -> list[tuple[str, str, Decimal]]:
-    found = LedgerRow.objects.order_by("hour", "pk")
-    return [(row.kind, row.team_slug, row.cost_amount) for row in found]
+    ledger_rows = LedgerRow.objects.order_by("hour", "pk")
+    return [(row.kind, row.team_slug, row.cost_amount) for row in ledger_rows]
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -116,9 +116,9 @@ def test_one_node_without_a_price_holds_up_no_other(cluster: Cluster, odd: dict[
     second["metadata"]["labels"].pop("karpenter.sh/capacity-type", None)
     second["metadata"]["labels"].update(odd)
     other = pod("other", node_name="node-2")
-    seen = FullListing([node(), second], 50), FullListing([pod(), other], 50)
-    record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START)
-    record.replace_all(cluster_id=cluster.pk, nodes=seen[0], pods=seen[1], at=START + HOUR)
+    listing = FullListing([node(), second], 50), FullListing([pod(), other], 50)
+    record.replace_all(cluster_id=cluster.pk, nodes=listing[0], pods=listing[1], at=START)
+    record.replace_all(cluster_id=cluster.pk, nodes=listing[0], pods=listing[1], at=START + HOUR)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
         assert ledger.seal_due() == [START]

@@ -69,9 +69,9 @@ def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() 
         Allocation(B, 1_000_000, Interval(HOUR_START)),
     ]
 
-    found = parts(life(1, "1"), held)
+    rows = parts(life(1, "1"), held)
 
-    assert [(part.holder, part.cost_amount) for part in found] == [
+    assert [(part.holder, part.cost_amount) for part in rows] == [
         (B, Decimal("0.500000")),
         (A, Decimal("0.500000")),
     ]
@@ -79,11 +79,11 @@ def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() 
 
 @given(lives, held_lists)
 def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Allocation]) -> None:
-    found = parts(life, held)
+    rows = parts(life, held)
 
     cost = ledger.node_cost(life, HOUR_START, HOUR_START + HOUR)
-    assert sum(part.cost_amount for part in found) == (cost if found else 0)
-    assert all(part.cost_amount >= 0 and part.gpu_milliseconds >= 0 for part in found)
+    assert sum(part.cost_amount for part in rows) == (cost if rows else 0)
+    assert all(part.cost_amount >= 0 and part.gpu_milliseconds >= 0 for part in rows)
 
 
 @given(lives, held_lists, st.randoms(use_true_random=False))
@@ -117,10 +117,10 @@ def test_adjustments_lead_from_any_sealed_rows_to_the_new_ones(
     sealed = {
         part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts(life, before)
     }
-    wanted = parts(life, after)
+    expected = parts(life, after)
 
-    for change in ledger.difference(sealed, wanted):
+    for change in ledger.difference(sealed, expected):
         ms, cost = sealed.get(change.holder, (0, Decimal(0)))
         sealed[change.holder] = (ms + change.gpu_milliseconds, cost + change.cost_amount)
 
-    assert ledger.difference(sealed, wanted) == []
+    assert ledger.difference(sealed, expected) == []

@@ -171,8 +171,8 @@ def test_row_without_a_price_is_shown_as_unpriced(admin: Client, node: Node) -> 
     assert costs.term("Spent").startswith("not known")
     assert "$0.00" not in {cell for row in costs.rows for cell in row.values()}
     assert "local-1 (g5.12xlarge, on-demand, us-east-1;" in costs.text
-    told = ("capacity_type", "usd_per_hour", "price_source", "is_priced")
-    assert [row[name] for name in told] == ["spot", "", "", "False"]
+    columns = ("capacity_type", "usd_per_hour", "price_source", "is_priced")
+    assert [row[name] for name in columns] == ["spot", "", "", "False"]
 
 
 def test_ledger_csv_has_every_row_of_the_period(

@@ -34,10 +34,10 @@ ROW = {
 
 
 def amount_on(day: date) -> Decimal | None:
-    found = price_of(
+    price = price_of(
         instance_type="g5.xlarge", region="us-east-1", capacity_type="on-demand", on=day
     )
-    return found.usd_per_hour_amount if found else None
+    return price.usd_per_hour_amount if price else None
 
 
 def test_catalogue_loads_once_and_leaves_unknown_prices_out() -> None:

@@ -86,17 +86,17 @@ def test_every_order_of_the_same_events_gives_the_same_lease(
         GpuLease.objects.all().delete()
         Pod.objects.all().delete()
         Node.objects.all().delete()
-        for seen in order:
-            record.record(cluster_id=cluster.pk, changes=seen, at=START + 2 * HOUR)
+        for observation in order:
+            record.record(cluster_id=cluster.pk, changes=observation, at=START + 2 * HOUR)
         assert facts(cluster) == expected
 
 
 def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) -> None:
-    seen = ObservedChanges(nodes=[node()], pods=[pod()])
-    record.record(cluster_id=cluster.pk, changes=seen, at=START)
+    changes = ObservedChanges(nodes=[node()], pods=[pod()])
+    record.record(cluster_id=cluster.pk, changes=changes, at=START)
     before = list(GpuLease.objects.values()), list(Pod.objects.values())
 
-    record.record(cluster_id=cluster.pk, changes=seen, at=START + HOUR)
+    record.record(cluster_id=cluster.pk, changes=changes, at=START + HOUR)
 
     assert (list(GpuLease.objects.values()), list(Pod.objects.values())) == before
 
@@ -177,10 +177,10 @@ def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
     heard: list[tuple[int, str]] = []
     monkeypatch.setattr(subscribers, "_observers", [])
     subscribers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
-    seen = ObservedChanges(nodes=[node()], pods=[pod("a"), pod("b")])
+    changes = ObservedChanges(nodes=[node()], pods=[pod("a"), pod("b")])
 
     for _ in range(2):
-        record.record(cluster_id=cluster.pk, changes=seen, at=START)
+        record.record(cluster_id=cluster.pk, changes=changes, at=START)
 
     assert heard == [(cluster.pk, "7")]
 

@@ -71,8 +71,8 @@ def test_unreachable_cluster_is_marked_and_tried_again_later_each_time(
     sweep_at(5)
     sweep_at(7)
 
-    found = selected.get_cluster(cluster.pk)
-    assert (found.is_reachable, found.last_error) == (False, "no route to host")
+    shown = selected.get_cluster(cluster.pk)
+    assert (shown.is_reachable, shown.last_error) == (False, "no route to host")
     assert Cluster.objects.get().next_check_at == START + timedelta(seconds=11)
     assert Node.objects.get().gone_at is None
     kube.broken = None

@@ -170,14 +170,14 @@ def test_sweep_alone_sees_the_cluster_and_its_capabilities(
 
     sweep.observe_due()
 
-    found = Cluster.objects.get()
+    row = Cluster.objects.get()
     assert Node.objects.filter(name=name, gpu_count=1).exists()
-    assert found.is_reachable is True
-    assert found.capabilities["engines"] == ["kserve-triton", "triton"]
-    offers = Capabilities.from_json(found.capabilities)
+    assert row.is_reachable is True
+    assert row.capabilities["engines"] == ["kserve-triton", "triton"]
+    offers = Capabilities.from_json(row.capabilities)
     assert offers.offers_engine("kserve-vllm").ok is False
     assert offers.offers("keda").ok is False
-    assert found.lease_until is None
+    assert row.lease_until is None
 
 
 def test_watch_survives_an_outage_and_a_new_address(tmp_path: Path) -> None:

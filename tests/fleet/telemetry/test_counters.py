@@ -65,9 +65,9 @@ def test_page_without_counters_is_not_known_rather_than_zero(text: str) -> None:
 
 
 def test_counter_that_went_down_began_anew() -> None:
-    found = increases([reading(0, 100), reading(5, 110), reading(10, 4)], ready_at=None)
+    result = increases([reading(0, 100), reading(5, 110), reading(10, 4)], ready_at=None)
 
-    assert [one.counters.request_success for one in found] == [10, 4]
+    assert [one.counters.request_success for one in result] == [10, 4]
 
 
 def test_first_reading_counts_only_when_the_pod_had_just_begun() -> None:
@@ -81,21 +81,21 @@ def test_first_reading_counts_only_when_the_pod_had_just_begun() -> None:
 
 
 def test_pod_that_was_read_before_it_was_ready_is_not_counted_from_zero() -> None:
-    found = increases([reading(0, 500), reading(5, 502)], ready_at=START + timedelta(seconds=3))
+    result = increases([reading(0, 500), reading(5, 502)], ready_at=START + timedelta(seconds=3))
 
-    assert total(found).request_success == 2
+    assert total(result).request_success == 2
 
 
 def test_gap_counts_its_requests_but_not_its_time() -> None:
-    found = increases([reading(0, 0), reading(3600, 50)], ready_at=None)
+    result = increases([reading(0, 0), reading(3600, 50)], ready_at=None)
 
-    assert (found[0].counters.request_success, found[0].observed_ms) == (50, 0)
+    assert (result[0].counters.request_success, result[0].observed_ms) == (50, 0)
 
 
 def test_busy_time_is_the_time_a_model_executed() -> None:
-    found = increases([reading(0, 0), reading(10, 5, compute_us=2_500_000)], ready_at=None)
+    result = increases([reading(0, 0), reading(10, 5, compute_us=2_500_000)], ready_at=None)
 
-    assert (found[0].busy_ms, found[0].observed_ms, found[0].busy_source) == (
+    assert (result[0].busy_ms, result[0].observed_ms, result[0].busy_source) == (
         2500,
         10_000,
         "triton",

@@ -67,10 +67,10 @@ def test_counts_are_the_sum_over_pods_since_the_moment(kube: FakeKube, cluster: 
     for second, first, second_pod in ((0, 100, 50), (10, 130, 60), (20, 150, 90)):
         poll_at(kube, second, {PODS[0]: page(first), PODS[1]: page(second_pod, failure=2)})
 
-    found = counts(cluster, START + timedelta(seconds=5))
+    summed = counts(cluster, START + timedelta(seconds=5))
 
-    assert (found.success, found.failure, found.observed_ms) == (90, 0, 40_000)
-    assert found.latest_at == START + timedelta(seconds=20)
+    assert (summed.success, summed.failure, summed.observed_ms) == (90, 0, 40_000)
+    assert summed.latest_at == START + timedelta(seconds=20)
 
 
 def test_restarted_server_loses_no_requests(kube: FakeKube, cluster: Cluster) -> None:
@@ -97,16 +97,16 @@ def test_stats_of_a_minute(kube: FakeKube, cluster: Cluster) -> None:
     poll_at(kube, 0, {PODS[0]: page(0), PODS[1]: page(100)})
     poll_at(kube, 30, {PODS[0]: page(60, compute_us=3_000_000), PODS[1]: page(190, failure=10)})
 
-    found = stats_at(cluster, 30)
+    stats = stats_at(cluster, 30)
 
-    assert isinstance(found, ServingStats)
-    assert found.requests_per_second == pytest.approx(60 / 30 + 100 / 30)
-    assert found.error_ratio == pytest.approx(10 / 160)
-    assert (found.mean_latency_ms, found.queue_ms) == (20.0, 1.0)
-    assert found.busy_ratio == pytest.approx(3 / 60)
-    assert found.busy_source == "Triton busy time"
-    assert found.p95_ms is None
-    assert found.pods == 2
+    assert isinstance(stats, ServingStats)
+    assert stats.requests_per_second == pytest.approx(60 / 30 + 100 / 30)
+    assert stats.error_ratio == pytest.approx(10 / 160)
+    assert (stats.mean_latency_ms, stats.queue_ms) == (20.0, 1.0)
+    assert stats.busy_ratio == pytest.approx(3 / 60)
+    assert stats.busy_source == "Triton busy time"
+    assert stats.p95_ms is None
+    assert stats.pods == 2
 
 
 def test_every_model_of_one_triton_is_counted(
@@ -117,11 +117,11 @@ def test_every_model_of_one_triton_is_counted(
     both = page(31, compute_us=6_000_000) + page(31, compute_us=9_000_000, model="classifier")
     poll_at(kube, 30, {PODS[0]: both + page(1000, model="stranger")})
 
-    found = stats_at(cluster, 30)
+    stats = stats_at(cluster, 30)
     used = usage.by_group(start=START, end=START + timedelta(hours=1), group_by=GroupBy.DEPLOYMENT)
 
-    assert isinstance(found, ServingStats)
-    assert (found.success, found.inferences, found.busy_ratio) == (62, 62, 0.5)
+    assert isinstance(stats, ServingStats)
+    assert (stats.success, stats.inferences, stats.busy_ratio) == (62, 62, 0.5)
     assert counts(cluster, START).success == 62
     assert [(one.inferences, one.utilisation) for one in used.values()] == [(62, 0.5)]
 
@@ -130,10 +130,10 @@ def test_quiet_minute_has_a_rate_of_zero_and_no_latency(kube: FakeKube, cluster:
     poll_at(kube, 0, {PODS[0]: page(7)})
     poll_at(kube, 30, {PODS[0]: page(7)})
 
-    found = stats_at(cluster, 30)
+    stats = stats_at(cluster, 30)
 
-    assert isinstance(found, ServingStats)
-    assert (found.requests_per_second, found.error_ratio, found.mean_latency_ms) == (0, None, None)
+    assert isinstance(stats, ServingStats)
+    assert (stats.requests_per_second, stats.error_ratio, stats.mean_latency_ms) == (0, None, None)
 
 
 def test_rolling_up_again_gives_the_same_rows(kube: FakeKube, detector: int) -> None:

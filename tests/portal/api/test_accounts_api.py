@@ -64,8 +64,8 @@ def test_each_address_serves_exactly_those_it_may(
         assert answer.status_code in {200, 201, 204}, answer.content
         return
     hidden_from_strangers = who == "stranger" and path.startswith("teams/")
-    wanted = 401 if who == "anonymous" else 404 if hidden_from_strangers else 403
-    assert answer.status_code == wanted
+    expected = 401 if who == "anonymous" else 404 if hidden_from_strangers else 403
+    assert answer.status_code == expected
     assert answer["Content-Type"] == "application/problem+json"
     assert answer.json()["detail"]
     assert Membership.objects.count() == members + (who in Role.values)

@@ -15,7 +15,7 @@ from tests.portal.api.conftest import World
 pytestmark = pytest.mark.django_db
 
 
-def ask(world: World, deployment: Deployment, who: str) -> Any:
+def fetch(world: World, deployment: Deployment, who: str) -> Any:
     client = APIClient()
     client.force_authenticate(getattr(world, who))
     return client.get(f"/api/v1/deployments/{deployment.pk}/stats")
@@ -58,7 +58,7 @@ def test_what_was_measured_is_told_with_its_source(world: World) -> None:
     read_triton(world, seconds_ago=70, requests=100)
     read_triton(world, seconds_ago=10, requests=160, failures=20)
 
-    body = ask(world, deployment, "viewer").json()
+    body = fetch(world, deployment, "viewer").json()
 
     assert body["total"] == body["revisions"][0]["stats"]
     assert {"number": 1, "role": "stable"}.items() <= body["revisions"][0].items()
@@ -81,7 +81,7 @@ def test_what_was_measured_is_told_with_its_source(world: World) -> None:
 def test_what_nobody_read_is_null_and_not_zero(world: World) -> None:
     deployment = world.serving()
 
-    body = ask(world, deployment, "member").json()
+    body = fetch(world, deployment, "member").json()
 
     assert body == {
         "seconds": 300,
@@ -95,4 +95,4 @@ def test_what_nobody_read_is_null_and_not_zero(world: World) -> None:
     [("viewer", 200), ("member", 200), ("lead", 200), ("admin", 200), ("stranger", 404)],
 )
 def test_who_may_read_them(world: World, who: str, status: int) -> None:
-    assert ask(world, world.serving(), who).status_code == status
+    assert fetch(world, world.serving(), who).status_code == status

@@ -137,7 +137,7 @@ def operations() -> Iterator[str]:
                 yield f"{method} {path.removeprefix('/api/v1/')}"
 
 
-def ask(client: APIClient, operation: str, names: dict[str, Any]) -> Any:
+def send(client: APIClient, operation: str, names: dict[str, Any]) -> Any:
     method, path = operation.split()
     body = {
         key: names[value] if isinstance(value, str) and value in names else value
@@ -155,8 +155,8 @@ def signed_in(user: Any) -> APIClient:
 
 def rows() -> dict[str, list[Any]]:
     """All that is stored, so that a refusal can be seen to have changed nothing."""
-    found = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
-    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in found}
+    models = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
+    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in models}
 
 
 def mentions(content: bytes) -> list[str]:
@@ -171,7 +171,7 @@ def content_of(answer: Any) -> bytes:
 def test_nobody_gets_anything_anywhere(full_world: FullWorld) -> None:
     before = rows()
 
-    answers = {one: ask(APIClient(), one, full_world.names) for one in operations()}
+    answers = {one: send(APIClient(), one, full_world.names) for one in operations()}
 
     assert len(answers) > 50
     assert {one: a.status_code for one, a in answers.items() if a.status_code != 401} == {}
@@ -184,12 +184,12 @@ def test_a_stranger_meets_nothing_of_another_team(full_world: FullWorld) -> None
     calls = list(full_world.world.cluster.calls)
     hidden = [one for one in operations() if one not in SHARED | OWN | ANONYMOUS | ADMINS]
 
-    answers = {one: ask(client, one, full_world.names) for one in hidden}
+    answers = {one: send(client, one, full_world.names) for one in hidden}
 
     assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 404}} == {}
     assert {o for o, a in answers.items() if a.status_code == 200 and "{" in o} == set()
-    told = {one: mentions(content_of(a)) for one, a in answers.items() if a.status_code == 200}
-    assert {address: names for address, names in told.items() if names} == {}
+    mentioned = {one: mentions(content_of(a)) for one, a in answers.items() if a.status_code == 200}
+    assert {address: names for address, names in mentioned.items() if names} == {}
     assert rows() == before
     assert full_world.world.cluster.calls == calls
 
@@ -204,18 +204,18 @@ def test_what_is_shared_names_no_other_team(full_world: FullWorld) -> None:
         answers[operation] = getattr(client, method)(address, body, format="json")
 
     assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 201}} == {}
-    told = {one: mentions(answer.content) for one, answer in answers.items()}
-    assert {address: names for address, names in told.items() if names} == {}
+    mentioned = {one: mentions(answer.content) for one, answer in answers.items()}
+    assert {address: names for address, names in mentioned.items() if names} == {}
 
 
 @pytest.mark.parametrize("who", ["stranger", "viewer", "member", "lead"])
 def test_what_only_admins_may_is_refused_by_name(full_world: FullWorld, who: str) -> None:
     client, before = signed_in(getattr(full_world.world, who)), rows()
 
-    answers = {one: ask(client, one, full_world.names) for one in sorted(ADMINS)}
+    answers = {one: send(client, one, full_world.names) for one in sorted(ADMINS)}
 
-    found = {one: (answer.status_code, answer.json()["code"]) for one, answer in answers.items()}
-    assert found == dict.fromkeys(sorted(ADMINS), (403, "role_required"))
+    refusals = {one: (answer.status_code, answer.json()["code"]) for one, answer in answers.items()}
+    assert refusals == dict.fromkeys(sorted(ADMINS), (403, "role_required"))
     assert rows() == before
 
 
@@ -223,7 +223,7 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     client, before = signed_in(full_world.world.viewer), rows()
     mine = [o for o in operations() if o not in OWN | ADMINS | {"delete me/tokens/{token_id}"}]
 
-    answers = {one: ask(client, one, full_world.names) for one in mine}
+    answers = {one: send(client, one, full_world.names) for one in mine}
 
     statuses = {one: answer.status_code for one, answer in answers.items()}
     reads = {one for one in statuses if one.startswith("get ")} - UPLOADERS

@@ -119,35 +119,35 @@ def send(full: FullWorld, method: str, path: str, body: bytes) -> Any:
 
 
 def test_texts_that_the_database_cannot_keep_are_refused(full_world: FullWorld) -> None:
-    found = {}
+    statuses = {}
     for method, path, body in BODIES:
         for value in (NUL, SURROGATE):
             answer = send(full_world, method, path, body % value)
-            found[method, path, body, value] = answer.status_code
+            statuses[method, path, body, value] = answer.status_code
 
     refusals = {400, 404, 409, 422}
-    assert {sent: status for sent, status in found.items() if status not in refusals} == {}
+    assert {sent: status for sent, status in statuses.items() if status not in refusals} == {}
 
 
 def test_numbers_that_nothing_can_hold_are_refused(full_world: FullWorld) -> None:
-    found = {}
+    statuses = {}
     for method, path, body in NUMBERS:
         for value in (HUGE, b"-" + HUGE, b"1e999", b"NaN", b"2147483648", b"9223372036854775808"):
             answer = send(full_world, method, path, body % value)
-            found[method, path, body, value] = answer.status_code
+            statuses[method, path, body, value] = answer.status_code
 
     refusals = {400, 404, 409, 422}
-    assert {sent: status for sent, status in found.items() if status not in refusals} == {}
+    assert {sent: status for sent, status in statuses.items() if status not in refusals} == {}
 
 
 @pytest.mark.parametrize("value", ["9" * 40, "9223372036854775808", "-1", "%F0%9F%8D%8E", "%ED%A0"])
 def test_addresses_with_odd_numbers_are_answered(full_world: FullWorld, value: str) -> None:
     client = client_of(full_world)
 
-    found = {path: client.get(f"/api/v1/{path % value}").status_code for path in QUERIES}
+    statuses = {path: client.get(f"/api/v1/{path % value}").status_code for path in QUERIES}
 
     assert {
-        p: status for p, status in found.items() if status not in {200, 400, 404, 405, 422}
+        p: status for p, status in statuses.items() if status not in {200, 400, 404, 405, 422}
     } == {}
 
 

@@ -94,10 +94,10 @@ def measure(full: FullWorld, client: APIClient) -> tuple[dict[str, int], dict[st
     """By list: how many queries it took, and how many rows came."""
     queries, lengths = {}, {}
     for path in LISTS:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as captured:
             answer = client.get(f"/api/v1/{path.format(**full.names)}", {"limit": 100})
         assert answer.status_code == 200, answer.content
-        queries[path] = len(seen)
+        queries[path] = len(captured)
         lengths[path] = rows_of(answer.data)
     return queries, lengths
 

@@ -54,7 +54,7 @@ def name_what_exists(case: Case[Any], names: dict[str, Any]) -> None:
 
 
 def failures_of(operation: Any, mode: GenerationMode, full: FullWorld, token: str) -> list[str]:
-    found: list[str] = []
+    failures: list[str] = []
 
     @seed(7)
     @settings(
@@ -72,14 +72,14 @@ def failures_of(operation: Any, mode: GenerationMode, full: FullWorld, token: st
             try:
                 case.call_and_validate(checks=CHECKS, headers={"Authorization": f"Bearer {token}"})
             except (Failure, FailureGroup) as error:
-                found.append(f"{operation.label} {mode.value}: {told(error)}")
+                failures.append(f"{operation.label} {mode.value}: {describe(error)}")
             transaction.set_rollback(True)
 
     send()
-    return found
+    return failures
 
 
-def told(error: Failure | FailureGroup) -> str:
+def describe(error: Failure | FailureGroup) -> str:
     parts = error.exceptions if isinstance(error, FailureGroup) else [error]
     return "; ".join(f"{part.title}: {part.message}"[:600] for part in parts)
 
@@ -89,11 +89,11 @@ def _open_connection() -> Iterator[None]:
     """The real application closes stale connections around each request; the test's transaction
     lives in this one.
     """
-    found = [request_started, request_finished]
-    for signal in found:
+    signals = [request_started, request_finished]
+    for signal in signals:
         signal.disconnect(close_old_connections)
     yield
-    for signal in found:
+    for signal in signals:
         signal.connect(close_old_connections)
 
 
@@ -104,10 +104,10 @@ def test_every_answer_is_one_that_the_document_promises(
     full_world: FullWorld, mode: GenerationMode
 ) -> None:
     token = tokens.create(actor=full_world.world.admin, name="fuzz", days=1).plain
-    found = [
+    failures = [
         failure
         for operation in operations()
         for failure in failures_of(operation, mode, full_world, token)
     ]
 
-    assert not found, "\n".join(dict.fromkeys(found))
+    assert not failures, "\n".join(dict.fromkeys(failures))

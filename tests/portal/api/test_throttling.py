@@ -38,7 +38,7 @@ def at(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[datetime
     cache.clear()
 
 
-def ask(token: str = "", path: str = "me", **extra: Any) -> Any:
+def send(token: str = "", path: str = "me", **extra: Any) -> Any:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return Client().get(f"/api/v1/{path}", headers=headers, **extra)
 
@@ -46,23 +46,23 @@ def ask(token: str = "", path: str = "me", **extra: Any) -> Any:
 def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
     token = tokens.create(actor=make_user(), name="loop", days=1).plain
 
-    answers = [ask(token) for _ in range(4)]
+    answers = [send(token) for _ in range(4)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     refused = answers[-1]
     assert (refused["Content-Type"], refused["Retry-After"]) == (CONTENT_TYPE, "40")
     assert refused.json()["code"] == "throttled"
     at[0] += timedelta(seconds=40)
-    assert ask(token).status_code == 200
+    assert send(token).status_code == 200
 
 
 def test_another_token_of_the_same_person_is_not_held_up() -> None:
     user = make_user()
     loop, other = (tokens.create(actor=user, name=name, days=1).plain for name in "ab")
     for _ in range(4):
-        ask(loop)
+        send(loop)
 
-    assert ask(other).status_code == 200
+    assert send(other).status_code == 200
 
 
 def test_a_session_is_counted_by_its_person() -> None:
@@ -87,33 +87,33 @@ def test_a_refused_request_does_nothing() -> None:
 
 @pytest.mark.parametrize("path", ["me", "schema"])
 def test_nobody_is_counted_by_address(path: str) -> None:
-    found = [ask(path=path).status_code for _ in range(3)]
+    statuses = [send(path=path).status_code for _ in range(3)]
 
-    assert found == ([200, 200, 429] if path == "schema" else [401, 401, 429])
-    assert ask(path=path, REMOTE_ADDR="10.0.0.9").status_code == found[0]
+    assert statuses == ([200, 200, 429] if path == "schema" else [401, 401, 429])
+    assert send(path=path, REMOTE_ADDR="10.0.0.9").status_code == statuses[0]
 
 
 def test_made_up_tokens_are_nobody() -> None:
-    found = [ask(f"slp_{number}") for number in range(3)]
+    statuses = [send(f"slp_{number}") for number in range(3)]
 
-    assert [answer.status_code for answer in found] == [401, 401, 429]
-    assert found[-1]["Retry-After"] == "40"
+    assert [answer.status_code for answer in statuses] == [401, 401, 429]
+    assert statuses[-1]["Retry-After"] == "40"
 
 
 def test_what_others_of_the_address_do_does_not_hold_up_a_token() -> None:
     token = tokens.create(actor=make_user(), name="a", days=1).plain
     for _ in range(5):
-        ask()
+        send()
 
-    assert ask(token).status_code == 200
+    assert send(token).status_code == 200
 
 
 @override_settings(CACHES=DOWN)
 def test_without_the_cache_the_api_answers() -> None:
     token = tokens.create(actor=make_user(), name="a", days=1).plain
 
-    assert [ask(token).status_code for _ in range(5)] == [200] * 5
-    assert [ask().status_code for _ in range(3)] == [401] * 3
+    assert [send(token).status_code for _ in range(5)] == [200] * 5
+    assert [send().status_code for _ in range(3)] == [401] * 3
 
 
 def test_the_document_is_made_once_for_all_who_read_it(
@@ -130,7 +130,7 @@ def test_the_document_is_made_once_for_all_who_read_it(
 
     monkeypatch.setattr(SchemaGenerator, "get_schema", get_schema)
 
-    first = ask(path="schema")
+    first = send(path="schema")
     for accept in ("*/*", "application/vnd.oai.openapi", "application/yaml"):
         assert Client().get("/api/v1/schema", headers={"Accept": accept}).content == first.content
     as_json = Client().get("/api/v1/schema?format=json")

@@ -24,7 +24,7 @@ def test_nobody_is_believed_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "forwarded", "wanted"),
+    ("peer", "forwarded", "expected"),
     [
         ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
         # What the client itself wrote stands before what the proxy added.
@@ -42,16 +42,16 @@ def test_nobody_is_believed_by_default() -> None:
     ],
 )
 def test_behind_a_proxy_the_client_is_the_last_that_it_names(
-    peer: str, forwarded: str | None, wanted: str, settings: Any
+    peer: str, forwarded: str | None, expected: str, settings: Any
 ) -> None:
     settings.SLIPWAY_TRUSTED_PROXIES = PROXIES
 
-    assert address(peer, forwarded) == wanted
+    assert address(peer, forwarded) == expected
 
 
 @pytest.mark.parametrize(
-    ("peer", "wanted"),
+    ("peer", "expected"),
     [("2001:db8::5", "2001:db8::/64"), ("203.0.113.7", "203.0.113.7"), ("unix", "unix")],
 )
-def test_an_ipv6_client_is_its_network(peer: str, wanted: str) -> None:
-    assert client_network(RequestFactory().get("/", REMOTE_ADDR=peer)) == wanted
+def test_an_ipv6_client_is_its_network(peer: str, expected: str) -> None:
+    assert client_network(RequestFactory().get("/", REMOTE_ADDR=peer)) == expected

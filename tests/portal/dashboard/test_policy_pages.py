@@ -18,7 +18,7 @@ from deployments.lifecycle.services import stop
 from deployments.models import ApprovalRule, ChangeRequest, Deployment, EmergencyReview, Revision
 from portal.accounts.models import Delegation, User
 from portal.audit.models import AuditEvent
-from tests.deployments.decided_changes import ask
+from tests.deployments.decided_changes import request_change
 from tests.deployments.world import World
 from tests.page import page
 
@@ -60,7 +60,7 @@ def test_an_admin_writes_edits_and_disables_a_rule(world: World, signed_in: Sign
 
 def test_a_rule_is_deleted_when_no_request_needs_it(world: World, signed_in: SignIn) -> None:
     row = rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
-    change = ask(world)
+    change = request_change(world)
     client = signed_in(world.admin)
 
     refused = client.post(f"/admin/policy/{row.pk}/delete", follow=True)

@@ -38,7 +38,7 @@ _OPTIONAL = ("names", "networks", "optional_secret")
 
 
 def variables_read(*, required_only: bool = False) -> set[str]:
-    found = set()
+    names = set()
     for name in ("settings.py", "celery_config.py"):
         for node in ast.walk(ast.parse((ROOT / "portal" / name).read_text())):
             match node:
@@ -48,8 +48,8 @@ def variables_read(*, required_only: bool = False) -> set[str]:
                 ) if how != "BadEnvironment":
                     has_default = bool(defaults) or bool(node.keywords) or how in _OPTIONAL
                     if not (required_only and has_default):
-                        found.add(variable)
-    return found
+                        names.add(variable)
+    return names
 
 
 def interpolated() -> str:
@@ -97,11 +97,11 @@ def test_no_secret_is_written_into_the_file() -> None:
 
 
 def test_example_environment_names_every_variable_the_file_asks_for() -> None:
-    asked = set(re.findall(r"\$\{([A-Z0-9_]+)", SOURCE))
+    names = set(re.findall(r"\$\{([A-Z0-9_]+)", SOURCE))
 
     example = (ROOT / "deploy" / "compose.env.example").read_text()
 
-    assert asked == set(re.findall(r"^([A-Z0-9_]+)=", example, re.MULTILINE))
+    assert names == set(re.findall(r"^([A-Z0-9_]+)=", example, re.MULTILINE))
 
 
 def test_each_queue_has_its_worker(services: dict[str, Any]) -> None:

@@ -18,9 +18,9 @@ EVERYTHING, IMAGE, INSTALLER = (
 def entries(lock: Path) -> dict[str, str]:
     """Name and version of each entry, with all of its lines."""
     text = lock.read_text().replace("\\\n", " ")
-    found = re.findall(r"^([\w.-]+)==(\S+)(.*)$", text, re.MULTILINE)
-    assert len(found) == len(text.splitlines())
-    return {f"{name}=={version}": rest for name, version, rest in found}
+    matches = re.findall(r"^([\w.-]+)==(\S+)(.*)$", text, re.MULTILINE)
+    assert len(matches) == len(text.splitlines())
+    return {f"{name}=={version}": rest for name, version, rest in matches}
 
 
 @pytest.mark.parametrize("lock", [EVERYTHING, IMAGE, INSTALLER], ids=lambda path: path.name)

@@ -35,8 +35,8 @@ def test_a_lead_adds_changes_and_removes_a_channel_of_the_team(lead: User, team:
     channels.remove(actor=lead, channel_id=channel.pk)
 
     assert Channel.objects.count() == 0
-    told = AuditEvent.objects.order_by("id").values_list("action", "team_slug")
-    assert list(told) == [
+    actions = AuditEvent.objects.order_by("id").values_list("action", "team_slug")
+    assert list(actions) == [
         ("channel.added", "vision"),
         ("channel.changed", "vision"),
         ("channel.removed", "vision"),
@@ -176,7 +176,7 @@ def test_unknown_events_empty_names_and_too_many_channels_are_refused(
     lead: User, team: Team
 ) -> None:
     refused: list[tuple[dict[str, Any], type[DomainError]]] = [
-        ({"wanted": ["rollout.sings"]}, Invalid),
+        ({"event_codes": ["rollout.sings"]}, Invalid),
         ({"name": " "}, Invalid),
     ]
     for options, refusal in refused:

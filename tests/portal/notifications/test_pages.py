@@ -38,7 +38,7 @@ def test_a_lead_adds_tries_narrows_and_removes_a_channel(
     client.post(f"/channels/{channel.pk}/test")
     sending.sweep()
     shown = page(client.get(TEAM_URL)).text
-    client.post(f"/channels/{channel.pk}", {"wanted": ["rollout.waits"], "is_on": "on"})
+    client.post(f"/channels/{channel.pk}", {"events": ["rollout.waits"], "is_on": "on"})
 
     assert added["Location"] == TEAM_URL
     assert len(hook.bodies) == 1

@@ -211,7 +211,7 @@ def test_only_who_may_decide_gets_a_link_and_a_second_try_carries_the_same(
     link = DecisionLink.objects.get()
     assert (link.user, link.delivery.channel, link.evidence_hash) == (lead, mine, "ab")
     said = [re.findall(r"/decide/(\S+)", body["message"]) for body in hook.bodies]
-    tokens = [found[0] for found in said if found]
+    tokens = [line[0] for line in said if line]
     assert (len(hook.bodies), len(tokens), len(set(tokens))) == (6, 2, 1)
     with time_machine.travel(AT + timedelta(minutes=2), tick=False):
         assert (

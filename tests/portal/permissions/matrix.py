@@ -102,7 +102,7 @@ def sign_in(user: User | None) -> SimpleCookie:
     return client.cookies
 
 
-def ask(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> Answer:
+def send(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> Answer:
     """As if it had never been asked: what it changed is rolled back."""
     method, _, route = row.key.partition(" ")
     names = {**full.names, **row.named}
@@ -129,12 +129,12 @@ def ask(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    found: list[str] = []
+    failures: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: Any, context: Any) -> Any:
         if sql.lstrip().upper().startswith(_WRITES) and not any(one in sql for one in _UNRELATED):
-            found.append(sql[:100])
+            failures.append(sql[:100])
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
-        yield found
+        yield failures

@@ -27,8 +27,8 @@ def person(full: FullWorld, role: str) -> User | None:
     if role == "anonymous":
         return None
     if role != "delegate":
-        found: User = getattr(full.world, role)
-        return found
+        user: User = getattr(full.world, role)
+        return user
     delegate = make_user(username="delegate")
     make_membership(user=delegate, team=full.world.team, role=Role.MEMBER)
     delegations.name_delegate(
@@ -61,7 +61,7 @@ def test_everyone_gets_what_the_table_says(full_world: FullWorld, role: str) -> 
     wrong, changed = {}, {}
     for row in ROWS:
         calls = list(full_world.world.cluster.writes)
-        answer = matrix.ask(row, user, cookies, full_world)
+        answer = matrix.send(row, user, cookies, full_world)
         expected = row.expected(role)
         is_refused = role not in row.allowed.split()
         if role == "anonymous" and is_refused and not row.is_api:

@@ -33,12 +33,12 @@ def vision() -> Team:
 
 @pytest.fixture
 def people(vision: Team) -> dict[str, User]:
-    found = {name: User.objects.create_user(name) for name in ("viewer", "member", "lead")}
-    for name, user in found.items():
+    users = {name: User.objects.create_user(name) for name in ("viewer", "member", "lead")}
+    for name, user in users.items():
         Membership.objects.create(user=user, team=vision, role=Role(name))
-    found["admin"] = User.objects.create_user("admin", is_platform_admin=True)
-    found["stranger"] = User.objects.create_user("stranger")
-    return found
+    users["admin"] = User.objects.create_user("admin", is_platform_admin=True)
+    users["stranger"] = User.objects.create_user("stranger")
+    return users
 
 
 def test_token_is_shown_once_and_works(people: dict[str, User]) -> None:
@@ -169,11 +169,11 @@ def test_new_team_with_a_name_kubernetes_refuses_keeps_the_form(people: dict[str
 def test_jump_finds_pages_and_hides_what_is_not_visible(people: dict[str, User]) -> None:
     browser = signed_in(people["stranger"])
 
-    found = page(browser.get("/jump?q=co", headers={"HX-Request": "true"}))
+    text = page(browser.get("/jump?q=co", headers={"HX-Request": "true"}))
     nothing = browser.get("/jump?q=vision", headers={"HX-Request": "true"}).content.decode()
 
-    assert "/costs" in found.links.values()
-    assert not found.is_whole_page
+    assert "/costs" in text.links.values()
+    assert not text.is_whole_page
     assert "No results for" in nothing
 
 

@@ -39,7 +39,9 @@ def cluster() -> Cluster:
         "gateway-api": Feature(None, why="The portal's role has no permission to get gateways."),
     }
     offers = (GpuOffer("nvidia.com/mig-1g.10gb", "NVIDIA-H100", 10240, 2, 14, "mig"),)
-    found = Capabilities(features=features, gpu_offers=offers, probed_at=clock.now().isoformat())
+    capabilities = Capabilities(
+        features=features, gpu_offers=offers, probed_at=clock.now().isoformat()
+    )
     return Cluster.objects.create(
         name="prod",
         kind="eks",
@@ -48,7 +50,7 @@ def cluster() -> Cluster:
         gateway_url="https://models.example.com",
         is_reachable=False,
         last_error="no route to host",
-        capabilities=found.to_json(),
+        capabilities=capabilities.to_json(),
         created_at=clock.now(),
     )
 
@@ -98,10 +100,10 @@ def test_connection_is_changed_and_the_name_stays(cluster: Cluster, admin: Clien
     assert bad.status_code == 422
     assert 'id="id_role_arn_error"' in bad.content.decode()
     assert good.status_code == 302
-    found = Cluster.objects.get()
-    assert (found.name, found.eks_name, found.region) == ("prod", "prod-2", "eu-west-1")
-    assert found.role_arn.endswith("role/portal")
-    assert found.gateway_name == "slipway"
+    row = Cluster.objects.get()
+    assert (row.name, row.eks_name, row.region) == ("prod", "prod-2", "eu-west-1")
+    assert row.role_arn.endswith("role/portal")
+    assert row.gateway_name == "slipway"
 
 
 def test_unknown_cluster_has_no_page(admin: Client) -> None:

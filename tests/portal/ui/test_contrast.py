@@ -25,8 +25,8 @@ PAIRS = [
 
 
 def _tokens() -> dict[str, tuple[str, str]]:
-    found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", CSS)
-    return {name: (light, dark) for name, light, dark in found}
+    matches = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", CSS)
+    return {name: (light, dark) for name, light, dark in matches}
 
 
 TOKENS = _tokens()

@@ -98,7 +98,7 @@ class Forms(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Form] = []
+        self.forms: list[Form] = []
         self._area = ""
         self._select = ""
         self._by_id: dict[str, Form] = {}
@@ -107,10 +107,10 @@ class Forms(HTMLParser):
         got = {name: value or "" for name, value in attrs}
         if tag == "form":
             made = Form(got.get("action", ""), got.get("method", "get").lower())
-            self.found.append(made)
+            self.forms.append(made)
             self._by_id[got.get("id", "")] = made
         owner = self._by_id.get(got.get("form", "")) if "form" in got else None
-        form = owner or (self.found[-1] if self.found else None)
+        form = owner or (self.forms[-1] if self.forms else None)
         if form is None or tag not in ("input", "button", "select", "textarea", "option"):
             return
         name = got.get("name", "")
@@ -138,14 +138,14 @@ class Forms(HTMLParser):
             self._select = ""
 
     def handle_data(self, data: str) -> None:
-        if self._area and self.found:
-            self.found[-1].fields[self._area] += data
+        if self._area and self.forms:
+            self.forms[-1].fields[self._area] += data
 
 
 def forms_of(content: str) -> list[Form]:
     parser = Forms()
     parser.feed(content)
-    return [form for form in parser.found if "sign-out" not in form.action]
+    return [form for form in parser.forms if "sign-out" not in form.action]
 
 
 def pages(client: Client, full: FullWorld) -> Iterator[str]:
@@ -172,14 +172,14 @@ def signed_in(full: FullWorld, who: str) -> Client:
 @pytest.mark.timeout(300)
 def test_no_query_of_a_page_breaks_it(full_world: FullWorld) -> None:
     client = signed_in(full_world, "admin")
-    found = {}
+    statuses = {}
     for number, path in enumerate(pages(client, full_world)):
         # All names at once: each page takes what it knows. Values take turns over the pages.
         for title in list(VALUES)[number % 11 :: 11]:
             status = send(client, "get", path, dict.fromkeys(QUERIES, VALUES[title][:3000]))
-            found[path, title] = status
+            statuses[path, title] = status
 
-    assert {sent: status for sent, status in found.items() if status >= 500} == {}
+    assert {sent: status for sent, status in statuses.items() if status >= 500} == {}
 
 
 @pytest.mark.timeout(300)
@@ -187,13 +187,13 @@ def test_no_field_of_a_form_breaks_its_page(full_world: FullWorld) -> None:
     client = signed_in(full_world, "lead")
     # Values take turns over the fields: all of them at each would take a quarter of an hour.
     titles = itertools.cycle(VALUES)
-    seen, broken = set(), {}
+    visited, broken = set(), {}
     for path in pages(client, full_world):
         for target, form in posted_forms(client, path):
             key = (target, tuple(sorted(form.fields)))
-            if key in seen:
+            if key in visited:
                 continue
-            seen.add(key)
+            visited.add(key)
             names = sorted(form.fields.keys() - {"csrfmiddlewaretoken"})
             tries = [dict.fromkeys(names, VALUES[title]) for title in next_of(titles, 2)]
             tries += [{name: VALUES[next(titles)]} for name in names[::3]]
@@ -202,7 +202,7 @@ def test_no_field_of_a_form_breaks_its_page(full_world: FullWorld) -> None:
                 if status >= 500:
                     broken[target, str(typed)[:80]] = status
 
-    assert len(seen) > 5
+    assert len(visited) > 5
     assert broken == {}
 
 

@@ -23,9 +23,9 @@ def _plain_pages() -> list[str]:
     )
 
 
-def _patterns(found: list[Any]) -> list[URLPattern]:
+def _patterns(patterns: list[Any]) -> list[URLPattern]:
     flat: list[URLPattern] = []
-    for entry in found:
+    for entry in patterns:
         if isinstance(entry, URLPattern):
             flat.append(entry)
         elif not str(entry.pattern):

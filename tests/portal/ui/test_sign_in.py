@@ -40,15 +40,15 @@ def fail(client: Client, times: int = sign_ins.OF_PAIR.max_count, **extra: str) 
 @pytest.fixture
 def hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every password that is hashed: this is what costs."""
-    found: list[str] = []
+    failures: list[str] = []
     real = PBKDF2PasswordHasher.encode
 
     def encode(self: Any, password: str, salt: str, iterations: int | None = None) -> str:
-        found.append(password)
+        failures.append(password)
         return str(real(self, password, salt, 1))
 
     monkeypatch.setattr(PBKDF2PasswordHasher, "encode", encode)
-    return found
+    return failures
 
 
 @pytest.fixture
